@@ -110,8 +110,8 @@ func (c *Conn) Establish() {
 		return
 	}
 	c.setState(connOpen)
-	c.l.watch(c)
-	c.watchFirst()
+	c.Beat.start(c)
+	c.Beat.watchFirst(c)
 	c.update()
 	c.l.Shares.again(c)
 	if c.Arrivals != nil {
@@ -189,7 +189,7 @@ func (c *Conn) Stop() {
 	if c.patience != nil {
 		c.patience.Stop()
 	}
-	c.unwatch()
+	c.Beat.stop()
 	c.putAside()
 	c.l.Shares.leave(c)
 	for c.queue.Len() > 0 {

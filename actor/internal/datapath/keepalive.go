@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -31,6 +32,10 @@ import (
 // looksIdle is how many looks there are in keepalive.idle.
 const looksIdle = 3
 
+// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero:
+// never.
+type Keepalive struct{ idle, gone time.Duration }
+
 func NewKeepalive(idle, gone time.Duration) Keepalive {
 	if idle <= 0 {
 		return Keepalive{}
@@ -48,17 +53,44 @@ const ChallengeTime = 2 * time.Second
 // ChallengeTime, which begins with the probe: Challenge skips the idle time.
 var challenge = Keepalive{ChallengeTime * looksIdle / 8, ChallengeTime + ChallengeTime*looksIdle/8}
 
-// watch begins the looks at c.
-func (l *Loop) watch(c *Conn) {
+// heartbeat is a connection's part of the keepalive. Only its methods use its fields. The zero
+// value is not watched.
+type heartbeat struct {
+	lookout *Lookout // nil: none
+	At      int      // in its conns
+	Look    uint32   // the last that has seen it
+	quiet   int      // looks without a sign of the peer
+	signs   int      // looks at which the peer's messages waited here
+	heard   uint64   // what was heard by the last
+	moved   uint64   // what was moved by the last
+	probe   uint32   // number in flight of the last probe
+
+	answered func() // called when the peer answers a challenge; nil: there is none
+}
+
+// Lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
+type Lookout struct {
+	l     *Loop
+	every time.Duration
+	gone  int // looks
+	Conns []*Conn
+	timer *eventloop.Timer
+	Look  uint32 // its number
+	left  int    // connections that it has not seen
+}
+
+// start begins the looks at c, whose heartbeat b is.
+func (b *heartbeat) start(c *Conn) {
 	if k := c.terms.Keepalive; k.idle != 0 && c.Session.Courteous() {
-		l.watchAt(c, k)
+		b.startAt(c, k)
 		if m, ok := c.QP.(verbs.Mover); ok {
 			m.Watched()
 		}
 	}
 }
 
-func (l *Loop) watchAt(c *Conn, k Keepalive) {
+func (b *heartbeat) startAt(c *Conn, k Keepalive) {
+	l := c.l
 	o := l.Lookouts[k]
 	if o == nil {
 		every := max(k.idle/looksIdle, 1)
@@ -69,20 +101,20 @@ func (l *Loop) watchAt(c *Conn, k Keepalive) {
 	if len(o.Conns) == 0 {
 		o.timer.Reset(o.every)
 	}
-	c.Beat = heartbeat{lookout: o, At: len(o.Conns), Look: o.Look}
+	*b = heartbeat{lookout: o, At: len(o.Conns), Look: o.Look}
 	o.Conns = append(o.Conns, c)
 }
 
-// unwatch ends what watch has begun.
-func (c *Conn) unwatch() {
-	o := c.Beat.lookout
+// stop ends the looks, if there are any.
+func (b *heartbeat) stop() {
+	o := b.lookout
 	if o == nil {
 		return
 	}
-	c.Beat.lookout, c.Beat.answered = nil, nil
+	b.lookout, b.answered = nil, nil
 	last := len(o.Conns) - 1
 	moved := o.Conns[last]
-	o.Conns[c.Beat.At], moved.Beat.At = moved, c.Beat.At
+	o.Conns[b.At], moved.Beat.At = moved, b.At
 	o.Conns[last] = nil
 	o.Conns = o.Conns[:last]
 	if last == 0 {
@@ -96,22 +128,28 @@ func (c *Conn) unwatch() {
 // what the peer sends, that counts as a sign. False: the peer does not answer probes,
 // or is challenged already, or the connection is ending.
 func (c *Conn) Challenge(answered func()) (begun bool) {
-	if c.state != connOpen || c.goodbye != goodbyeUnsaid || c.Beat.answered != nil || !c.Session.Courteous() || c.Session.Goodbye() {
+	if c.state != connOpen || c.goodbye != goodbyeUnsaid || c.Beat.challenged() || !c.Session.Courteous() || c.Session.Goodbye() {
 		return false
 	}
-	c.unwatch()
-	c.l.watchAt(c, challenge)
-	b := &c.Beat
-	b.quiet, b.heard, b.answered = looksIdle-1, c.heard(), answered
-	c.lookAfter()
+	c.Beat.challenge(c, answered)
 	return true
 }
 
+func (b *heartbeat) challenge(c *Conn, answered func()) {
+	b.stop()
+	b.startAt(c, challenge)
+	b.quiet, b.heard, b.answered = looksIdle-1, c.signs(), answered
+	b.look(c)
+}
+
+// challenged reports whether the peer has a challenge to answer.
+func (b *heartbeat) challenged() bool { return b.answered != nil }
+
 // vouch ends a challenge that the peer has answered.
-func (c *Conn) vouch() {
-	if answered := c.Beat.answered; answered != nil {
-		c.unwatch()
-		c.l.watch(c)
+func (b *heartbeat) vouch(c *Conn) {
+	if answered := b.answered; answered != nil {
+		b.stop()
+		b.start(c)
 		_ = c.l.el.Post(answered) // may panic, and other connections are looked at after this one
 	}
 }
@@ -129,9 +167,8 @@ func (o *Lookout) Run(budget int) (more bool) {
 	for ; budget > 0 && o.left > 0; budget-- {
 		o.left--
 		if o.left < len(o.Conns) {
-			if c := o.Conns[o.left]; c.Beat.Look != o.Look {
-				c.Beat.Look = o.Look
-				c.lookAfter()
+			if c := o.Conns[o.left]; c.Beat.due(o.Look) {
+				c.Beat.look(c)
 			}
 		}
 	}
@@ -147,24 +184,30 @@ func (o *Lookout) Run(budget int) (more bool) {
 // LoopName names it in the loop's reports of stalls.
 func (o *Lookout) LoopName() string { return "keepalive" }
 
-// lookAfter is a look at one connection.
-func (c *Conn) lookAfter() {
-	b := &c.Beat
+// due reports whether the look of that number has not seen the connection yet. Now it has.
+func (b *heartbeat) due(number uint32) bool {
+	seen := b.Look == number
+	b.Look = number
+	return !seen
+}
+
+// look is a look at the connection.
+func (b *heartbeat) look(c *Conn) {
 	if b.answered == nil {
 		c.rest()
 	}
 	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.goodbye == goodbyeUnsaid {
 		b.quiet = 0
-		c.sign()
-		c.vouch()
+		b.sign(c)
+		b.vouch(c)
 		return
 	}
-	if heard := c.heard(); heard != b.heard {
+	if heard := c.signs(); heard != b.heard {
 		b.heard, b.quiet = heard, 0
-		c.vouch()
+		b.vouch(c)
 		return
 	}
-	if b.quiet >= looksIdle && c.moves() || c.goodbye != goodbyeUnsaid {
+	if b.quiet >= looksIdle && b.moves(c) || c.goodbye != goodbyeUnsaid {
 		return
 	}
 	b.quiet++
@@ -180,15 +223,14 @@ func (c *Conn) lookAfter() {
 		if b.quiet == looksIdle {
 			b.moved = unknown
 		}
-		c.probe()
+		b.sendProbe(c)
 	}
 }
 
 // sign shows a peer whose messages, and probes, wait here that this side is alive. If something is
 // still waiting to leave, the peer takes nothing in. But a Read is not complete because its answer
 // waits here, too, and signs complete behind it: these leave half of the send queue free.
-func (c *Conn) sign() {
-	b := &c.Beat
+func (b *heartbeat) sign(c *Conn) {
 	b.signs++
 	most := 0
 	if c.recv.fetching > 0 {
@@ -199,8 +241,8 @@ func (c *Conn) sign() {
 	}
 }
 
-// heard counts the signs of the peer.
-func (c *Conn) heard() uint64 {
+// signs counts the signs of the peer.
+func (c *Conn) signs() uint64 {
 	n := c.Session.Signs()
 	if c.Arrivals != nil {
 		n += uint64(c.Arrivals.Done)
@@ -213,25 +255,25 @@ func (c *Conn) heard() uint64 {
 
 // moves reports whether the transport, since the last look, has moved anything that a probe may be
 // waiting behind.
-func (c *Conn) moves() bool {
+func (b *heartbeat) moves(c *Conn) bool {
 	var n uint64
-	if !c.Session.Probing() || int32(c.Flight.head-c.Beat.probe) <= 0 {
+	if !c.Session.Probing() || int32(c.Flight.head-b.probe) <= 0 {
 		n = uint64(c.Flight.head)
 	}
 	if m, ok := c.QP.(verbs.Mover); ok {
 		n += m.Went()
 	}
-	before := c.Beat.moved
-	c.Beat.moved = n
+	before := b.moved
+	b.moved = n
 	return before != unknown && before != n
 }
 
-// probe asks the peer for a sign, if there is room, and the last time was answered.
-func (c *Conn) probe() {
+// sendProbe asks the peer for a sign, if there is room, and the last time was answered.
+func (b *heartbeat) sendProbe(c *Conn) {
 	if c.Session.Probing() || c.Session.Goodbye() || c.Flight.Len() >= c.Depth {
 		return
 	}
 	if c.say(wire.TypeProbe, 0) { // else the next look tries again
-		c.Beat.probe = c.last()
+		b.probe = c.last()
 	}
 }

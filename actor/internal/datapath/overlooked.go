@@ -16,15 +16,15 @@ import "time"
 const overlookTime = 250 * time.Millisecond
 
 // watchFirst sees to it that what c sends first is not overlooked for long.
-func (c *Conn) watchFirst() {
+func (b *heartbeat) watchFirst(c *Conn) {
 	if c.Device.attr.OverlooksFirst && c.Session.Courteous() {
-		c.l.el.AfterFunc(overlookTime, c.firstProbe)
+		c.l.el.AfterFunc(overlookTime, func() { b.firstProbe(c) })
 	}
 }
 
 // firstProbe sends a probe if the peer may have overlooked something.
-func (c *Conn) firstProbe() {
-	if c.sends() && c.Flight.next() != 0 && c.heard() == 0 {
-		c.probe()
+func (b *heartbeat) firstProbe(c *Conn) {
+	if c.sends() && c.Flight.next() != 0 && c.signs() == 0 {
+		b.sendProbe(c)
 	}
 }

@@ -59,7 +59,7 @@ func (c *Conn) Secure(ch *secure.Channel, body []byte) error {
 // The peer answers it behind its accept.
 func (c *Conn) probeRequest() {
 	if !c.Over() && c.sec.awaited != 0 {
-		c.probe()
+		c.Beat.sendProbe(c)
 	}
 }
 

@@ -226,10 +226,6 @@ type Terms struct {
 	Peer wire.Hello
 }
 
-// Keepalive is when a peer that was not heard is sent a probe, and when it is given up. Zero:
-// never.
-type Keepalive struct{ idle, gone time.Duration }
-
 // connState is how far a connection's data path is on its way. It only goes forward.
 //
 //	connecting ──► open ──► draining ──► drained ──► over ──► released
@@ -305,31 +301,6 @@ type shares struct {
 	starved []*recvPool // for messages that may come in and find no memory
 	queued  bool        // Run is
 	warned  time.Time
-}
-
-// heartbeat is a connection's part of the keepalive (keepalive.go).
-type heartbeat struct {
-	lookout *Lookout // nil: none
-	At      int      // in its conns
-	Look    uint32   // the last that has seen it
-	quiet   int      // looks without a sign of the peer
-	signs   int      // looks at which the peer's messages waited here
-	heard   uint64   // what was heard by the last
-	moved   uint64   // what was moved by the last
-	probe   uint32   // number in flight of the last probe
-
-	answered func() // called when the peer answers a challenge; nil: there is none
-}
-
-// Lookout looks at the connections of a loop that have the same keepalive. Loop goroutine.
-type Lookout struct {
-	l     *Loop
-	every time.Duration
-	gone  int // looks
-	Conns []*Conn
-	timer *eventloop.Timer
-	Look  uint32 // its number
-	left  int    // connections that it has not seen
 }
 
 // arrivals is the messages of a connection that have come and cannot be delivered yet, in order:
