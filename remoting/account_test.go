@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// account returns the messages that a node has sent and received, including those of forgotten
-// peers.
+// account returns the numbers of messages that a node has sent and received, including those of
+// forgotten peers.
 func (n *node) account() (sent, received uint64) {
 	peers, forgotten := n.Account()
 	sent, received = forgotten.Sent, forgotten.Received
@@ -54,8 +54,8 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-// All messages of this node's actors become dead letters, also the requests of futures, and no
-// Stop. also the requests of futures, and no Stop.
+// Dead letters are messages that this node's actors have sent, all of them: also the requests of
+// futures, and no Stop.
 func TestDeadLettersOfSent(t *testing.T) {
 	sent := make(chan struct{})
 	n := start(t, remoting.Config{Expose: everything, Patience: 100 * time.Millisecond, Resolve: func(ctx context.Context, name string) (string, error) {

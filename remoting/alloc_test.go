@@ -12,7 +12,7 @@ import (
 )
 
 // TestRequestAllocations: the allocations of a request on both sides. Proto.Actor's future is 8 of
-// it and its envelope 1, the request and the two messages that are decoded are 5. That leaves the
+// them and its envelope 1, the request and the two messages that are decoded are 5. That leaves the
 // envelope at the echo, with the future's PID in it, the cache that Proto.Actor keeps in a PID, and
 // one for the mailbox.
 func TestRequestAllocations(t *testing.T) {

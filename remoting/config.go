@@ -101,7 +101,7 @@ const (
 	// dead letter.
 	Fail
 	// Block makes the sender wait until there is room. On a loop, which must not wait, it acts as
-	// Fail. there it is as Fail.
+	// Fail.
 	Block
 )
 

@@ -152,7 +152,7 @@ func (l *link) noteFailure(err error, opened bool) {
 }
 
 // notProved publishes that the peer was not reached because one side did not prove its identity.
-// first: the attempt before did not fail for that reason.
+// first: no dial has failed for that reason since the peer was last reached.
 func (l *link) notProved(ctx actor.Context, err error) (first bool) {
 	if !l.roster.noteUnproved(l.p.id) {
 		return false

@@ -47,8 +47,8 @@
 // gets *Refused. Both are values, because Proto.Actor's futures have no other errors; Result
 // returns them as errors.
 //
-// A watcher gets Terminated when the actor there stops, with NotFound if it is missing, and with
-// AddressTerminated when the connection ends or cannot be made.
+// A watcher gets Terminated when the actor there stops, immediately with NotFound if it is missing,
+// and with AddressTerminated when the connection ends or cannot be made.
 //
 // # Isolation
 //

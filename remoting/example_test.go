@@ -21,8 +21,7 @@ import (
 // quiet silences Proto.Actor's log.
 func quiet(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// machine is an actor system, a runtime in it, and their node. an actor system, a runtime in it,
-// and the node that they are.
+// machine is a program's actor system, a runtime in it, and the node that they are.
 type machine struct {
 	system *actor.ActorSystem
 	rt     *rdma.Runtime

@@ -95,7 +95,7 @@ func meetAgain(t *testing.T, n *node, name string) *stranger {
 	}
 }
 
-// Headers and long names of a message count as its body does. its header, and long names.
+// Besides its body, a message's header and long names count, too.
 func TestMessagesWithoutBodies(t *testing.T) {
 	n := start(t, remoting.Config{Expose: everything})
 	blockedActor(t, n, "slow")

@@ -34,7 +34,7 @@ type stranger struct {
 	down chan error
 	in   chan []frame.Record
 
-	retains  atomic.Bool // incoming messages are retained, not consumed it is not consumed
+	retains  atomic.Bool // incoming messages are retained, not consumed
 	retained []*rdma.Received
 	mu       sync.Mutex
 }

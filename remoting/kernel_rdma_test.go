@@ -213,7 +213,7 @@ func TestKernelEmbedded(t *testing.T) {
 	}
 }
 
-// asksFor makes a request messages of several sizes from b.
+// asksFor sends requests of several sizes from a to b.
 func asksFor(t *testing.T, a, b *node) {
 	t.Helper()
 	b.spawn("echo", echo, b.rt.OnLoop())

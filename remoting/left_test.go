@@ -39,7 +39,8 @@ func TestReceivedOutlivesItsSender(t *testing.T) {
 	}
 }
 
-// If it is unknown whether a peer has received everything, Shutdown returns an error that names it.
+// If it is unknown whether a peer has received everything, Shutdown returns an error that reports
+// that.
 func TestShutdownSaysWhatIsUnknown(t *testing.T) {
 	a, b := open(t, remoting.Config{}, 1), run(t, freeName(t))
 	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {

@@ -96,8 +96,8 @@ func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ende
 	return true, false
 }
 
-// putSystemLocked queues a record of this node's protocol. If there is no room for it the link has
-// to end, because the peer would wait for it forever.
+// putSystemLocked queues a system record of this node. If there is no room for it, an open link has
+// to end its connection, because the peer would wait for the record forever.
 func (p *peer) putSystemLocked(r *frame.Record) {
 	switch {
 	case p.system.Room(r.Size()):

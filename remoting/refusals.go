@@ -28,7 +28,7 @@ func (in *receiving) refuseRecord(ctx actor.Context, r *frame.Record, code frame
 }
 
 // refused publishes that something of the peer's was refused, and logs it: the EventStream may have
-// no subscriber there.
+// no subscriber.
 func (in *receiving) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
 	in.host.rt.Logger().Warn("remoting: a message of a peer was refused", "target", plain.Quote(target), "peer", plain.Quote(in.who.Name), "err", err)
 	in.report.notify(ctx, &Refused{Target: actor.NewPID(in.host.name, target), Sender: sender, By: in.host.name, Err: err})

@@ -40,9 +40,9 @@ func (x *Fault) hitLocked() (was bool) {
 }
 
 // Missed lists the faults that have not happened as often as they were requested. Examples are a
-// Drop of a message that was never sent, a Silence of an unused address, and a RunOut without a
-// later allocation. A test with such a fault has not tested the behaviour in its name. Any
-// goroutine may call Missed.
+// Drop of a message that was never sent, a Silence of an address to which nothing was sent, and a
+// RunOut without a later allocation. A test with such a fault has not tested the behaviour in its
+// name. Any goroutine may call Missed.
 func (f *Fabric) Missed() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

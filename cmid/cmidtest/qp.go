@@ -25,7 +25,7 @@ type qp struct {
 
 	doomed     bool         // Fabric.FailNext is due
 	doom       verbs.Opcode // the kind of work request that fails next
-	doomStatus verbs.Status // the status of that
+	doomStatus verbs.Status // its status
 
 	gone bool
 
@@ -40,7 +40,7 @@ type qp struct {
 
 	came     uint64            // seq of the peer's last work request
 	waiting  ring.Ring[packet] // a Send that found no receive, and later messages
-	missed   bool              // the waiting messages were overlooked (Fabric.Overlook)
+	missed   bool              // waiting messages are overlooked until more come (Overlook)
 	retrying bool              // retryNow is queued
 	inSRQ    bool              // it is in srq.waiting
 	paused   bool              // messages wait although there may be receives

@@ -22,8 +22,8 @@ func (b *bench) asked() (*ident, *fakeQP) {
 	return id, q
 }
 
-// TestAcceptWaitsOffTheLoop: the kernel looks up the link address that a request claims as its
-// source. Other requests are accepted until then, and events for this one are delivered after its
+// TestAcceptWaitsOffTheLoop: the kernel looks up the link address of the source that a request
+// claims. Other requests are accepted until then, and events for this one are delivered after its
 // answer.
 func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	b := newBench(t)

@@ -477,8 +477,8 @@ func kernelHas(t *testing.T) map[string]int {
 	return has
 }
 
-// wantKernelHas waits until the kernel's counts are back at the earlier ones: it releases some
-// objects a moment after it has confirmed that, and may have had some of the test's before.
+// wantKernelHas waits until the kernel has no more objects than before: it releases some a moment
+// after it has confirmed that, and some of before may be the test's.
 func wantKernelHas(t *testing.T, before map[string]int) {
 	t.Helper()
 	for deadline := time.Now().Add(faultPatience); ; time.Sleep(50 * time.Millisecond) {

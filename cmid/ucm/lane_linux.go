@@ -168,7 +168,7 @@ func (l *lane) hireLocked() bool {
 	return true
 }
 
-// watchLocked starts a check for new calls in the queue, by grow.
+// watchLocked starts the timer after which grow checks whether any queued call has begun.
 func (l *lane) watchLocked() {
 	if !l.watched && l.calls.Waiting() > 0 {
 		l.watched = true

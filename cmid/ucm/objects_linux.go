@@ -73,8 +73,7 @@ type ident struct {
 	late      []func()    // events wait for that
 }
 
-// phase is the progress of a connection, on which it depends which commands may wait in the
-// kernel.
+// phase is the progress of a connection. It determines which commands may wait in the kernel.
 type phase uint8
 
 const (

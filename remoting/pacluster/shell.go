@@ -46,8 +46,7 @@ func (s *shell) config(name string, kinds map[string]*actor.Props) *remote.Confi
 	return cfg
 }
 
-// noEntry are gRPC credentials that fail every handshake, on both sides. each handshake fails, on
-// both sides.
+// noEntry are gRPC credentials that fail every handshake, on both sides.
 type noEntry struct{ s *shell }
 
 func (n noEntry) ServerHandshake(net.Conn) (net.Conn, credentials.AuthInfo, error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// ErrBlocked refuses a former member of this cluster: it was removed, or has left. A process that
-// is started anew is another member.
+// ErrBlocked is the reason why a node may not connect: it was a member of this cluster, and no
+// longer is. A process that is started anew is another member.
 var ErrBlocked = errors.New("pacluster: it is no member any more")
 
 // ErrSuspended is why a member that was removed by others, or may have been, makes no grains and

@@ -63,7 +63,7 @@ func (r *Recorder) Transition(at time.Time, id uint64, from, to states.State) {
 	r.mu.Unlock()
 }
 
-// Note records something else. the text is a constant; errno is 0 for none.
+// Note records something else. The text what is a constant; errno is 0 for none.
 func (r *Recorder) Note(at time.Time, id uint64, k Kind, what string, errno int32) {
 	if r == nil {
 		return

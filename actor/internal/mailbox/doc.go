@@ -10,7 +10,7 @@
 //	                            │ event     │ ──Run, a bounded number at a time──▶ Receive
 //	                            │ control   │                                        ▲
 //	                            └ data      ┘                                        │
-//	device, on the actor's loop ────────────Deliver: directly, if the actor is idle────┘
+//	device, on the actor's loop ────────────Deliver: directly, if the actor is idle──┘
 //
 // # Lanes
 //

@@ -41,8 +41,8 @@ type Config struct {
 	Carried func(msg any) any
 	// Limit bounds the data lane; 0: nothing does. Messages beyond it go to Policy.
 	Limit int32
-	// Policy decides about what the actor will not receive. nil: they become dead letters. Not nil
-	// with a Limit.
+	// Policy decides about messages that the actor will not receive. nil: they become dead letters.
+	// Not nil with a Limit.
 	Policy Policy
 	// Last is posted when the actor has stopped, behind everything that waits: Policy.Leftover gets
 	// it when it has got all that was sent before. nil: nothing is posted.

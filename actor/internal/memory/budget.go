@@ -12,15 +12,15 @@ import (
 // It is no fairshare.Queue: the order of messages depends on their sizes, not on turns.
 //
 // Arenas may always have one part of it (keep), besides what owners retain of theirs (Retained),
-// and at most another (most). The rest is for large messages, which wait in line. A message's
-// class is the part of the whole that it needs: a half (there is room for one such besides the
-// share of arenas), an eighth, a sixteenth, and so on. Only messages of smaller classes may
-// overtake one that waits. All of these together may hold no more than the rest when the waiting
-// one gets its memory: a quarter of the whole beside a half, an eighth beside an eighth, and so
-// on. So the waiting message gets its memory as soon as memory that was handed out before it is
-// returned, whatever follows it. While that does not come back, because an owner keeps it, smaller
-// messages go on. For that they have a sixteenth in any case: a message of nearly a half may also
-// have to wait for what owners retain of arenas.
+// and at most another (most). The rest is for large messages, which wait in line. A message's class
+// is the part of the whole that it needs: a half (there is room for one such besides the share of
+// arenas), an eighth, a sixteenth, and so on. Only messages of smaller classes may overtake one
+// that waits. All of these together may hold no more than the rest when the waiting one gets its
+// memory: a quarter of the whole beside a half, an eighth beside an eighth, and so on. So the
+// waiting message gets its memory as soon as the memory that was handed out before it is returned,
+// whatever follows it. While that does not come back, because an owner keeps it, smaller messages
+// go on. For that they have a sixteenth in any case: a message of nearly a half may also have to
+// wait for what owners retain of arenas.
 type Budget struct {
 	el      *eventloop.Loop
 	total   int          // bytes
@@ -243,8 +243,7 @@ func (b *Budget) Run(int) (more bool) {
 	waiting, i := b.waiting, 0
 	b.waiting = nil
 	var kept []Claimant
-	// if a Grant panics or exits, the claimants behind are checked in the next turn those behind
-	// are looked at in the next turn
+	// if a Grant panics or exits, the claimants behind are checked in the next turn
 	defer func() {
 		b.serving = false
 		b.waiting = slices.Concat(kept, waiting[i:], b.waiting)

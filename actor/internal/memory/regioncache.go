@@ -98,7 +98,7 @@ func (s *RegionCache) put(c *Chunk) {
 	s.budget.unlend(n)
 }
 
-// drop returns the region to the device that has been idle for longest.
+// drop returns to the device the region that has been idle for longest.
 func (s *RegionCache) drop() {
 	c := s.idle[0]
 	s.idle = slices.Delete(s.idle, 0, 1)

@@ -16,8 +16,8 @@ const (
 	pskLen   = 32
 )
 
-// KeyID identifies, in a request, the identity and which of its keys are used. It is no secret,
-// and the same in each request.
+// KeyID identifies, in a request, the identity and the one of its keys that is used. It is no
+// secret, and the same in each request.
 type KeyID [keyIDLen]byte
 
 // Credential is an identity, and one key of it. It prints as the identity.

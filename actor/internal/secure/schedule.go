@@ -23,8 +23,7 @@ func expandLabel(newHash func() hash.Hash, secret []byte, label string, context 
 	return hkdf.Expand(newHash, secret, string(info), length)
 }
 
-// sealing derives from a secret an AEAD with its key, and the first nonce. an AEAD with its key,
-// and the first nonce.
+// sealing derives from a secret an AEAD with its key, and the first nonce.
 func sealing(s Suite, secret []byte) (aead cipher.AEAD, iv [nonceLen]byte, err error) {
 	key, err := expandLabel(s.hash(), secret, "key", nil, s.keyLen())
 	if err != nil {

@@ -136,7 +136,7 @@ func (e *ResponseError) Unwrap() error { return unix.EPROTO }
 // in both directions, and two more.
 const maxPaths = 6
 
-// scratch is the memory of one command in the kernel: it does not move.
+// scratch is the memory that the kernel reads and writes during one command: it does not move.
 type scratch struct {
 	frame    [1 + unsafe.Sizeof(WriteCMEvent{})/8]uint64
 	response [(8 + maxPaths*unsafe.Sizeof(IBPathRecData{})) / 8]uint64

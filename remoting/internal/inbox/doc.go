@@ -11,10 +11,11 @@
 // default mailbox gets a *actor.Touch behind each half of a Window, which Proto.Actor answers when
 // Receive has returned; the answer is for a process of this package. Processes that may block or
 // run foreign code when they are sent to (a bounded mailbox, a mailbox with middleware or with a
-// special dispatcher, a router, an event stream, dead letters) get a separate goroutine, and have
-// consumed a message when that returns. Futures get theirs immediately. The first messages to an
-// actor with a default mailbox take this way, too, a millisecond later: Proto.Actor may still spawn
-// it, and a message sent to its mailbox before the spawn is complete keeps it from ever running.
+// special dispatcher, a router, an event stream, dead letters) are sent to by a separate goroutine,
+// and have consumed a message when the send returns. Futures get theirs immediately. The first
+// messages to an actor with a default mailbox take this way, too, a millisecond later: Proto.Actor
+// may still spawn it, and a message sent to its mailbox before the spawn is complete keeps it from
+// ever running.
 //
 // # Bounds
 //

@@ -18,7 +18,7 @@ type line struct {
 	route   *route
 	slow    bool      // it is in Inbox.slow
 	since   time.Time // its target has consumed nothing, as far as its progress matters
-	logged  bool      // the refusal was logged
+	logged  bool      // that was logged
 	refused bool      // it takes nothing more until its target consumes again
 	had     int64     // what its target had consumed then
 	metered bool      // the peer knows that ...

@@ -20,7 +20,7 @@ type route struct {
 	box     rdma.Mailbox        // of an OnLoop or OffLoop actor
 	carried bool                // box reports consumption
 	touches bool                // answers to Touch report it
-	queue   actor.Mailbox       // then, if it is known: its length is known
+	queue   actor.Mailbox       // then, if it is known: counts its messages
 	off     bool                // it is sent to off the loop
 	lanes   [2]lane             // then: for user and for system messages
 	spawned time.Time           // not before it has been spawned for sure
@@ -274,7 +274,7 @@ type parcel struct {
 
 var parcels sync.Pool
 
-// carry sends a message to an OnLoop or OffLoop actor. Without one, it only reports when all
+// carry sends a message to an OnLoop or OffLoop actor. Without a message, it only reports when all
 // earlier messages are consumed.
 func (in *Inbox) carry(r *route, m message) {
 	p, ok := parcels.Get().(*parcel)

@@ -37,7 +37,7 @@ func newCounter(r *real, n int, opts ...actor.PropsOption) *counter {
 }
 
 // On real loops and goroutines, with a window that is always full: every kind of actor gets all
-// messages in order, also while its message types change, and nothing is refused.
+// messages in order, also while the way in which it is sent to changes, and nothing is refused.
 func TestStress(t *testing.T) {
 	const n = 20000
 	r := newReal(t, Config{Window: 16 << 10, Bytes: 1 << 20, Patience: time.Hour}, 3)

@@ -68,8 +68,9 @@ func TestTouchInABurst(t *testing.T) {
 	})
 }
 
-// How an actor sees a Touch: as the message, with a sender that it may answer, too. All types are
-// Proto.Actor's; the inbox sends no message of a type that an actor cannot know.
+// How an actor sees a Touch: as the message, with a sender that it may answer, too. Also a receiver
+// middleware sees it. All types are Proto.Actor's; the inbox sends no message of a type that an
+// actor cannot know.
 func TestTouchAsActorsSeeIt(t *testing.T) {
 	inTouched(t, narrow, func(r *rig, opts []actor.PropsOption) {
 		var seen []string

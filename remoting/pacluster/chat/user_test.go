@@ -476,7 +476,7 @@ func TestLinesLeftOut(t *testing.T) {
 	})
 }
 
-// The unread lines of a person are bounded. It waits, and what is beyond that is left out, and
+// The unread lines of a person are bounded. They wait, and lines beyond the bound are left out, and
 // counted.
 func TestDeafPerson(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {

@@ -123,7 +123,7 @@ func burst(t *testing.T, r transport) outcome {
 }
 
 // 4 MiB for a slow actor, and their sender shuts down. All that it has not reported as lost
-// arrive.
+// arrives.
 func confirmed(t *testing.T, r transport) outcome {
 	const n = 400
 	o := options{patience: time.Second}

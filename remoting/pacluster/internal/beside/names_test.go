@@ -122,7 +122,8 @@ func silentFirst(t *testing.T, r transport) outcome {
 
 // A PID that has another address than the node's name, which leads there, too, is reached by
 // Proto.Actor's remote. In package remoting it is another node's: its sender learns immediately
-// that it was not reached, and the log names the mismatch (docs/remoting.md, "Where a node is").
+// that it was not reached, and the log reports that another node answers (docs/remoting.md, "Where
+// a node is").
 func TestAlias(t *testing.T) {
 	for _, r := range transports() {
 		t.Run(r.name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func openRemoting(n *node, listen string, o options) (end func()) {
 	n.expose = func(name string) { r.Expose(remoting.Expose{Reach: []string{name}, Watch: []string{name}}) }
 	n.shutdown = func() error { return bounded(r.Shutdown) }
 	return func() {
-		_ = n.shutdown() // unknown fates concern only requests
+		_ = n.shutdown() // unknown fates are for the senders of requests
 		if err := bounded(rt.Shutdown); err != nil {
 			n.t.Error(err)
 		}
