@@ -25,6 +25,7 @@ type ID struct {
 	state     states.State
 	hadQP     bool
 	pending   []*Pending // commands without an answer
+	running   *Pending   // the driver returned ErrPending and has not called Done
 	peer      Addr       // the destination asked for, until the device knows the peer
 	last      *Info      // what was known when it was destroyed
 	strangers uint64     // the same
@@ -289,7 +290,7 @@ func (id *ID) clampBacklog(n int) int {
 // absent says why an identifier that has no DriverID any more takes no commands.
 func (id *ID) absent(op states.Op) states.Reason {
 	switch {
-	case id.state == states.Destroying && id.running() != nil:
+	case id.state == states.Destroying && id.running != nil:
 		return states.Why(id.Flavor(), id.state, states.Requested(op))
 	case id.last == nil:
 		return states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}

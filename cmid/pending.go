@@ -21,11 +21,9 @@ type Pending struct {
 
 	id       *ID
 	answer   func(Event) // nil once it was called
-	judged   states.State
-	next     states.State
-	prepares bool // Proceed was not called yet
-	running  bool // the driver returned ErrPending and has not called Done
-	awaits   bool // an event may answer it
+	expected bool        // the caller carries it out (Expect)
+	prepares bool        // Proceed was not called yet
+	awaits   bool        // an event may answer it
 	with     []*Pending
 }
 
@@ -40,7 +38,7 @@ func (id *ID) Do(cmd Command, answer func(Event)) *Pending { return id.DoPrepare
 // then or later. While it has called neither, an event may answer the command, and another
 // Disconnect waits for the answer of the first.
 func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)) *Pending {
-	p := id.Expect(cmd, answer)
+	p := id.note(cmd, answer)
 	next, refused := id.judge(cmd)
 	switch {
 	case refused != nil:
@@ -49,7 +47,7 @@ func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)
 	case prepare == nil:
 		p.execute(cmd, next)
 	default:
-		p.judged, p.next, p.prepares, p.awaits = id.state, next, true, answeredByEvent(cmd)
+		p.prepares, p.awaits = true, answeredByEvent(cmd)
 		prepare(p)
 	}
 	if p.answer == nil {
@@ -60,6 +58,12 @@ func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)
 
 // Expect notes a command that the caller carries out with other commands, and answers.
 func (id *ID) Expect(cmd Command, answer func(Event)) *Pending {
+	p := id.note(cmd, answer)
+	p.expected = true
+	return p
+}
+
+func (id *ID) note(cmd Command, answer func(Event)) *Pending {
 	if answer == nil {
 		answer = func(Event) {}
 	}
@@ -75,7 +79,7 @@ func (id *ID) Pending() []*Pending { return id.pending }
 // Inherit takes over what Expect has noted at another identifier, in whose place id is.
 func (id *ID) Inherit(from *ID) {
 	from.pending = slices.DeleteFunc(from.pending, func(p *Pending) bool {
-		if p.prepares || p.running || p.awaits {
+		if !p.expected {
 			return false
 		}
 		p.id = id
@@ -84,19 +88,17 @@ func (id *ID) Inherit(from *ID) {
 	})
 }
 
-// Proceed ends the preparation: the device executes cmd in the place of p.Command.
+// Proceed ends the preparation: the device executes cmd in the place of p.Command, if the state
+// machine still allows it.
 func (p *Pending) Proceed(cmd Command) {
 	if !p.prepares || p.answer == nil {
 		return // an event was the answer
 	}
 	p.prepares = false
-	next := p.next
-	if p.id.state != p.judged {
-		var refused *CommandFailed
-		if next, refused = p.id.judge(p.Command); refused != nil {
-			p.Answer(refused)
-			return
-		}
+	next, refused := p.id.judge(p.Command)
+	if refused != nil {
+		p.Answer(refused)
+		return
 	}
 	p.execute(cmd, next)
 }
@@ -109,7 +111,9 @@ func (p *Pending) Answer(ev Event) bool {
 	}
 	answer := p.answer
 	p.answer, p.awaits, p.prepares = nil, false, false
-	p.leave()
+	if i := slices.Index(p.id.pending, p); i >= 0 {
+		p.id.pending = slices.Delete(p.id.pending, i, i+1)
+	}
 	answer(ev)
 	for _, other := range p.with {
 		own := ev
@@ -120,13 +124,6 @@ func (p *Pending) Answer(ev Event) bool {
 		other.Answer(own)
 	}
 	return true
-}
-
-// leave removes an answered command from the table, unless the driver is not finished with it.
-func (p *Pending) leave() {
-	if i := slices.Index(p.id.pending, p); i >= 0 && !p.running {
-		p.id.pending = slices.Delete(p.id.pending, i, i+1)
-	}
 }
 
 // execute passes cmd, which is p.Command or stands for it, to the driver.
@@ -140,9 +137,9 @@ func (p *Pending) execute(cmd Command, next states.State) {
 	case *DestroyID:
 		in := id.Info()
 		id.strangers, id.starved = id.Strangers(), id.Starved()
-		id.last, id.driver = &in, nil
+		id.last, id.driver, id.running = &in, nil, nil
 		for _, other := range id.pending {
-			other.running, other.awaits = false, false // no event, and no Done
+			other.awaits = false // no event, and no Done
 		}
 	}
 	before := id.mark()
@@ -150,7 +147,7 @@ func (p *Pending) execute(cmd Command, next states.State) {
 	p.awaits = answeredByEvent(cmd) // before the driver runs: the event may come from inside
 	err := driver.Do(cmd)
 	if errors.Is(err, ErrPending) {
-		p.running = true
+		id.running = p
 		return
 	}
 	if ev := p.outcome(before, err); ev != nil {
@@ -178,28 +175,14 @@ func (p *Pending) outcome(before mark, err error) Event {
 
 // done ends the command that the driver had answered with ErrPending.
 func (id *ID) done(err error) {
-	p := id.running()
-	if p == nil {
-		return
-	}
-	p.running = false
-	if p.answer == nil {
-		p.leave()
+	p := id.running
+	id.running = nil
+	if p == nil || p.answer == nil {
 		return
 	}
 	if ev := p.outcome(id.mark(), err); ev != nil {
 		id.ch.sink(id, ev, p)
 	}
-}
-
-// running returns the command that the driver has not finished.
-func (id *ID) running() *Pending {
-	for _, p := range id.pending {
-		if p.running {
-			return p
-		}
-	}
-	return nil
 }
 
 // joinsPrepared has a Disconnect wait for the answer of another one that is being prepared.
@@ -218,7 +201,7 @@ func (id *ID) joinsPrepared(p *Pending) bool {
 
 // waiting returns the command whose answer is to come from the device.
 func (id *ID) waiting() *Pending {
-	if p := id.running(); p != nil {
+	if p := id.running; p != nil && p.answer != nil {
 		return p
 	}
 	for _, p := range slices.Backward(id.pending) {
@@ -286,7 +269,7 @@ func (id *ID) judge(cmd Command) (next states.State, refused *CommandFailed) {
 	if v == states.Refuse || v == states.Guard {
 		return 0, id.refused(cmd, states.Why(flavor, id.state, states.Requested(op)))
 	}
-	if p := id.running(); p != nil && op != states.OpDestroyID {
+	if p := id.running; p != nil && op != states.OpDestroyID {
 		why := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", p.Command.Op())
 		return 0, id.refused(cmd, states.Reason{Text: why, Errno: states.Errno(unix.EBUSY)})
 	}

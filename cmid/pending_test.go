@@ -124,3 +124,75 @@ func TestInherit(t *testing.T) {
 		t.Errorf("answered %d times, %d pending", answered, len(id.Pending()))
 	}
 }
+
+// A command that was answered is not pending, also while the device has not finished it. Until then
+// the device gets no other one.
+func TestAnsweredBeforeDone(t *testing.T) {
+	for _, when := range []string{"inside Do", "after Do"} {
+		t.Run(when, func(t *testing.T) {
+			s := &script{flavor: states.IWARP}
+			c := open(t, s)
+			id := create(t, s, c, states.Connected)
+			c.sink = func(_ *ID, ev Event, answers *Pending) { answers.Answer(ev) }
+			s.answers[states.OpDisconnect] = ErrPending
+			ended := func() { s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindDisconnected}) }
+			if when == "inside Do" {
+				s.inside = func(Handle, Command) { s.inside = nil; ended() }
+			}
+			var answer Event
+			id.Do(&Disconnect{}, func(ev Event) { answer = ev })
+			if when == "after Do" {
+				ended()
+			}
+			if _, ok := answer.(*Disconnected); !ok || len(id.Pending()) != 0 {
+				t.Errorf("answered with %v, %d pending", answer, len(id.Pending()))
+			}
+			if f, ok := atOnce(id, &SetOption{}).(Failure); !ok || !errors.Is(f, unix.EBUSY) {
+				t.Errorf("before Done: %v", f)
+			}
+			s.up.Done(id.Handle(), nil)
+			if ev, ok := atOnce(id, &SetOption{}).(*Done); !ok {
+				t.Errorf("after Done: %v", ev)
+			}
+		})
+	}
+}
+
+// A command whose preparation takes its time is judged again before the device gets it.
+func TestProceedIsJudged(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	id := create(t, s, c, states.Connected)
+	var p *Pending
+	a := prepared(id, &Disconnect{}, func(first *Pending) { p = first })
+	s.answers[(&SetOption{}).Op()] = ErrPending
+	id.Do(&SetOption{}, nil)
+	did := len(s.did)
+	p.Proceed(p.Command)
+	if len(*a) != 1 || !errors.Is((*a)[0].(Failure), unix.EBUSY) || len(s.did) != did {
+		t.Errorf("while another command is in progress: %v; the device did %v", *a, s.did[did:])
+	}
+	s.up.Done(id.Handle(), nil)
+	a = prepared(id, &Disconnect{}, func(first *Pending) { p = first })
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.Proceed(p.Command)
+	if len(*a) != 1 || !errors.Is((*a)[0].(Failure), unix.ENOENT) {
+		t.Errorf("on a closed channel: %v", *a)
+	}
+}
+
+// A command of the device's stays with its identifier, also if its answer was not delivered yet.
+func TestInheritLeavesTheDevicesCommands(t *testing.T) {
+	s := &script{flavor: states.IWARP}
+	c := open(t, s)
+	old, id := create(t, s, c, states.RouteResolved), create(t, s, c, states.Idle)
+	s.answers[(&SetOption{}).Op()] = ErrPending
+	old.Do(&SetOption{}, nil)
+	s.up.Done(old.Handle(), nil)
+	id.Inherit(old)
+	if len(old.Pending()) != 1 || len(id.Pending()) != 0 {
+		t.Errorf("%d stayed, %d went along", len(old.Pending()), len(id.Pending()))
+	}
+}
