@@ -27,8 +27,8 @@ type Observer interface {
 // CommandObserver is an Observer that is also notified of the commands that go to the device, of
 // each when it begins and when it is answered. A Dial, a Serve and a Close are reported as the
 // commands that they are made of. A command that is still under way when its identifier is
-// destroyed has no end of its own: Closed is its end. Commands that only concern messages and
-// memory (Send, Read, Write ...) are not reported.
+// destroyed is answered then, or Closed is its end. Commands that only concern messages and memory
+// (Send, Read, Write ...) are not reported.
 type CommandObserver interface {
 	Observer
 	// Begun: cmd is about to be executed. It must not be kept or changed.
