@@ -4,10 +4,10 @@ package planted
 var bindFaults = []fault{
 	// Above the drivers.
 	{
-		"cmid refuses wildcards", "bind_addr-1", "cmid/id.go",
-		"	if a, ok := cmd.(*ResolveAddr); ok {\n",
-		"	if b, ok := cmd.(*BindAddr); ok && b.Addr.IsWildcard() {\n		return id.refused(cmd, \"no\", unix.EINVAL, nil)\n	}\n" +
-			"	if a, ok := cmd.(*ResolveAddr); ok {\n",
+		"cmid refuses wildcards", "bind_addr-1", "cmid/pending.go",
+		"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
+		"	if b, ok := cmd.(*BindAddr); ok && b.Addr.IsWildcard() {\n		return 0, id.refused(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
+			"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
 	},
 	{
 		"cmid does not report the bound address", "bind_addr-2", "cmid/id.go",
@@ -22,10 +22,10 @@ var bindFaults = []fault{
 		"&BindAddr{Addr: a}", "&BindAddr{Addr: AddrFrom(a.Addr(), 0)}",
 	},
 	{
-		"cmid resolves nothing for who is bound", "bind_addr-6", "cmid/id.go",
-		"	if a, ok := cmd.(*ResolveAddr); ok {\n",
-		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		return id.refused(cmd, \"no\", unix.EINVAL, nil)\n	}\n" +
-			"	if a, ok := cmd.(*ResolveAddr); ok {\n",
+		"cmid resolves nothing for who is bound", "bind_addr-6", "cmid/pending.go",
+		"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
+		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		return 0, id.refused(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
+			"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
 	},
 	{"cmid returns the peer's port", "bind_addr-8", "cmid/calls.go", "return id.Info().Local.Port()", "return id.Info().Peer.Port()"},
 

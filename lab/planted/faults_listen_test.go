@@ -9,7 +9,7 @@ var listenFaults = []fault{
 		"		id.request(ev)\n		return\n", "		return\n",
 	},
 	{
-		"cmid lets who is not bound listen", "listen-6", "cmid/id.go",
+		"cmid lets who is not bound listen", "listen-6", "cmid/pending.go",
 		"	if v == states.Refuse || v == states.Guard {\n", "	if (v == states.Refuse || v == states.Guard) && op != states.OpListen {\n",
 	},
 

@@ -59,8 +59,8 @@ var hintFaults = []fault{
 	},
 	{
 		"an actor ignores the hints", "getaddrinfo-26", "actor/dial.go",
-		"func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n",
-		"func (it *ident) lookUp(cmd Command, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n	hints = &cmid.AddrInfo{PortSpace: hints.PortSpace}\n",
+		"func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n",
+		"func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n	hints = &cmid.AddrInfo{PortSpace: hints.PortSpace}\n",
 	},
 	{"RAI_PASSIVE is not passed on", "getaddrinfo-3 getaddrinfo-21", lookup, "AddrInfo{Flags: h.Flags & RAIPassive, QP", "AddrInfo{QP"},
 	{

@@ -4,8 +4,8 @@ package planted
 var resolveFaults = []fault{
 	// Above the drivers.
 	{
-		"cmid makes up a source", "resolve_addr-1", "cmid/id.go",
-		"		id.peer = a.Dst\n", "		id.peer = a.Dst\n		if a.Src.IsZero() {\n			a.Src = MustAddr(\"127.0.0.1:0\")\n		}\n",
+		"cmid makes up a source", "resolve_addr-1", "cmid/pending.go",
+		"		id.peer = c.Dst\n", "		id.peer = c.Dst\n		if c.Src.IsZero() {\n			c.Src = MustAddr(\"127.0.0.1:0\")\n		}\n",
 	},
 	{
 		"cmid reports the source as the destination", "resolve_addr-3", "cmid/events.go",
@@ -20,7 +20,7 @@ var resolveFaults = []fault{
 		"cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:", "cmd.Op() == states.OpResolveAddr:",
 	},
 	{
-		"cmid connects without an address", "resolve_addr-10", "cmid/id.go",
+		"cmid connects without an address", "resolve_addr-10", "cmid/pending.go",
 		"	if v == states.Refuse || v == states.Guard {\n",
 		"	if (v == states.Refuse || v == states.Guard) && op != states.OpResolveRoute && op != states.OpConnect {\n",
 	},
