@@ -15,8 +15,13 @@ import (
 // race is with this project's code.
 func LogRaces(t *testing.T) (env string) {
 	t.Helper()
-	dir := t.TempDir()
+	// Not t.TempDir: it may have a comma, which ends an option of GORACE.
+	dir, err := os.MkdirTemp("", "races")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
+		defer os.RemoveAll(dir)
 		files, _ := filepath.Glob(dir + "/race.*")
 		for _, f := range files {
 			b, err := os.ReadFile(f)
