@@ -67,6 +67,10 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 func (l *link) heed(ctx actor.Context, why *parting) {
 	switch {
 	case why == nil:
+	case why.said && l.leaving:
+		// Both leave. The peer still reads, as this side does: after the drain it is known what was
+		// received.
+		ctx.Send(l.conn, &rdma.Close{})
 	case why.said:
 		l.end(ctx, why.err)
 	default:
