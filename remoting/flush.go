@@ -67,9 +67,12 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 func (l *link) heed(ctx actor.Context, why *parting) {
 	switch {
 	case why == nil:
-	case why.said && l.leaving:
+	case why.said && l.bye && l.greeting == open:
 		// Both leave. The peer still reads, as this side does: after the drain it is known what was
 		// received.
+		if !l.leaving {
+			l.leaving, l.cause = true, why.err
+		}
 		ctx.Send(l.conn, &rdma.Close{})
 	case why.said:
 		l.end(ctx, why.err)

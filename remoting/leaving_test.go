@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -13,7 +14,7 @@ import (
 // Two nodes that shut down at the same time have received what the other one has sent: neither
 // reports messages of which that is not known.
 func TestBothLeave(t *testing.T) {
-	for range 100 {
+	for i := range 100 {
 		a, b := open(t, remoting.Config{Expose: everything}, 1), open(t, remoting.Config{Expose: everything}, 1)
 		a.spawn("sink", func(actor.Context) {})
 		b.spawn("echo", echo)
@@ -25,6 +26,9 @@ func TestBothLeave(t *testing.T) {
 			both.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), soon)
 				defer cancel()
+				if end[0] == b { // at each point of the other one's end
+					time.Sleep(time.Duration(i) * 20 * time.Microsecond)
+				}
 				for range 5 {
 					end[0].sys.Root.Send(end[1].pid("sink"), text("last"))
 				}
