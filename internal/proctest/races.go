@@ -16,12 +16,16 @@ import (
 func LogRaces(t *testing.T) (env string) {
 	t.Helper()
 	// Not t.TempDir: it may have a comma, which ends an option of GORACE.
-	dir, err := os.MkdirTemp("", "races")
+	dir, err := os.MkdirTemp("", "races") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		defer os.RemoveAll(dir)
+		defer func() {
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
+		}()
 		files, _ := filepath.Glob(dir + "/race.*")
 		for _, f := range files {
 			b, err := os.ReadFile(f)
@@ -39,12 +43,18 @@ func LogRaces(t *testing.T) (env string) {
 var (
 	access = regexp.MustCompile(`(?m)^(?:Previous )?(?i:read|write) at .*:\n((?:  .*\n)+)`)
 	caller = regexp.MustCompile(`(?m)^  (\S+)\(\)$`)
+	// BroadcastEvent reads the list of members without its lock, and with it the members that this
+	// project's code has made and passed to the list.
+	unlocked = regexp.MustCompile(`(?m)^  github\.com/asynkron/protoactor-go/cluster\.\(\*MemberList\)\.BroadcastEvent\(\)$`)
 )
 
 // ours returns the reports in which one of the two accesses is in this project's code. An access in
 // the standard library counts as its caller's.
 func ours(log string) (reports []string) {
 	for _, report := range strings.Split(log, "==================\n") {
+		if unlocked.MatchString(report) {
+			continue
+		}
 		for _, a := range access.FindAllStringSubmatch(report, -1) {
 			calls := caller.FindAllStringSubmatch(a[1], -1)
 			i := slices.IndexFunc(calls, func(c []string) bool {
