@@ -462,7 +462,7 @@ func (me *remoteNode) readmit() {
 		me.node.Readmit()
 		me.p.Sleep(100 * time.Millisecond) // longer than a call takes
 	}
-	if n := me.connected(); n < before && !me.p.Dead() {
+	if n := me.connected(); n < before && !me.p.Dead() && me.p.Context().Err() == nil {
 		w.fail("%v: %s is connected to %d nodes of %d, after its Admit has admitted all of them many times", w.World.Now(), me.name, n, before)
 	}
 }
