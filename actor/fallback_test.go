@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 )
 
 // hangUpOnce is a proxy that hangs up on the first connection, as if its server were not there

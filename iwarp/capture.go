@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/iwarp/internal/pcapng"
+	"github.com/rdmactor/rdmactor/internal/iwarp/pcapng"
 )
 
 // CaptureConfig selects the connections of a Capture, and its destination. Fields that are not set,

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/iwarp/internal/capture"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/iwarp/capture"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rdmactor/rdmactor/internal/iwarp/capture"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/internal/sockets"
-	"github.com/rdmactor/rdmactor/iwarp/internal/capture"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
 // twoStreams are the bytes that a socket has written and read.

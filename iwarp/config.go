@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 	"github.com/rdmactor/rdmactor/internal/sockets"
-	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
 // Config is the configuration of a Driver. Fields that are not set, or not positive, are the

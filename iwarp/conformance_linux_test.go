@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/conformance"
+	"github.com/rdmactor/rdmactor/internal/conformance"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 

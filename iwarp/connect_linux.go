@@ -10,7 +10,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 	"github.com/rdmactor/rdmactor/states"
 )
 

@@ -1,7 +1,7 @@
 // Package iwarp is an RDMA device inside the process: an iWARP endpoint (MPA, DDP and RDMAP over
 // TCP) in Go, as a cmid.Driver with its verbs.Device. It needs no kernel module, no privilege and
 // no C library. Its peer may be another such process, soft-iWARP in a Linux kernel, or an iWARP
-// adapter. The protocol is in iwarp/core. This package connects it with sockets.
+// adapter. The protocol is in internal/iwarp/core. This package connects it with sockets.
 //
 //	ch, err := cmid.OpenChannel(iwarp.New())
 //	ch, err := cmid.OpenChannel(iwarp.Config{CRC: true}.New())

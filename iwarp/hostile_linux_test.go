@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/hostile"
-	"github.com/rdmactor/rdmactor/iwarp/core"
+	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 	"github.com/rdmactor/rdmactor/internal/sockets"
-	"github.com/rdmactor/rdmactor/iwarp/core"
 )
 
 const (

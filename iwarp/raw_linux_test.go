@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/internal/sockets"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
 // raw is a non-blocking TCP socket that sends bytes chosen by the test.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/internal/sockets"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 	"github.com/rdmactor/rdmactor/states"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/iwarp/core"
-	"github.com/rdmactor/rdmactor/iwarp/internal/pcapng"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/iwarp/core"
+	"github.com/rdmactor/rdmactor/internal/iwarp/pcapng"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
 // ackEvery is the number of bytes in one direction after which a separate acknowledgement is

@@ -5,8 +5,8 @@ package native
 import (
 	"testing"
 
-	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
+	"github.com/rdmactor/rdmactor/internal/conformance"
 	"github.com/rdmactor/rdmactor/internal/kernelrig"
 )
 

@@ -74,7 +74,7 @@ contradict the manual page. The kernel refuses every other refused command, too,
 	b.WriteString(`
 ## Where the kernel ends in another state
 
-Deliberate differences, measured on Linux 6.1 and 6.12, named as in cmid/conformance/testdata/state-table.json.
+Deliberate differences, measured on Linux 6.1 and 6.12, named as in internal/conformance/testdata/state-table.json.
 
 | in | asked or happened | on | the kernel | here | why |
 |---|---|---|---|---|---|

@@ -214,7 +214,7 @@ func except(transport, from, command string) *exception {
 
 func loadOracle(t *testing.T) (cells map[string]map[string]oracleCell, async map[string][]oracleEvent) {
 	t.Helper()
-	data, err := os.ReadFile("../cmid/conformance/testdata/state-table.json")
+	data, err := os.ReadFile("../internal/conformance/testdata/state-table.json")
 	if err != nil {
 		t.Fatal(err)
 	}

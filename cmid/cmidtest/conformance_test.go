@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
+	"github.com/rdmactor/rdmactor/internal/conformance"
 	"github.com/rdmactor/rdmactor/states"
 )
 

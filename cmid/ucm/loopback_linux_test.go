@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/cmid/ucm/internal/uabi"
 )
 
 // cameTo makes the kernel report that requests come to ip.

@@ -1,7 +1,7 @@
 package ucm
 
 import (
-	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/cmid/ucm/internal/uabi"
 	"github.com/rdmactor/rdmactor/internal/nldev"
 )
 

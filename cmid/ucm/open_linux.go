@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/cmid/ucm/internal/uabi"
 	"github.com/rdmactor/rdmactor/internal/nldev"
 	"github.com/rdmactor/rdmactor/verbs"
 	"github.com/rdmactor/rdmactor/verbs/uverbs"

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/ucm/uabi"
+	"github.com/rdmactor/rdmactor/cmid/ucm/internal/uabi"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

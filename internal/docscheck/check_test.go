@@ -25,7 +25,7 @@ func testCode(t *testing.T) map[string]*pkg {
 	t.Helper()
 	code, err := index(fstest.MapFS{
 		"a/a_test.go": {Data: []byte(`package a
-import "x/cmid/conformance"
+import "x/internal/conformance"
 // manpages: listen-1
 func TestA(t *testing.T) {
 	for _, r := range []struct{ name string }{
@@ -41,12 +41,12 @@ func TestA(t *testing.T) {
 func (s suite) TestMethod() {}
 func TestSuite(t *testing.T) { conformance.Run(t) }
 `)},
-		"a/a.go":                    {Data: []byte("package a\nfunc TestNotInATestFile() {}\n")},
-		"b/b_test.go":               {Data: []byte("package b\nfunc TestB() {}\n")},
-		"cmid/conformance/run.go":   {Data: []byte("package conformance\nvar suite = map[string]func(){\n// manpages: listen-4\n\"bind/port 0\": nil,\n}\n")},
-		"a/testdata/broken.go":      {Data: []byte("not Go")},
-		".hidden/broken_test.go":    {Data: []byte("not Go")},
-		"a/testdata/broken_test.go": {Data: []byte("not Go")},
+		"a/a.go":                      {Data: []byte("package a\nfunc TestNotInATestFile() {}\n")},
+		"b/b_test.go":                 {Data: []byte("package b\nfunc TestB() {}\n")},
+		"internal/conformance/run.go": {Data: []byte("package conformance\nvar suite = map[string]func(){\n// manpages: listen-4\n\"bind/port 0\": nil,\n}\n")},
+		"a/testdata/broken.go":        {Data: []byte("not Go")},
+		".hidden/broken_test.go":      {Data: []byte("not Go")},
+		"a/testdata/broken_test.go":   {Data: []byte("not Go")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestCheck(t *testing.T) {
 		{goodDoc, []manpage{goodPage, {"bind_addr", 8, 0}}, []string{"rdma_bind_addr(3) has 0 rows, want 8: one was lost, or this test counts old ones"}},
 		{goodDoc[:strings.Index(goodDoc, "| listen-4")], []manpage{goodPage}, []string{
 			"rdma_listen(3) has 3 rows, want 4: one was lost, or this test counts old ones",
-			"cmid/conformance/run.go:3: says that it shows listen-4, whose row does not cite it",
+			"internal/conformance/run.go:3: says that it shows listen-4, whose row does not cite it",
 		}},
 		{strings.Replace(goodDoc, "`a.TestA`<br>", "`a.TestA`<br>`a.TestA`<br>", 1), nil, []string{"listen-1: `a.TestA` is cited twice"}},
 		{strings.Replace(goodDoc, "it has a backlog", "it has none", 1), []manpage{goodPage}, []string{

@@ -22,7 +22,7 @@ import (
 const (
 	root = "../.."
 	// its subtests run under the tests of every package that imports it
-	conformance = "cmid/conformance"
+	conformance = "internal/conformance"
 )
 
 // manpage is a man page that docs/manpages.md covers sentence by sentence.

@@ -12,9 +12,9 @@ import (
 // there.
 var packages = map[string]string{
 	"actor": "actor", "rdma": "actor", "actortest": "actor/actortest", "reconnect": "actor/reconnect",
-	"cmid": "cmid", "cmidtest": "cmid/cmidtest", "conformance": "cmid/conformance", "ucm": "cmid/ucm", "verbs": "verbs", "uverbs": "verbs/uverbs",
+	"cmid": "cmid", "cmidtest": "cmid/cmidtest", "conformance": "internal/conformance", "ucm": "cmid/ucm", "verbs": "verbs", "uverbs": "verbs/uverbs",
 	"states": "states", "eventloop": "eventloop", "eventlooptest": "eventloop/eventlooptest",
-	"iwarp": "iwarp", "core": "iwarp/core", "rpc": "rpc", "rdmanet": "rdmanet", "slots": "slots", "codec": "codec", "remoting": "remoting", "metrics": "metrics",
+	"iwarp": "iwarp", "core": "internal/iwarp/core", "rpc": "rpc", "rdmanet": "rdmanet", "slots": "slots", "codec": "codec", "remoting": "remoting", "metrics": "metrics",
 	"inspect": "inspect",
 }
 

@@ -1,6 +1,6 @@
 package hostile
 
-import "github.com/rdmactor/rdmactor/iwarp/wire"
+import "github.com/rdmactor/rdmactor/internal/iwarp/wire"
 
 // seg makes a ULPDU.
 func seg(h wire.Header, payload ...byte) []byte {

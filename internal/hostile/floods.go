@@ -1,6 +1,6 @@
 package hostile
 
-import "github.com/rdmactor/rdmactor/iwarp/wire"
+import "github.com/rdmactor/rdmactor/internal/iwarp/wire"
 
 // many is the number of messages in a flood.
 const many = 10000

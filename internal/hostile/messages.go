@@ -1,6 +1,6 @@
 package hostile
 
-import "github.com/rdmactor/rdmactor/iwarp/wire"
+import "github.com/rdmactor/rdmactor/internal/iwarp/wire"
 
 var behindAnError = refusal(ddp, untagged, 3, "MSN 2, should be 1")
 

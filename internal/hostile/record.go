@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
 // Recording is a good exchange: the bytes of each side, split into the MPA frame and the FPDUs.

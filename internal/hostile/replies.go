@@ -3,7 +3,7 @@ package hostile
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
 // responders are exchanges with the mistakes of a responder in set-up (iwarp.md sections 2 and 11).

@@ -3,7 +3,7 @@ package hostile
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
 // requests are exchanges with the mistakes of an initiator in set-up (iwarp.md sections 2 and 11).

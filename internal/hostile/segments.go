@@ -3,7 +3,7 @@ package hostile
 import (
 	"fmt"
 
-	"github.com/rdmactor/rdmactor/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 

@@ -1,6 +1,6 @@
 package hostile
 
-import "github.com/rdmactor/rdmactor/iwarp/wire"
+import "github.com/rdmactor/rdmactor/internal/iwarp/wire"
 
 // step is one action of a hostile peer.
 type step = func(*Peer)

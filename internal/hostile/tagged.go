@@ -1,6 +1,6 @@
 package hostile
 
-import "github.com/rdmactor/rdmactor/iwarp/wire"
+import "github.com/rdmactor/rdmactor/internal/iwarp/wire"
 
 // knows makes an exchange that needs to know the other side's memory.
 func knows(name, rule string, w Want, steps ...step) Exchange {

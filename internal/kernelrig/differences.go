@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rdmactor/rdmactor/cmid/conformance"
+	"github.com/rdmactor/rdmactor/internal/conformance"
 )
 
 // Differences returns how a device's driver ("rxe", "siw"), in a kernel of that release, differs

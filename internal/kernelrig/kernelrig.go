@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/conformance"
+	"github.com/rdmactor/rdmactor/internal/conformance"
 )
 
 // Env returns an environment variable that describes the device.

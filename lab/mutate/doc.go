@@ -2,7 +2,7 @@
 // not find.
 //
 //	go run ./lab/mutate ./rpc -n 40 -seed 7
-//	go run ./lab/mutate ./iwarp/core -n 40 -seed 7 -own
+//	go run ./lab/mutate ./internal/iwarp/core -n 40 -seed 7 -own
 //	go run ./lab/mutate ./actor/internal/datapath -n 40 -seed 7 -sim connections -seeds 300
 //
 // A defect changes the syntax tree: a negated condition, a deleted statement, two neighbours swapped,

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/cmid/conformance"
 	"github.com/rdmactor/rdmactor/cmid/ucm"
+	"github.com/rdmactor/rdmactor/internal/conformance"
 	"github.com/rdmactor/rdmactor/internal/kernelrig"
 	"github.com/rdmactor/rdmactor/native"
 )

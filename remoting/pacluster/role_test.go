@@ -43,8 +43,8 @@ type role struct {
 	Nosy         bool              // print the accesses of peers to its actors
 	Stuck        bool              // its provider never ends
 	Stock        bool              // it is a member of Proto.Actor's own, over gRPC
-	// it need not know whether its last messages were received: members that learn from the provider
-	// that it leaves end their connections to it
+	// It need not know whether its last messages were received: members that learn from the
+	// provider that it leaves end their connections to it.
 	Hasty bool
 	// it connects with the first, and accepts them all; none: without
 	Keys []string

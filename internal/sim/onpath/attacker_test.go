@@ -8,8 +8,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/internal/sim/network"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 	"github.com/rdmactor/rdmactor/internal/sim/network"
-	"github.com/rdmactor/rdmactor/iwarp/wire"
 )
 
 // flow is one direction of a connection.

@@ -1,0 +1,162 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/ring"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// Times of set-up and end.
+const (
+	replyTimeout   = 10 * time.Second // an initiator waits for the Reply, as siw does
+	requestTimeout = 5 * time.Second  // a responder waits for the Request, as siw does
+	// a responder's first FPDU stays this far behind its Reply, once the peer has that
+	holdOff        = 100 * time.Millisecond
+	messageTimeout = 30 * time.Second // without a byte in the middle of a message
+	fin            = 5 * time.Second  // for the peer's FIN after ours
+	// the same when we have just sent a Terminate or a reject
+	finAfterError = time.Second
+	// an aborted initiator waits for the Reply, because an earlier reset would break siw's listener
+	abortReply = 100 * time.Millisecond
+)
+
+// state is a connection's state.
+type state uint8
+
+const (
+	stIdle    state = iota // before Start
+	stRequest              // responder: waiting for the Request
+	stAnswer               // responder: the owner has the Request
+	stReply                // initiator: waiting for the Reply
+	// responder: Reply under way, or waiting for the first FPDU of a peer-to-peer initiator
+	stAccepted
+	stOpen      // established
+	stFinishing // Disconnect: the remaining output is written, input is still processed
+	// nothing is sent or received any more, except that a Terminate or a rejecting Reply is still
+	// sent
+	stEnded
+)
+
+var stateNames = [...]string{
+	"idle", "waiting for a Request", "a Request is unanswered", "waiting for a Reply", "accepting", "open", "finishing", "ended",
+}
+
+func (s state) String() string { return stateNames[s] }
+
+// Conn is one connection, usable by value after Init and small while idle. Not safe for concurrent
+// use.
+type Conn struct {
+	up    Upcalls
+	cfg   Config
+	state state
+
+	closed   bool // Closed was called
+	closeNow bool // the socket is to be closed
+	shut     bool // FIN as soon as everything is out
+	gone     bool // the initiator left before it was answered
+	crc      bool // CRC in use
+	p2p      bool // the initiator owes the first FPDU
+	asked    bool // a responder's Request had the control word
+
+	rev      uint8 // a responder: the Request's revision
+	reqFlags wire.Flags
+	peer     wire.Control // the other side's control word
+	ird, ord uint16       // negotiated
+
+	phaseAt time.Time // when the state has lasted too long; zero: never
+	mpa     []byte    // the peer's MPA frame as far as it is here
+
+	sq ring.Ring[send]
+	rq ring.Ring[verbs.RecvWR]
+	tx tx
+	rx rx
+}
+
+// Init prepares c. EINVAL for private data longer than MaxPrivateData, an IRD or ORD above MaxIRD,
+// or an unknown revision.
+func (c *Conn) Init(cfg Config, up Upcalls) error {
+	if cfg.Revision == 0 {
+		cfg.Revision = wire.MaxRevision
+	}
+	if cfg.Revision > wire.MaxRevision {
+		return fmt.Errorf("iwarp: MPA revision %d: %w", cfg.Revision, unix.EINVAL)
+	}
+	if err := checkParam(cfg.PrivateData, cfg.IRD, cfg.ORD); err != nil {
+		return err
+	}
+	if cfg.MessageTimeout <= 0 {
+		cfg.MessageTimeout = messageTimeout
+	}
+	cfg.PrivateData = append([]byte(nil), cfg.PrivateData...)
+	if cfg.SetupTimeout <= 0 {
+		cfg.SetupTimeout = requestTimeout
+		if cfg.Initiator {
+			cfg.SetupTimeout = replyTimeout
+		}
+	}
+	*c = Conn{cfg: cfg, up: up}
+	c.SetMaxSegment(cfg.MaxSegment)
+	c.tx.msn, c.tx.readMSN, c.rx.msn, c.rx.readMSN = 1, 1, 1, 1
+	c.rx.need = headLen
+	return nil
+}
+
+func checkParam(private []byte, ird, ord uint16) error {
+	switch {
+	case len(private) > MaxPrivateData:
+		return fmt.Errorf("iwarp: %d bytes of private data, more than %d: %w", len(private), MaxPrivateData, unix.EINVAL)
+	case ird > MaxIRD || ord > MaxIRD:
+		return fmt.Errorf("iwarp: IRD %d, ORD %d, more than %d: %w", ird, ord, MaxIRD, unix.EINVAL)
+	}
+	return nil
+}
+
+// SetMaxSegment changes Config.MaxSegment for FPDUs not yet made; 0 means the constant MaxSegment,
+// which is the most.
+func (c *Conn) SetMaxSegment(n int) {
+	if n <= 0 || n > MaxSegment {
+		n = MaxSegment
+	}
+	c.cfg.MaxSegment = n
+}
+
+// CRC is true once CRC was agreed on.
+func (c *Conn) CRC() bool { return c.crc }
+
+// WantClose says what to do with the socket: shut down the write side (stays true; do it once), or
+// close it and forget c.
+func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(), c.closeNow }
+
+// finReady is true when a FIN is wanted and nothing is left to go before it.
+func (c *Conn) finReady() bool {
+	t := &c.tx
+	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && t.owed.Len() == 0 && c.sq.Len() == 0
+}
+
+// SetQueues changes Config.Queues: a responder learns them with its queue pair, after Init and
+// before Accept. Work requests posted before stay.
+func (c *Conn) SetQueues(q Queues) { c.cfg.Queues = q }
+
+// Withhold changes Config.Withheld. A segment that was not checked yet is checked by it.
+func (c *Conn) Withhold(rights verbs.Access) { c.cfg.Withheld = rights }
+
+// TakeReceives moves the receives that were posted to from to c: for the next attempt to connect,
+// or for a Conn that is made only to be aborted. No message has begun to fill one of them, and c
+// has none of its own. Legal in Upcalls.Rejected.
+func (c *Conn) TakeReceives(from *Conn) {
+	c.rq, from.rq = from.rq, c.rq
+}
+
+// SetPool changes Config.Pool, for a Conn that moves to another goroutine. The memory of its
+// pending output moves along.
+func (c *Conn) SetPool(p *Pool) {
+	c.cfg.Pool = p
+	if b := c.tx.batch; b != nil {
+		b.pool = p
+	}
+}

@@ -1,0 +1,82 @@
+package core
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
+)
+
+// end is the end of the protocol: everything is flushed, Closed is called. What becomes of the
+// socket is the caller's to say.
+func (c *Conn) end(err *Error) { c.endWith(err, flushed) }
+
+func (c *Conn) endWith(err *Error, hit hits) {
+	if c.closed {
+		return
+	}
+	c.state = stEnded
+	c.closed = true
+	c.tx.drop()
+	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad, c.rx.wait = nil, nil, nil, nil, waiting{}
+	c.rx.rest, c.rx.owned = nil, 0
+	c.flush(hit)
+	if err == nil {
+		c.up.Closed(nil)
+		return
+	}
+	c.up.Closed(err)
+}
+
+// rejected ends an initiator's set-up.
+func (c *Conn) rejected(private []byte, err *Error) {
+	c.state = stEnded
+	c.up.Rejected(private, err)
+	c.end(err)
+}
+
+// drop ends set-up with nothing but a FIN: there is nothing to answer, or the peer would not
+// understand it.
+func (c *Conn) drop(op, text string) {
+	c.closeNow, c.phaseAt = true, time.Time{}
+	c.end(&Error{Op: op, Errno: unix.EPROTO, Text: text})
+}
+
+// linger leaves the socket open until raw and a FIN are out and the peer has had d to answer with
+// its own.
+func (c *Conn) linger(now time.Time, raw []byte, d time.Duration) {
+	c.tx.raw, c.shut, c.phaseAt = raw, true, now.Add(d)
+}
+
+// fail ends the connection because of what the peer sent: Terminate, FIN.
+func (c *Conn) fail(now time.Time, f *fault) {
+	err := f.err
+	var out []byte
+	if !c.finReady() {
+		out = c.terminate(c.tx.partial(), f)
+		err.Sent = true
+	}
+	c.linger(now, out, finAfterError)
+	c.endWith(&err, f.hit)
+}
+
+// terminate appends the FPDU of a Terminate message to b.
+func (c *Conn) terminate(b []byte, f *fault) []byte {
+	t := wire.Terminate{Layer: f.err.Layer, Type: f.err.Type, Code: f.err.Code}
+	if f.copy { // RFC 5040 section 4.8: length and headers of the segment
+		h := c.rx.hdr[wire.LengthLen:c.rx.have]
+		n := c.rx.h.Len()
+		t.HasLength, t.Length = true, uint16(c.rx.ulpdu)
+		t.DDP = h[:n]
+		if c.rx.h.Opcode == wire.OpReadRequest {
+			t.RDMAP = h[n:]
+		}
+	}
+	h := wire.Header{Last: true, Opcode: wire.OpTerminate, QN: wire.OpTerminate.Queue(), MSN: 1}
+	fpdu := wire.FPDU{ULPDU: wire.AppendTerminate(wire.AppendHeader(nil, &h), &t)}
+	if c.crc {
+		fpdu.CRC = fpdu.Checksum()
+	}
+	return wire.AppendFPDU(b, &fpdu)
+}

@@ -1,0 +1,72 @@
+package core
+
+import (
+	"encoding/binary"
+
+	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
+)
+
+// Position says where in a stream of MPA frames and FPDUs its next byte is.
+type Position struct {
+	// Head is what has come of the frame or FPDU that the next byte belongs to, if all of that is
+	// known. It is valid until the next call into the Conn.
+	Head []byte
+	// Rest is how many bytes of it are still to come, if Head is not known; 0 if it begins with the
+	// next byte; negative if nobody knows, because what comes is thrown away.
+	Rest int
+}
+
+// InputPosition returns the position of the next byte for Input or Landed. It is for who copies
+// the stream, and begins in the middle.
+func (c *Conn) InputPosition() Position {
+	r := &c.rx
+	switch {
+	case c.state == stEnded || c.closeNow || r.wait.deaf:
+		return Position{Rest: -1}
+	case len(c.mpa) > 0:
+		return Position{Head: c.mpa}
+	case len(r.rest) > 0:
+		return behind(r.rest, r.unread())
+	case r.phase == phHead && !r.wait.message:
+		return Position{Head: r.hdr[:r.have]}
+	}
+	return Position{Rest: r.unread()}
+}
+
+// unread returns how many bytes of the FPDU whose header is here are still to be processed.
+func (r *rx) unread() int {
+	all := wire.FPDULen(r.ulpdu)
+	switch r.phase {
+	case phHead:
+		return all - int(r.have)
+	case phPayload:
+		return r.left + wire.PadLen(r.ulpdu) + wire.CRCLen
+	case phTrailer:
+	}
+	return wire.PadLen(r.ulpdu) + wire.CRCLen - int(r.tail)
+}
+
+// behind returns the position behind b, which was read and begins with the last skip bytes of an
+// FPDU.
+func behind(b []byte, skip int) Position {
+	for skip <= len(b) {
+		if b = b[skip:]; len(b) < wire.LengthLen {
+			return Position{Head: b}
+		}
+		skip = wire.FPDULen(int(binary.BigEndian.Uint16(b)))
+	}
+	return Position{Rest: skip - len(b)}
+}
+
+// OutputPosition returns the position of the next byte that Advance will report. Of an MPA frame,
+// and of a Terminate, that has begun nothing is known but what is left. It never has a Head.
+func (c *Conn) OutputPosition() Position {
+	t := &c.tx
+	switch {
+	case t.raw != nil:
+		return Position{Rest: len(t.raw)}
+	case t.batch != nil:
+		return Position{Rest: int(t.batch.boundary(t.sent) - t.sent)}
+	}
+	return Position{}
+}
