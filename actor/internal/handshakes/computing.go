@@ -10,24 +10,24 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// Computing bounds how many steps of handshakes are computed at a time. Without that a thousand
-// strangers would have a thousand goroutines compete with the loops for processors. The others
-// wait, and addresses take turns. How many wait is bounded by Limits.Handshakes, and by how many
-// connections the program itself dials.
+// Computing bounds how many steps of handshakes are computed at a time. Without that bound, a
+// thousand unauthenticated peers would start a thousand goroutines that compete with the loops for
+// processors. The others wait, and addresses take turns. The number of waiting steps is bounded by
+// Limits.Handshakes, and by how many connections the program itself dials.
 //
-// A step in which the user's code runs gives its place back meanwhile: that code may block.
+// A step leaves its place while it runs the user's code, which may block.
 type Computing struct {
-	// Most is how many steps are computed at a time.
+	// Most is the maximum number of steps computed at a time.
 	Most int
 
 	sched *sched.Scheduler
 
 	mu    sync.Mutex
-	steps fairshare.Queue[netip.Addr, func()] // by the address that they count for
+	steps fairshare.Queue[netip.Addr, func()] // steps by the address that they count for
 }
 
-// Places sets how many processors handshakes may have: half of them. In a simulation it must not
-// depend on the machine.
+// Places sets Most to half of the processors, or to 2 in a simulation, which must not depend on the
+// machine.
 func (c *Computing) Places(s *sched.Scheduler) {
 	c.sched, c.Most = s, 2
 	if s == nil {
@@ -35,13 +35,14 @@ func (c *Computing) Places(s *sched.Scheduler) {
 	}
 }
 
-// Do has step computed on a goroutine of its own. It counts for the network address a; the zero
-// address is this side's own.
+// Do computes step on a new goroutine when there is a place. It counts for the network address a;
+// the zero address stands for outgoing connections.
 func (c *Computing) Do(a netip.Addr, step func()) {
 	c.Enter(a, func() {
 		c.sched.Go(func() {
 			defer c.Leave(a)
-			defer runtime.Gosched() // the next goroutine would have the rest of this one's time
+			// the next goroutine would inherit the rest of this one's time slice
+			defer runtime.Gosched()
 			step()
 		})
 	})
@@ -55,7 +56,7 @@ func (c *Computing) Enter(a netip.Addr, granted func()) {
 // Leave returns the place of a step that counts for a.
 func (c *Computing) Leave(a netip.Addr) { c.grant(func() { c.steps.Done(a) }) }
 
-// grant gives the place that a change may have made or found free.
+// grant makes a change and then assigns a free place, if there is one.
 func (c *Computing) grant(change func()) {
 	c.mu.Lock()
 	change()
@@ -69,16 +70,16 @@ func (c *Computing) grant(change func()) {
 	}
 }
 
-// Place is that of a step. Its methods are secure.Place's.
+// Place is the place of a step. It implements secure.Place.
 type Place struct {
 	Of   *Computing
-	From netip.Addr // on whose account it is
+	From netip.Addr // the address that it counts for
 }
 
 // Leave is called before the user's code runs.
 func (p Place) Leave() { p.Of.Leave(p.From) }
 
-// Return is called when it has returned. It waits for a place.
+// Return is called after it has returned. It waits for a place.
 func (p Place) Return() {
 	granted := make(chan struct{})
 	p.Of.Enter(p.From, func() { close(granted) })

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// No more steps are computed at a time than there are places for, and addresses take turns. A step
-// that panics or calls runtime.Goexit gives its place back.
+// At most Most steps are computed at a time, and addresses take turns. A step that panics or calls
+// runtime.Goexit leaves its place.
 func TestComputingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Computing{Most: 2}

@@ -11,9 +11,9 @@ import (
 
 // IdentityOf returns the identity of a peer whose certificate was verified: its first URI (as
 // SPIFFE has it), else its first DNS name. The subject's common name never counts (RFC 9525): the
-// name constraints of an authority do not cover it. A name of one kind that could pass for one of
-// the other, one that is too long, and one that is not plain text, are nobody's. So is a URI whose
-// text is not the one that is signed, such as one with an empty fragment.
+// name constraints of an authority do not cover it. The identity is empty if the name could pass
+// for one of the other kind, is too long, or is not plain text. The same holds for a URI whose
+// parsed text differs from the signed text, for example if its fragment is empty.
 func IdentityOf(s *tls.ConnectionState) string {
 	if len(s.VerifiedChains) == 0 {
 		return ""
@@ -39,7 +39,7 @@ func IdentityOf(s *tls.ConnectionState) string {
 // subjectAltName is the extension with a certificate's names (RFC 5280, section 4.2.1.6).
 var subjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// firstURI returns the text of a certificate's first URI as it is signed.
+// firstURI returns the signed text of a certificate's first URI.
 func firstURI(c *x509.Certificate) string {
 	const uri = 6 // uniformResourceIdentifier of GeneralName
 	for _, e := range c.Extensions {
@@ -59,8 +59,8 @@ func firstURI(c *x509.Certificate) string {
 	return ""
 }
 
-// MaxIdentity is how many bytes a peer's name has at most, which are as many as SPIFFE's ids have.
-// Names are remembered beyond their connections.
+// MaxIdentity bounds the length of a peer's name in bytes, as SPIFFE does for its ids. Names are
+// remembered beyond their connections.
 const MaxIdentity = 2048
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }

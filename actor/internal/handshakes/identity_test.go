@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// Of a certificate with names: URIs before DNS names, as text that need not be a URI or a name.
+// names are those of a certificate, as text that need not be a valid URI or DNS name.
 type names struct {
 	uris, dns []string
 	cn        string
@@ -63,8 +63,8 @@ func TestTLSIdentity(t *testing.T) {
 	}
 }
 
-// The subject's common name is nobody's: constraints of an authority do not cover it. So an
-// authority that may sign names of one domain cannot make a peer of another one.
+// The subject's common name is no identity, because an authority's constraints do not cover it. So
+// an authority that may sign names of one domain cannot create a peer of another one.
 func TestTLSIdentityIsConstrained(t *testing.T) {
 	for why, n := range map[string]names{
 		"a common name alone": {cn: "node2.b.example"},
@@ -76,7 +76,7 @@ func TestTLSIdentityIsConstrained(t *testing.T) {
 	}
 }
 
-// A name of one kind is none of another kind, and two URIs never make one identity.
+// A name of one kind never passes for another kind, and two URIs never map to one identity.
 func TestTLSIdentityIsOfItsKind(t *testing.T) {
 	for why, n := range map[string]names{
 		"a URI like a DNS name":            {uris: []string{"node2.b.example"}},
@@ -94,8 +94,8 @@ func TestTLSIdentityIsOfItsKind(t *testing.T) {
 	}
 }
 
-// Names that would fill this side's memory, or change what a terminal shows, are nobody's. None of
-// the certificate's other names counts then.
+// Names that would fill this side's memory, or tamper with a terminal's display, are no identities.
+// The certificate's other names do not count then.
 func TestTLSIdentityIsPlain(t *testing.T) {
 	for why, n := range map[string]names{
 		"a long URI":    {uris: []string{"spiffe:/" + strings.Repeat("a", MaxIdentity)}, dns: []string{"alice"}},

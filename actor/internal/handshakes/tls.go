@@ -10,40 +10,40 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 )
 
-// TLS is a handshake in TLS mode. It is fed with the frames that come, and says what to send.
+// TLS is a handshake in TLS mode. It takes the incoming frames and returns the outgoing ones.
 //
-// Certificates are checked, and the user's code runs, so nothing of it is done on the loop. What
-// has come is taken in a step, which has a goroutine of its own. There is one step at a time, and
-// between two of them the handshake has no goroutine but that of crypto/tls. Until its peer sends
-// something, a server has not even that.
+// It checks certificates and runs the user's code, so it is not computed on the loop. A step on a
+// separate goroutine takes the frames that have arrived. There is one step at a time, and between
+// two of them the handshake has only the goroutine of crypto/tls. Until its peer sends something, a
+// server does not have even that.
 //
-// Its methods are for the loop, except for Step's.
+// Only the loop may call its methods.
 type TLS struct {
 	Request, Reply secure.Hello
 
-	// The loop's.
-	waiting     [][]byte // what has come for the next step: frames, and perhaps records behind them
+	// Only for the loop.
+	waiting     [][]byte // for the next step: frames, and perhaps records behind them
 	came, bytes int      // in all
-	begun       bool     // there was a step
-	under       bool     // there is one, or its outcome was not handled
+	begun       bool     // the first step was taken
+	under       bool     // a step is under way, or its outcome is not handled
 
 	mu      sync.Mutex
-	busy    bool                    // a step is under way, and has what is below
-	over    bool                    // the identifier needs it no more
-	cancel  context.CancelCauseFunc // ends what takes too long in a step
+	busy    bool                    // a step is under way and owns tls and channel
+	over    bool                    // the identifier no longer needs the handshake
+	cancel  context.CancelCauseFunc // cancels the user's code in a step
 	tls     *secure.TLS             // nil: not begun, or closed
-	channel *secure.Channel         // nil: it is not done, or the connection has it
+	channel *secure.Channel         // nil: not done, or handed out
 }
 
-// Outcome is what has come of a step.
+// Outcome is the result of a step.
 type Outcome struct {
 	Frames [][]byte             // to send; after an error, an alert
-	State  *tls.ConnectionState // nil: it is not done
+	State  *tls.ConnectionState // nil: the handshake is not done
 	Err    error
-	rest   [][]byte // records of the peer's
+	rest   [][]byte // the peer's records
 }
 
-// What comes at most before the handshake is done here: frames, the request and a probe.
+// Bounds on the input before the handshake is done here: frames, the request and a probe.
 const (
 	maxFramesCome = secure.MaxTLSFrames + 2
 	maxFrameBytes = secure.MaxTLSBytes + maxFramesCome*secure.TLSFrameOverhead + firstRecords
@@ -54,7 +54,7 @@ const (
 func (h *TLS) Put(b []byte) error {
 	h.came++
 	h.bytes += len(b)
-	err := secure.PeerAlert(b) // at once: the end of the connection is behind it
+	err := secure.PeerAlert(b) // not in a step: the end of the connection follows
 	if h.came > maxFramesCome || h.bytes > maxFrameBytes {
 		err = &secure.HandshakeError{What: fmt.Sprintf("more than %d bytes or %d frames", secure.MaxTLSBytes, secure.MaxTLSFrames)}
 	}
@@ -68,15 +68,15 @@ func (h *TLS) Put(b []byte) error {
 // Heard reports whether the peer has sent something.
 func (h *TLS) Heard() bool { return h.came > 0 }
 
-// Step is a part of the handshake that is computed at once.
+// Step is a part of the handshake that is computed in one go.
 type Step struct {
 	of     *TLS
 	frames [][]byte
-	begin  func() error // what the first one does first; nil: nothing
+	begin  func() error // set for the first step; nil: nothing to begin
 }
 
-// Next returns the next step: who connects begins with one, after that each takes what has come.
-// nil: there is nothing to do, or a step is under way. A step is computed, and then Done.
+// Next returns the next step, which takes the waiting frames; a client's first step needs none.
+// nil: there is nothing to do, or a step is under way. Call Compute, and then Done.
 func (h *TLS) Next(server bool) *Step {
 	if h.under || len(h.waiting) == 0 && (server || h.begun) || !h.take() {
 		return nil
@@ -86,10 +86,10 @@ func (h *TLS) Next(server bool) *Step {
 	return s
 }
 
-// First reports whether the handshake is still to be begun.
+// First reports whether the handshake has not begun.
 func (s *Step) First() bool { return s.of.cancel == nil }
 
-// Begin has the first step begin the handshake, before it takes anything.
+// Begin sets the function with which the first step begins the handshake.
 func (s *Step) Begin(begin func(context.Context) (*secure.TLS, error)) {
 	h := s.of
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -103,7 +103,7 @@ func (s *Step) Begin(begin func(context.Context) (*secure.TLS, error)) {
 // Done notes that the outcome of a step is being handled.
 func (h *TLS) Done() { h.under = false }
 
-// take begins a step. Not ok: there are to be no more.
+// take begins a step. Not ok: the handshake has ended.
 func (h *TLS) take() (ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +122,7 @@ func (h *TLS) giveBack() {
 	}
 }
 
-// Compute takes the frames, and says what has come of that. Any goroutine.
+// Compute processes the frames and returns the outcome. Any goroutine.
 func (s *Step) Compute() *Outcome {
 	m := s.compute()
 	s.of.giveBack()
@@ -158,8 +158,8 @@ func (s *Step) compute() *Outcome {
 	return m
 }
 
-// Finish hands out the channel of a handshake that is done, by its last step's outcome, and the
-// peer's records that are behind the handshake.
+// Finish hands out the channel of a handshake that is done, and the peer's records behind the
+// handshake. m is the last step's outcome.
 func (h *TLS) Finish(m *Outcome) (channel *secure.Channel, records [][]byte) {
 	channel, records = h.channel, append(m.rest, h.waiting...)
 	h.channel, h.waiting = nil, nil
@@ -167,8 +167,8 @@ func (h *TLS) Finish(m *Outcome) (channel *secure.Channel, records [][]byte) {
 	return channel, records
 }
 
-// End ends a handshake that the identifier needs no more. It reports whether Close is still to be
-// called: otherwise the step under way does that.
+// End ends a handshake that the identifier no longer needs. It reports whether the caller must call
+// Close: otherwise the step under way does, or there is nothing to close.
 func (h *TLS) End(cause error) (unclosed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -182,7 +182,7 @@ func (h *TLS) End(cause error) (unclosed bool) {
 	return !h.busy && (h.tls != nil || h.channel != nil)
 }
 
-// Close frees what a handshake has. It may wait for crypto/tls, so it is not for the loop.
+// Close releases a handshake's resources. It may wait for crypto/tls, so it is not for the loop.
 func (h *TLS) Close() {
 	if h.tls != nil {
 		h.tls.Close()

@@ -11,14 +11,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// side is one of a handshake, and what it does first.
+// side is one side of a handshake, and how it begins.
 type side struct {
 	TLS
 	server bool
 	begin  func(context.Context) (*secure.TLS, error)
 }
 
-// sides are both, with certificates that the other takes.
+// sides returns both, with certificates that the other side accepts.
 func sides(t *testing.T) (client, server *side) {
 	a := certtest.New(t)
 	hello := secure.Hello(make([]byte, 64))
@@ -33,7 +33,7 @@ func sides(t *testing.T) (client, server *side) {
 	return client, server
 }
 
-// next takes a step, if one is due. The other side gets what it sends.
+// next takes a step, if one is due, and passes its frames to the other side.
 func (s *side) next(t *testing.T, other *side) *Outcome {
 	t.Helper()
 	step := s.Next(s.server)
@@ -53,8 +53,8 @@ func (s *side) next(t *testing.T, other *side) *Outcome {
 	return m
 }
 
-// A server waits for its peer, who begins. Both are done when each has the other's certificate, and
-// not before.
+// A server waits for its peer, which begins. Both are done when each has the other's certificate,
+// and not before.
 func TestStepsOfTLS(t *testing.T) {
 	client, server := sides(t)
 	if server.Next(true) != nil {
@@ -95,7 +95,7 @@ func TestStepsOfTLS(t *testing.T) {
 	}
 }
 
-// What comes while a step is under way is for the next one.
+// Frames that arrive while a step is under way are for the next one.
 func TestOneStepAtATime(t *testing.T) {
 	var h TLS
 	step := h.Next(false)
@@ -111,8 +111,7 @@ func TestOneStepAtATime(t *testing.T) {
 	}
 }
 
-// A handshake that is needed no more has no further step, and a step that was under way then frees
-// what there is.
+// A handshake that is no longer needed has no further step, and a step under way then closes it.
 func TestEndInAStep(t *testing.T) {
 	client, _ := sides(t)
 	step := client.Next(false)
@@ -139,7 +138,7 @@ func TestEndInAStep(t *testing.T) {
 	client.Close()
 }
 
-// What comes before the handshake is done has a bound, in frames and in bytes.
+// Input before the handshake is done is bounded, in frames and in bytes.
 func TestFramesAreBounded(t *testing.T) {
 	var few TLS
 	for n := 0; few.Put(make([]byte, 8)) == nil; n++ {

@@ -1,5 +1,5 @@
-// Package limits counts what a runtime's listeners have promised to peers, so that nobody can have
-// it all: the connections of identities, and handshakes of those that have shown none yet. Each
-// table has a floor, a fair share and a bound, and says when the bound is met. It knows no
-// connections, and takes the time as an argument.
+// Package limits bounds each peer's share of a runtime's listeners: the connections of identities,
+// and the handshakes of unauthenticated peers. Each table has a floor, a fair share and a bound,
+// and reports when the bound is reached. It knows no connections, and takes the time as an
+// argument.
 package limits

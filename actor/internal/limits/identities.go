@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// Person is who a peer is: an identity, or the address of somebody who has none.
+// Person identifies a peer: by its identity, or by its address if it has none.
 type Person struct {
 	Identity string
 	Address  netip.Addr
@@ -23,7 +23,7 @@ type Identities struct {
 	rates  fairshare.Rates[Person]
 }
 
-// May is what all peers of one person may have. What is not positive is not bounded here.
+// May bounds all peers of one person together. Not positive: unbounded.
 type May struct {
 	Connections int // at a time
 	ConnectRate int // in a second
@@ -31,8 +31,8 @@ type May struct {
 	Memory func() (ok bool)
 }
 
-// Take counts a connection of who's if there is room for it, with most for all persons; 0: there
-// is.
+// Take counts a connection of who, if there is room for it among most for all persons. 0: there
+// was.
 func (i *Identities) Take(who Person, may May, most int, now time.Time) wire.Refusal {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -49,7 +49,7 @@ func (i *Identities) Take(who Person, may May, most int, now time.Time) wire.Ref
 	return 0
 }
 
-// Free takes one back.
+// Free releases a connection of who.
 func (i *Identities) Free(who Person) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

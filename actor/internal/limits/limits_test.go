@@ -41,7 +41,7 @@ func TestIdentitiesHaveLimits(t *testing.T) {
 	take(bob, slow, 0)
 }
 
-// One person that takes whatever it gets leaves places for others, who get theirs back.
+// A greedy person leaves places for others.
 func TestIdentitiesShare(t *testing.T) {
 	const most = 64
 	var i Identities

@@ -18,8 +18,8 @@ import (
 //
 //   - one of the newcomer's own address or network, if that has more than a quarter of all places
 //   - else one of any network that has more than a sixteenth
-//   - else, if the newcomer's own has no more than that, the oldest of all: a flood from any number
-//     of networks only shortens the time that a peer has to answer
+//   - else, if the newcomer's own has at most that, the oldest of all: a flood from any number of
+//     networks only shortens the time that a peer has to answer
 //
 // One that gave way counts until it leaves, because a device may take minutes to destroy its
 // identifier. While there are as many of those as places, none gives way.

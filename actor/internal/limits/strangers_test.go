@@ -21,7 +21,7 @@ func newCrowded(t *testing.T, most int) *crowded {
 	return &crowded{t: t, most: most, now: time.Unix(1, 0), in: make(map[*Stranger]bool)}
 }
 
-// enter has a peer come from a; it gets its reply, and does not go on. nil: there is no place.
+// enter adds a peer from a, which gets its reply and does not continue. nil: there is no place.
 func (c *crowded) enter(a netip.Addr) *Stranger {
 	c.t.Helper()
 	s := &Stranger{From: a}
@@ -49,7 +49,7 @@ func (c *crowded) leave(s *Stranger) {
 	delete(c.in, s)
 }
 
-// of counts the strangers that there are in a network.
+// of returns the number of strangers in a network.
 func (c *crowded) of(p netip.Prefix) (n int) {
 	for s := range c.in {
 		if p.Contains(s.From) {
@@ -100,8 +100,8 @@ func TestStrangersShare(t *testing.T) {
 }
 
 // However many addresses and networks strangers have, a peer that answers within the grace gets
-// through, and 40 such peers of one address at once do: for what they need, silent strangers make
-// room, the oldest first.
+// through, even 40 such peers of one address at the same time: silent strangers make room, the
+// oldest first.
 func TestStrangersGiveWay(t *testing.T) {
 	for name, from := range map[string]func(i int) netip.Addr{
 		"one address": func(int) netip.Addr { return netip.MustParseAddr("10.0.0.1") },
@@ -140,8 +140,7 @@ func TestStrangersGiveWay(t *testing.T) {
 	}
 }
 
-// A network that has much gives way before peers of networks that have little, though these are
-// older.
+// A network with many places gives way before peers of networks with few, even if these are older.
 func TestStrangersOfSmallNetworksStay(t *testing.T) {
 	c := newCrowded(t, 64)
 	old := c.enter(honest)
@@ -162,8 +161,8 @@ func TestStrangersOfSmallNetworksStay(t *testing.T) {
 	}
 }
 
-// Which one gives way depends on what the newcomer's address and network have already. Of those
-// that may, it is the oldest.
+// Which stranger gives way depends on the places of the newcomer's address and network. Of the
+// candidates, it is the oldest.
 func TestWhichStrangerGivesWay(t *testing.T) {
 	const (
 		small, large, other, greedy = "10.1.0.1", "10.2.0.1", "10.3.0.2", "10.3.0.1"

@@ -10,7 +10,7 @@ import (
 const (
 	arenaLen = 8192 // header, trailer and small payload bytes of a batch
 	batchIOV = 256  // slices of a batch
-	// payloads up to this are copied into the arena: cheaper than a slice of their own
+	// payloads up to this are copied into the arena: cheaper than a separate slice
 	copyMax = 128
 	// overhead bounds an FPDU's arena bytes besides copied payload: a Read Request's headers, pad,
 	// CRC.
@@ -19,7 +19,7 @@ const (
 )
 
 // batch is a run of FPDUs on their way to the socket. Headers, trailers and small payloads are in
-// the arena, in stream order, so that what is adjacent there goes out as one slice.
+// the arena, in stream order, so that adjacent bytes go out as one slice.
 type batch struct {
 	pool  *Pool
 	arena []byte   // capacity fixed: iov refers to it
@@ -32,7 +32,7 @@ type batch struct {
 }
 
 // Pool lends output memory to the Conns of one goroutine. The zero value is ready to use. It keeps
-// as many batches as were in use at once, up to 64, of about 16 KiB each.
+// as many batches as were in use at the same time, up to 64, of about 16 KiB each.
 type Pool struct{ free []*batch }
 
 // get lends a batch that begins at stream offset off, between two messages or in one. p may be nil.
@@ -51,7 +51,7 @@ func (p *Pool) get(off uint64, between bool) *batch {
 	return b
 }
 
-// release gives b back. b may be nil.
+// release returns b to its pool. b may be nil.
 func (b *batch) release() {
 	if b == nil || b.pool == nil || len(b.pool.free) >= poolMax {
 		return
@@ -70,7 +70,7 @@ func (b *batch) room(size, pieces int) bool {
 	return cap(b.arena)-len(b.arena) >= need && cap(b.iov)-len(b.iov) >= pieces+2 && cap(b.ends) > len(b.ends)
 }
 
-// end says that an FPDU ends at stream offset off, and whether it was its message's last.
+// end records that an FPDU ends at stream offset off, and whether it was its message's last.
 func (b *batch) end(off uint64, last bool) {
 	b.ends, b.last = append(b.ends, off), append(b.last, last)
 }
@@ -78,8 +78,8 @@ func (b *batch) end(off uint64, last bool) {
 // open begins an FPDU.
 func (b *batch) open() { b.mark = len(b.arena) }
 
-// flush makes the arena bytes since the mark, which are not none, part of the output: with the
-// slice before, if they continue it.
+// flush adds the arena bytes since the mark (at least one) to the output. If they continue the
+// previous slice, it is extended.
 func (b *batch) flush() {
 	n := len(b.arena) - b.mark
 	if k := len(b.iov); k > b.first && b.mark > 0 {
@@ -94,8 +94,8 @@ func (b *batch) flush() {
 	b.mark = len(b.arena)
 }
 
-// payload adds p, copied or referenced. The result is the CRC of everything from the mark on that
-// is not in arena[mark:] any more.
+// payload adds p, copied or referenced. It returns the CRC of the FPDU so far, without the bytes
+// that are still in arena[mark:].
 func (b *batch) payload(p *payload, copied, crc bool) uint32 {
 	var sum uint32
 	if copied {
@@ -117,10 +117,10 @@ func (b *batch) payload(p *payload, copied, crc bool) uint32 {
 	return sum
 }
 
-// pending is what the socket has not yet taken.
+// pending returns the slices that the socket has not yet taken.
 func (b *batch) pending() [][]byte { return b.iov[b.first:] }
 
-// advance takes n bytes from the front, and says how many there were.
+// advance removes up to n bytes from the front and returns how many there were.
 func (b *batch) advance(n int) uint64 {
 	done := 0
 	for n > 0 && b.first < len(b.iov) {
@@ -137,14 +137,15 @@ func (b *batch) advance(n int) uint64 {
 	return uint64(done)
 }
 
-// boundary is the first end of an FPDU at or behind stream offset off, which lies in the batch.
+// boundary returns the first end of an FPDU at or behind stream offset off, which lies in the
+// batch.
 func (b *batch) boundary(off uint64) uint64 {
 	i, _ := slices.BinarySearch(b.ends, off)
 	return b.ends[i]
 }
 
-// messageEnd is the first end of a message at or behind stream offset off, or the batch's end when
-// that is in the middle of one.
+// messageEnd returns the first end of a message at or behind stream offset off, or the batch's end
+// when that is in the middle of one.
 func (b *batch) messageEnd(off uint64) uint64 {
 	i, _ := slices.BinarySearch(b.ends, off)
 	for i < len(b.ends)-1 && !b.last[i] {
@@ -153,7 +154,7 @@ func (b *batch) messageEnd(off uint64) uint64 {
 	return b.ends[i]
 }
 
-// freeze copies what the socket has not taken, so that it cannot change any more.
+// freeze copies the bytes that the socket has not taken, so that they can no longer change.
 func (b *batch) freeze() {
 	if b.fixed {
 		return
@@ -164,7 +165,7 @@ func (b *batch) freeze() {
 	b.iov, b.first = append(b.iov[:0], rest), 0
 }
 
-// head is a copy of the first n bytes that the socket has not taken.
+// head returns a copy of the first n bytes that the socket has not taken.
 func (b *batch) head(n uint64) []byte {
 	out := make([]byte, 0, n)
 	for _, p := range b.pending() {
@@ -173,7 +174,7 @@ func (b *batch) head(n uint64) []byte {
 	return out
 }
 
-// truncate drops what is behind stream offset cut; n bytes before it are not yet taken.
+// truncate drops the bytes behind stream offset cut; n bytes before it are not yet taken.
 func (b *batch) truncate(cut, n uint64) {
 	for i := b.first; i < len(b.iov); i++ {
 		k := min(uint64(len(b.iov[i])), n)

@@ -58,7 +58,7 @@ func TestBeyond4GiB(t *testing.T) {
 	}
 }
 
-// TestLandBeyond4GiB: the same for bytes that are read directly into their destination.
+// TestLandBeyond4GiB tests bytes that are read directly into their destination.
 func TestLandBeyond4GiB(t *testing.T) {
 	const border, n = 1 << 32, 2 * core.MaxSegment
 	mem, err := unix.Mmap(-1, 0, border+n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InputEnd says that the peer's stream is over: FIN (nil) or a socket error.
+// InputEnd reports the end of the peer's stream: FIN (nil) or a socket error.
 func (c *Conn) InputEnd(now time.Time, err error) {
 	if c.closeNow {
 		return
@@ -24,7 +24,7 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 	switch c.state {
 	case stReply:
 		e.Op, e.noReply = "reply", len(c.mpa) == 0
-		e.Errno = unix.ECONNRESET // whatever the socket says: rejected
+		e.Errno = unix.ECONNRESET // whatever the socket's error: rejected
 		c.rejected(nil, e)
 	case stIdle, stRequest, stAnswer:
 		e.Op = "request"
@@ -66,9 +66,9 @@ func (c *Conn) Disconnect(now time.Time) {
 	}
 }
 
-// Abort ends the connection at once: everything is flushed and Closed is called before it returns.
-// The socket can then be closed, with two exceptions: an initiator whose Request was sent waits
-// for the Reply, for 100 ms at most, and a responder first rejects a Request that was not
+// Abort ends the connection immediately: everything is flushed and Closed is called before it
+// returns. The socket can then be closed, with two exceptions: an initiator whose Request was sent
+// waits for the Reply, for 100 ms at most, and a responder first rejects a Request that was not
 // answered.
 func (c *Conn) Abort(now time.Time) {
 	aborted := &Error{Op: "close", Errno: unix.ECONNABORTED, Text: "aborted"}

@@ -20,8 +20,8 @@ func (s *side) wantClose(why string, fin, now bool) {
 	}
 }
 
-// TestDisconnect: a send that has begun is finished. The sends behind it are flushed in order. What
-// the peer has sent still arrives.
+// TestDisconnect: a send that has begun is finished. The sends behind it are flushed in order. The
+// peer's data still arrives.
 func TestDisconnect(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000}, core.Config{})
 	for i := range 4 {
@@ -241,7 +241,7 @@ func TestPeerEnds(t *testing.T) {
 	}
 }
 
-// TestNoTerminateBehindFIN: once our FIN may have been sent, no Terminate can be sent any more.
+// TestNoTerminateBehindFIN: once our FIN may have been sent, no Terminate can be sent.
 func TestNoTerminateBehindFIN(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	a.c.Disconnect(t0)

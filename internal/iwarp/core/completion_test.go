@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// serve carries what the initiator has written to the responder, and back nothing yet.
+// ask carries the initiator's output to the responder, but nothing back yet.
 func (r *remote) ask() []wire.Opcode {
 	out := bytes.Clone(r.a.take(1 << 30))
 	r.b.input(out, whole)
@@ -22,7 +22,7 @@ func (r *remote) ask() []wire.Opcode {
 	return opcodes(r.a.t, out)
 }
 
-// answer carries what the responder has written to the initiator.
+// answer carries the responder's output to the initiator.
 func (r *remote) answer() {
 	r.b.at(100 * time.Millisecond) // it may send now
 	r.b.c.Timeout(r.b.now)
@@ -265,7 +265,7 @@ func TestFlushOnce(t *testing.T) {
 		end(r)
 		recvs, sends := "r0"+f+"r1"+f, "s10"+f+"s11"+f+"s12"+f+"s13"+f+"s14"+f
 		want := recvs + sends
-		if name == "Disconnect" { // what the peer still sends may be received
+		if name == "Disconnect" { // data that the peer still sends may be received
 			r.a.wantDone(name, sends[:len(sends)-1])
 			wantErrno(t, name, r.a.c.PostSend(&sendNothing), unix.EINVAL)
 			r.a.c.InputEnd(r.a.now, nil)

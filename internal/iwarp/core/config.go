@@ -6,14 +6,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Limits of what a Conn sends and accepts.
+// Limits of a Conn.
 const (
 	// MaxPrivateData bounds the private data of Config, Accept and Reject, in bytes. RFC 5044
 	// allows 512 with the control word; soft-iWARP receives 252 and sends 251, so this is what
 	// every peer can carry.
 	MaxPrivateData = 248
-	// MaxSegment is the most payload bytes one FPDU of ours carries: the 16-bit ULPDU length less
-	// the header, rounded down.
+	// MaxSegment bounds the payload bytes of a sent FPDU: the 16-bit ULPDU length less the header,
+	// rounded down.
 	MaxSegment = 65504
 	// MaxSGE bounds the scatter/gather elements of one send.
 	MaxSGE = 32
@@ -82,7 +82,7 @@ type Request struct {
 	CRC bool
 }
 
-// Upcalls is what a Conn reports to its owner, synchronously, from inside the owner's call into the
+// Upcalls are a Conn's reports to its owner, synchronous, from inside the owner's call into the
 // Conn. An upcall may post work requests, Accept, Reject, Disconnect or Abort; it must not call
 // Input, InputEnd, Landed, Resume, Advance, Gather or Timeout.
 type Upcalls interface {
@@ -96,8 +96,8 @@ type Upcalls interface {
 	Established(private []byte, ird, ord uint16)
 	// Rejected: an initiator's set-up failed. err is an *Error whose errno is ECONNRESET or
 	// ECONNREFUSED (rejected), ETIMEDOUT (unreachable) or EINVAL (connect error); errors.Is(err,
-	// ErrNoReply) when the peer hung up before any byte of a Reply. private is what came with a
-	// rejecting Reply. Closed follows.
+	// ErrNoReply) when the peer hung up before any byte of a Reply. private is the private data of
+	// a rejecting Reply. Closed follows.
 	Rejected(private []byte, err error)
 	// Complete: a work request is done, in posting order per queue: the receive queue's have the
 	// Op verbs.Recv. wc has no QP. solicited: it is a receive whose sender asked for a solicited
@@ -105,11 +105,11 @@ type Upcalls interface {
 	Complete(wc verbs.WC, solicited bool)
 	// Closed: the connection is over; exactly once, the last upcall. nil for an orderly end, else
 	// an *Error. The socket may still have a Terminate to carry: the owner goes on with Gather and
-	// Advance until WantClose says close.
+	// Advance until WantClose returns closeNow.
 	Closed(err error)
 }
 
-// Queues is what a queue pair brings to its connection. The zero value has room for nothing.
+// Queues is a queue pair's part of its connection. The zero value has room for nothing.
 type Queues struct {
 	// SendWRs and RecvWRs bound the work requests outstanding per queue. The rings grow on demand.
 	SendWRs, RecvWRs int
@@ -131,8 +131,8 @@ type RecvSource interface {
 	// Take removes and returns the oldest receive, which CheckRecv has accepted. It is called only
 	// after Ready was true.
 	Take() verbs.RecvWR
-	// Waits is true if a message that finds no receive waits until somebody calls Conn.Resume.
-	// Otherwise it ends its connection.
+	// Waits is true if a message that finds no receive waits for Conn.Resume. Otherwise it ends its
+	// connection.
 	Waits() bool
 }
 

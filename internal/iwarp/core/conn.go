@@ -18,8 +18,8 @@ const (
 	// a responder's first FPDU stays this far behind its Reply, once the peer has that
 	holdOff        = 100 * time.Millisecond
 	messageTimeout = 30 * time.Second // without a byte in the middle of a message
-	fin            = 5 * time.Second  // for the peer's FIN after ours
-	// the same when we have just sent a Terminate or a reject
+	fin            = 5 * time.Second  // wait for the peer's FIN after ours
+	// wait for the peer's FIN after a Terminate or a reject
 	finAfterError = time.Second
 	// an aborted initiator waits for the Reply, because an earlier reset would break siw's listener
 	abortReply = 100 * time.Millisecond
@@ -37,8 +37,7 @@ const (
 	stAccepted
 	stOpen      // established
 	stFinishing // Disconnect: the remaining output is written, input is still processed
-	// nothing is sent or received any more, except that a Terminate or a rejecting Reply is still
-	// sent
+	// nothing is received, and only a pending Terminate or rejecting Reply is still sent
 	stEnded
 )
 
@@ -128,8 +127,8 @@ func (c *Conn) SetMaxSegment(n int) {
 // CRC is true once CRC was agreed on.
 func (c *Conn) CRC() bool { return c.crc }
 
-// WantClose says what to do with the socket: shut down the write side (stays true; do it once), or
-// close it and forget c.
+// WantClose reports whether to shut down the socket's write side (stays true; do it once), and
+// whether to close the socket and forget c.
 func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(), c.closeNow }
 
 // finReady is true when a FIN is wanted and nothing is left to go before it.
@@ -145,9 +144,9 @@ func (c *Conn) SetQueues(q Queues) { c.cfg.Queues = q }
 // Withhold changes Config.Withheld. A segment that was not checked yet is checked by it.
 func (c *Conn) Withhold(rights verbs.Access) { c.cfg.Withheld = rights }
 
-// TakeReceives moves the receives that were posted to from to c: for the next attempt to connect,
-// or for a Conn that is made only to be aborted. No message has begun to fill one of them, and c
-// has none of its own. Legal in Upcalls.Rejected.
+// TakeReceives moves the receives that were posted to from to c: either c is the next attempt to
+// connect, or it is made only to be aborted. No message has begun to fill one of them, and c has no
+// receives yet. Legal in Upcalls.Rejected.
 func (c *Conn) TakeReceives(from *Conn) {
 	c.rq, from.rq = from.rq, c.rq
 }

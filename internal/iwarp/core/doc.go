@@ -19,9 +19,10 @@
 //
 // A Conn belongs to one goroutine. Upcalls come on it, from inside the call that caused them. The
 // memory of a posted work request belongs to the Conn until its completion; the list and inline
-// bytes of a send are copied by PostSend. What Input is given may be reused when it returns,
-// unless a message waits (Waiting, Keep). What Gather returns is valid until the next Advance,
-// Disconnect, Abort, Input, Resume, InputEnd or Timeout: gather, write and Advance in one go.
+// bytes of a send are copied by PostSend. The bytes passed to Input may be reused when it returns,
+// unless a message waits (Waiting, Keep). The slices that Gather returns are valid until the next
+// Advance, Disconnect, Abort, Input, Resume, InputEnd or Timeout: gather, write and Advance in one
+// go.
 //
 // A region may be freed, and taken out of Regions, at any time. From then on a peer's access to it
 // is refused, even in the middle of a message. Bytes of it that Gather has already returned may
@@ -30,13 +31,13 @@
 // # Ordering
 //
 // Completions of one queue come in posting order. A Send or a Write completes when the socket has
-// taken its last byte, which says nothing about the peer. A Read completes when its data has come.
-// A Read waits while as many Reads as the peer serves (ORD) are outstanding. A fenced work request
-// waits for every Read before it. What is posted behind either waits, too. A receive completes
-// when the last segment of its message is placed and its CRC, if in use, was right. Messages are
-// never interleaved; Read Responses and sends take turns. Disconnect flushes sends that have not
-// started, and does not wait for Reads. What the peer sent before it saw this side's FIN is still
-// delivered. Closed is the last upcall.
+// taken its last byte, which does not mean that the peer has it. A Read completes when its data has
+// arrived. A Read waits while as many Reads as the peer serves (ORD) are outstanding. A fenced work
+// request waits for every Read before it. Work requests behind either wait, too. A receive
+// completes when the last segment of its message is placed and its CRC, if in use, was right.
+// Messages are never interleaved; Read Responses and sends take turns. Disconnect flushes sends
+// that have not started, and does not wait for Reads. Data that the peer sent before it saw this
+// side's FIN is still delivered. Closed is the last upcall.
 //
 // # Errors
 //

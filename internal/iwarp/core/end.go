@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// end is the end of the protocol: everything is flushed, Closed is called. What becomes of the
-// socket is the caller's to say.
+// end ends the protocol: it flushes everything and calls Closed. The caller decides when the socket
+// is closed.
 func (c *Conn) end(err *Error) { c.endWith(err, flushed) }
 
 func (c *Conn) endWith(err *Error, hit hits) {
@@ -49,7 +49,7 @@ func (c *Conn) linger(now time.Time, raw []byte, d time.Duration) {
 	c.tx.raw, c.shut, c.phaseAt = raw, true, now.Add(d)
 }
 
-// fail ends the connection because of what the peer sent: Terminate, FIN.
+// fail ends the connection because of the peer's error f: Terminate, FIN.
 func (c *Conn) fail(now time.Time, f *fault) {
 	err := f.err
 	var out []byte

@@ -15,7 +15,7 @@ import (
 // once, with Config.Revision 1 on a new TCP connection.
 var ErrNoReply = errors.New("iwarp: closed before any MPA Reply")
 
-// Error is why a connection failed or was refused.
+// Error is the reason why a connection failed or was refused.
 type Error struct {
 	// Op is the phase: "request", "reply", "receive", "terminate", "close".
 	Op string
@@ -32,13 +32,13 @@ type Error struct {
 	Rejected bool
 	// Errno is what errors.Is finds.
 	Errno unix.Errno
-	// Text says what happened, with the values that were wrong.
+	// Text describes the error, with the values that were wrong.
 	Text string
 
 	noReply bool
 }
 
-// Error gives phase, text, the Terminate's terms and the errno.
+// Error returns phase, text, the Terminate's terms and the errno.
 func (e *Error) Error() string {
 	s := "iwarp: " + e.Op + ": " + e.Text
 	if e.Protocol {
@@ -54,10 +54,10 @@ func (e *Error) Error() string {
 	return s + " [" + e.Errno.Error() + "]"
 }
 
-// Unwrap is the errno.
+// Unwrap returns the errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
-// Is finds ErrNoReply.
+// Is matches ErrNoReply.
 func (e *Error) Is(target error) bool { return target == ErrNoReply && e.noReply }
 
 // hits are the statuses of the receive in use and of the Read being answered when a connection

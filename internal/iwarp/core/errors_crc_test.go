@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// TestCRCOfEveryBit: with CRC in use, any wrong bit of an FPDU behind its length field is a CRC
+// TestCRCOfEveryBit: if CRC is in use, any wrong bit of an FPDU behind its length field is a CRC
 // error, pad and CRC included (RFC 5044 section 4.4). Nothing is delivered, nothing succeeds, and
 // both sides are notified.
 func TestCRCOfEveryBit(t *testing.T) {

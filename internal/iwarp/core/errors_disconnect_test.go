@@ -34,8 +34,8 @@ func TestDisconnectWithReads(t *testing.T) {
 	}
 }
 
-// TestDisconnectInAnAnswer: a Read Response that has begun is finished, although it is behind a
-// Read of ours that Disconnect flushes. A further Read Response that has not begun is not sent.
+// TestDisconnectInAnAnswer: a Read Response that has begun is finished, although it is behind one
+// of our Reads that Disconnect flushes. A further Read Response that has not begun is not sent.
 func TestDisconnectInAnAnswer(t *testing.T) {
 	for _, half := range []int{1, 10, 500, 1000} {
 		r := connectMemory(t, 2000, core.Config{MaxSegment: 1000}, core.Config{})
@@ -58,8 +58,8 @@ func TestDisconnectInAnAnswer(t *testing.T) {
 }
 
 // TestDisconnectInAnAnswerToUs: Disconnect flushes a Read whose answer has partly arrived, at any
-// point of the answer. The memory belongs to the owner again and is not written any more. The end
-// is orderly. But a second answer is an error.
+// point of the answer. The memory belongs to the owner again and is no longer written. The end is
+// orderly. But a second answer is an error.
 func TestDisconnectInAnAnswerToUs(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		for _, cut := range []int{1, 10, 100, 1020, 1024, 1030, 1500, 2039} {

@@ -12,7 +12,8 @@ import (
 // domain is a protection domain; the Conns of these tests are in nil, which is one too.
 type domain struct{ verbs.PD }
 
-// memory is what a finder has registered: 64 bytes for each right a peer may have or lack.
+// memory has the regions that a finder has registered: 64 bytes for each right a peer may have or
+// lack.
 type memory struct {
 	core.Regions
 	open     *verbs.MR // every right

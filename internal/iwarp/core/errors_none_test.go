@@ -23,7 +23,7 @@ type talker struct {
 	written      []int // slots of the peer's that a Write was posted to, and how much
 	length       map[int]int
 	reads        map[uint64][2]int // Read: slot, and where it goes in mine
-	recvs        []*verbs.MR       // a Send says how many Writes were posted before it
+	recvs        []*verbs.MR       // a Send carries the number of Writes posted before it
 }
 
 // slotBytes is what work request i of s writes.
@@ -36,8 +36,8 @@ func slotBytes(s *side, i, n int) []byte {
 }
 
 // TestNoErrors has two sides exchange Sends, Writes and Reads, in any pieces, with any depth,
-// fences and CRC. Everything completes successfully and in posting order. A Read returns what the
-// Writes before it wrote. A receive completes after the Writes that precede its Send. No error is
+// fences and CRC. Everything completes successfully and in posting order. A Read returns the data
+// of the Writes before it. A receive completes after the Writes that precede its Send. No error is
 // reported.
 func TestNoErrors(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -118,7 +118,7 @@ func (x *talker) talk(rt *rapid.T) {
 	x.post(&wr)
 }
 
-// watch checks completions as they come, against what the peer o has posted.
+// watch checks completions as they come against the work requests of the peer o.
 func (x *talker) watch(rt *rapid.T, o *talker) {
 	next := uint64(0)
 	for id := range uint64(slots) {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 )
 
-// replyRow is one kind of Reply: how the initiator interprets it, what the initiator answers, and
-// what is then reported to the responder.
+// replyRow is one kind of Reply: how the initiator interprets it, its answer, and the resulting
+// report to the responder.
 type replyRow struct {
 	name    string
 	cfg     core.Config
@@ -18,11 +18,11 @@ type replyRow struct {
 	errno   unix.Errno // 0: established
 	term    string     // the Terminate of layer 2 that goes back; empty: none
 	private string
-	reject  bool // the peer's owner said no
+	reject  bool // the peer's owner rejected the connection
 	ird     uint16
 	ord     uint16
 	crc     bool
-	first   string // what a peer-to-peer initiator sends at once: "Write" or "Read Request"
+	first   string // sent immediately by a peer-to-peer initiator: "Write" or "Read Request"
 }
 
 // TestReplyErrors: every kind of Reply.
@@ -156,7 +156,7 @@ func (row *replyRow) play(t *testing.T, step func() int) {
 	peer.wantDone("responder", "r11:work request flushed/0")
 }
 
-// refused checks what is reported to the initiator's owner.
+// refused checks the report to the initiator's owner.
 func (row *replyRow) refused(t *testing.T, s *side) {
 	t.Helper()
 	var e *core.Error

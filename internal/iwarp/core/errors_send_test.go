@@ -13,7 +13,7 @@ var (
 	recvNothing = verbs.RecvWR{}
 )
 
-// sendSeg is the ULPDU of a Send's segment; Last and MSN 1 unless h says more.
+// sendSeg is the ULPDU of a Send's segment; Last and MSN 1 unless h sets others.
 func sendSeg(h wire.Header, payload string) []byte {
 	if h.Opcode == 0 {
 		h.Opcode = wire.OpSend
@@ -195,9 +195,9 @@ func TestReadRequestErrors(t *testing.T) {
 	runErrors(t, rows)
 }
 
-// TestReservedBits: what is reserved is ignored, as siw does: bits of both control bytes, the
-// ULP's field of a plain Send, pad bytes (which the CRC covers). RFC 5041 section 4.1, RFC 5040
-// section 4.1, RFC 5044 section 4.1.
+// TestReservedBits: reserved fields are ignored, as siw does: bits of both control bytes, the ULP's
+// field of a plain Send, pad bytes (which the CRC covers). RFC 5041 section 4.1, RFC 5040 section
+// 4.1, RFC 5044 section 4.1.
 func TestReservedBits(t *testing.T) {
 	for _, crc := range []bool{false, true} {
 		_, b := connect(t, core.Config{CRC: crc}, core.Config{})

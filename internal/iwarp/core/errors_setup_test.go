@@ -34,8 +34,8 @@ func word(ird, ord uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, ird), ord)
 }
 
-// TestRequestErrors checks, for every kind of Request, what is reported to the responder's owner,
-// what the responder answers, and how an initiator interprets the answer.
+// TestRequestErrors checks, for every kind of Request, the report to the responder's owner, the
+// responder's answer, and how an initiator interprets it.
 func TestRequestErrors(t *testing.T) {
 	many := make([]byte, 513)
 	glued := func(b []byte) []byte { return append(b, send(1, "too early")...) }

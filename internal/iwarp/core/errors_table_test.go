@@ -31,10 +31,10 @@ type errorRow struct {
 	// how much of bad it repeats: nothing, or the DDP header, with the RDMAP header of a Read
 	// Request
 	copied int
-	text   string // what the finder's error says
+	text   string // part of the finder's error text
 	done   string // the finder's completions, to the last; empty: everything is flushed
-	// the same if the CRC of bad is wrong too; empty: as done, but with a general error for the
-	// work request that bad hit
+	// done if the CRC of bad is wrong too; empty: as done, but with a general error for the work
+	// request that bad hit
 	crcDone string
 	// how the same Terminate is understood in siw's bit order; empty: in the same way
 	siw string
@@ -108,7 +108,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 	if row.before != nil {
 		row.before(s, m)
 	}
-	// with that the message is good
+	// registering the receives would make this row's message valid
 	if recv := []*verbs.MR{s.postRecv(1, 10), s.postRecv(2, 20)}; row.term != "0109" {
 		m.all = append(m.all, recv...)
 	}
@@ -142,7 +142,7 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 		done = allFlushed
 	}
 	payload := row.terminate()
-	// an impossible length is reported at once, because the end of the FPDU is unknown
+	// an impossible length is reported immediately, because the end of the FPDU is unknown
 	if how.damaged && !strings.HasPrefix(term, "2003") {
 		done, term, text, payload = general(done), "2002", "CRC 0x", "20020000"
 		if row.crcDone != "" {
@@ -174,8 +174,8 @@ var otherStatus = regexp.MustCompile(`:(local length error|local protection erro
 // general is done with the status that a wrong CRC has.
 func general(done string) string { return otherStatus.ReplaceAllString(done, ":general error/") }
 
-// terminate is the payload of the row's Terminate: M, D and R say that a length, a DDP header and
-// a Read Request follow (RFC 5040 section 4.8).
+// terminate is the payload of the row's Terminate: M, D and R announce a length, a DDP header and a
+// Read Request (RFC 5040 section 4.8).
 func (row *errorRow) terminate() string {
 	if row.copied == 0 {
 		return row.term + "0000"
@@ -188,8 +188,8 @@ func (row *errorRow) terminate() string {
 	return row.term + bits + "00" + hex.EncodeToString(length) + hex.EncodeToString(row.bad[:row.copied])
 }
 
-// finder checks what the side that got the wrong FPDU reports to its owner, and that it takes
-// nothing more from him.
+// finder checks the report of the side that got the wrong FPDU to its owner, and that it accepts no
+// further work requests.
 func (row *errorRow) finder(t *testing.T, s *side, term, text, done string) {
 	t.Helper()
 	s.wantDone("the finder", done)
@@ -211,8 +211,8 @@ func termOf(e *core.Error) string {
 	return hex.EncodeToString([]byte{byte(e.Layer)<<4 | e.Type, e.Code})
 }
 
-// wantTerminated checks what the side that got a Terminate reports to its owner: who said it and
-// what, and that it closes at once without an answer (RFC 5040 section 5.4).
+// wantTerminated checks the report of the side that got a Terminate to its owner, and that it
+// closes immediately without an answer (RFC 5040 section 5.4).
 func wantTerminated(t *testing.T, s *side, term string) {
 	t.Helper()
 	e, _ := s.err.(*core.Error)
@@ -254,7 +254,8 @@ func (row *errorRow) reversed(t *testing.T, out []byte) {
 }
 
 // TestTerminatesOfSiw: both sides understand what siw sends for each condition, whole and byte by
-// byte. siw has its own bit order, and no copies unless byte 2 says so. RFC 5040 section 4.8.
+// byte. siw has its own bit order, and no copies unless byte 2 announces them. RFC 5040 section
+// 4.8.
 func TestTerminatesOfSiw(t *testing.T) {
 	for _, tt := range []struct{ name, sent, want string }{
 		{"CRC error", "02020000", "2002"},

@@ -48,7 +48,7 @@ func FuzzInput(f *testing.F) {
 			case n == 0 && err == nil && !initiator:
 				k = frame // bytes that follow a Request directly end the connection
 			case n%4 == 2:
-				k <<= 8 // several large segments at once
+				k <<= 8 // several large segments in one Input
 			}
 			if k = min(k, len(b)); n%2 == 0 {
 				b = b[s.readv(b[:k]):]

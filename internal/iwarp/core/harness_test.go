@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// t0 is when every test begins. Time moves only when a test says so.
+// t0 is the start of every test. Time moves only when a test moves it.
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 type tb interface {
@@ -21,7 +21,7 @@ type tb interface {
 	Errorf(format string, args ...any)
 }
 
-// side is one Conn with its owner, which records what is reported to it.
+// side is one Conn with its owner, which records the reports.
 type side struct {
 	t    tb
 	name string
@@ -173,7 +173,7 @@ func move(a, b *side, limit int, next func() int) {
 	}
 }
 
-// fresh returns what was written since its last call.
+// fresh returns the output since its last call.
 func (s *side) fresh() []byte {
 	b := s.out
 	s.out = nil
@@ -223,7 +223,7 @@ func (s *side) postSend(id uint64, data string, flags verbs.SendFlags) {
 	}
 }
 
-// statuses is what was completed, in order: "r1:success s2:work request flushed".
+// statuses returns the completions in order: "r1:success s2:work request flushed".
 func (s *side) statuses() string {
 	var b bytes.Buffer
 	for _, wc := range s.done {

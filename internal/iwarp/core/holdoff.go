@@ -23,8 +23,8 @@ func (c *Conn) HoldOver(now time.Time) bool {
 	return !c.cfg.Initiator && !at.IsZero() && !now.Before(at)
 }
 
-// HoldOn says that the peer has not acknowledged the Reply. Bytes that are sent now would arrive
-// together with the Reply when TCP sends that again. So a whole new pause begins.
+// HoldOn reports that the peer has not acknowledged the Reply. Bytes sent now would arrive together
+// with the retransmitted Reply, so a whole new pause begins.
 func (c *Conn) HoldOn(now time.Time) {
 	c.tx.wireAt, c.tx.late = now.Add(holdOff), true
 }

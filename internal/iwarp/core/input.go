@@ -150,7 +150,7 @@ func (c *Conn) head(now time.Time) {
 		r.crc = wire.UpdateCRC(0, r.hdr[:r.have])
 	}
 	r.left = wire.LengthLen + r.ulpdu - int(r.have)
-	// the small last segment of a large message says nothing about the next message
+	// the small last segment of a large message does not predict the next message
 	if r.off == 0 && !r.tag.busy {
 		r.bulk = false
 	}

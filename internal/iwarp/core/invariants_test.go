@@ -15,13 +15,13 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// law watches what one side sends, byte by byte, and compares it with the RFCs and with what keeps
-// siw's kernel alive.
+// law compares one side's output, byte by byte, with the RFCs and with the rules that keep siw's
+// kernel alive.
 type law struct {
 	t       tb
 	s       *side
 	asked   *law   // a responder: its initiator's
-	private []byte // what the owner gave for the frame
+	private []byte // passed by the owner for the frame
 
 	buf       []byte
 	frame     []byte // complete
@@ -365,7 +365,7 @@ func (w *watched) do(rt *rapid.T, s *side, id uint64) {
 	if s == w.b {
 		mine, theirs = w.far, w.near
 	}
-	// from the half of our memory that no peer writes; what it writes, it reads
+	// from the half of our memory that no peer writes; a Read reads the half that Writes go to
 	n := rapid.IntRange(0, 4000).Draw(rt, "bytes")
 	wr := verbs.SendWR{
 		ID: id, Op: verbs.Opcode(rapid.SampledFrom([]int{0, 0, 2, 2, 3, 3, 9}).Draw(rt, "operation")),
@@ -383,7 +383,7 @@ func (w *watched) do(rt *rapid.T, s *side, id uint64) {
 	_ = s.c.PostSend(&wr)
 }
 
-// end is what may be the end of a connection.
+// end ends the connection in one of several ways.
 func (w *watched) end(rt *rapid.T, s *side) {
 	if rapid.Bool().Draw(rt, "at the responder") {
 		s = w.b

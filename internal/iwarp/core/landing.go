@@ -18,11 +18,11 @@ const (
 // Landings appends to dst the memory for the next bytes of the stream, if these are the rest of a
 // large payload. First comes the memory for that rest. Then parts of stage (for headers) alternate
 // with the memory for the payloads that are predicted to follow. One readv reads all of that from
-// the socket to its place. Landed reports afterwards how much came. Between two large segments of
-// a Send the first payload is empty. Landings appends nothing when the next bytes must go to
-// Input. The last part of stage takes what follows everything predicted. Keep stage small (256
-// bytes), so that a payload there gets a landing of its own. The result is valid until the next
-// call into c.
+// the socket to its place. Landed reports afterwards how much came. Between two large segments of a
+// Send the first payload is empty. Landings appends nothing when the next bytes must go to Input.
+// The last part of stage takes what follows everything predicted. Keep stage small (256 bytes), so
+// that the next message's payload gets a separate landing. The result is valid until the next call
+// into c.
 //
 // The prediction is that the message goes on in segments of the same size, to memory that this
 // side has chosen (a receive, the sink of a Read). Writes are not predicted: their length is not

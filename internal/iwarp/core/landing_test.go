@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// readv is one read of b as the owner of a socket does it, and says how much of b it took.
+// readv reads b once as the owner of a socket does, and returns how much of b it took.
 func (s *side) readv(b []byte) int {
 	stage := make([]byte, 100)
 	landings := s.c.Landings(make([][]byte, 0, 16), stage)
@@ -27,7 +27,7 @@ func (s *side) readv(b []byte) int {
 	return n
 }
 
-// TestLandings: what is offered for a large payload in the middle of its message, and what is not.
+// TestLandings checks the memory offered for a large payload in the middle of its message.
 func TestLandings(t *testing.T) {
 	_, b := connect(t, core.Config{}, core.Config{})
 	const seg = 20000
@@ -58,8 +58,7 @@ func TestLandings(t *testing.T) {
 	if b.c.Landings(nil, nil) != nil {
 		t.Error("landings for less than LandingMin")
 	}
-	// Nobody else's buffer gets them: they are to be read at once, and not a header's length at a
-	// time.
+	// The owner learns how many bytes to read in one call, rather than a header's length at a time.
 	if got := b.c.Rest(); got != core.LandingMin-1 {
 		t.Errorf("%d bytes are to come, want %d", got, core.LandingMin-1)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// What each denial is in a Terminate, for a tagged message (RFC 5041 section 7.1; the right to
+// How a Terminate reports each denial, for a tagged message (RFC 5041 section 7.1; the right to
 // write is RDMAP's to check) and for a Read Request (RFC 5040 section 7).
 var (
 	writeDenied = [...]struct {
@@ -37,8 +37,8 @@ var (
 	}
 )
 
-// access finds the n > 0 bytes from to of the region stag for a peer that wants right. Who has no
-// right to anything does not learn which keys there are. In Go memory and in a region's addresses
+// access finds the n > 0 bytes from to of the region stag for a peer that wants right. A peer
+// without any right does not learn which keys exist. In Go memory and in a region's addresses
 // nothing wraps, so bounds are compared by subtraction.
 func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr *verbs.MR, offset uint32, d denial) {
 	mr = c.cfg.Regions.find(stag)
@@ -61,7 +61,8 @@ func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr 
 	return mr, uint32(off), allowed
 }
 
-// usable is true for memory that is still this connection's, or shared, and for no memory at all.
+// usable returns true for memory that is still this connection's, or shared, and for no memory at
+// all.
 func (c *Conn) usable(mr *verbs.MR) bool {
 	if mr == nil || mr.PD == c.cfg.PD {
 		return true
@@ -70,8 +71,8 @@ func (c *Conn) usable(mr *verbs.MR) bool {
 	return shared != nil && mr.PD == shared
 }
 
-// vanished is the fault of a segment whose memory was freed while its message arrived, or while it
-// was posted.
+// vanished returns the fault for a segment whose memory was freed while its message arrived, or
+// while it was posted.
 func (c *Conn) vanished() *fault {
 	if op := c.rx.h.Opcode; op == wire.OpWrite {
 		return ddpFault(wire.DDPTagged, 0, "Write to STag %#x, which was taken back in its middle", c.rx.h.STag)
@@ -106,7 +107,7 @@ func (c *Conn) writeSegment() *fault {
 	return nil
 }
 
-// asked is the Read Request that has arrived: its headers are complete.
+// asked returns the Read Request that has arrived: its headers are complete.
 func (r *rx) asked() wire.ReadRequest {
 	q, _, _ := wire.ConsumeReadRequest(r.hdr[wire.LengthLen+wire.UntaggedLen : r.have])
 	return q
@@ -134,7 +135,7 @@ func (c *Conn) readRequest() *fault {
 	return f
 }
 
-// responseTo is what is owed for q.
+// responseTo returns the response owed for q.
 func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 	o := readResponse{stag: q.SinkSTag, to: q.SinkTO, size: q.Size}
 	if q.Size == 0 {
@@ -148,10 +149,10 @@ func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 	return o, nil
 }
 
-// readLimit is how many Read Responses may be pending once a Read of that size has come. siw
-// rounds the IRD that it was given up to a power of two, and its responder takes one more than it
-// queues. An empty Read is served in any case: adapters send one as ready-to-receive, in revision
-// 1 without having announced it.
+// readLimit returns how many Read Responses may be pending when a Read of that size arrives. siw
+// rounds its IRD up to a power of two, and its responder takes one more than it queues. An empty
+// Read is served in any case: adapters send one as ready-to-receive, in revision 1 without having
+// announced it.
 func (c *Conn) readLimit(size uint32) int {
 	switch {
 	case c.ird > 0:
@@ -172,7 +173,7 @@ func (c *Conn) owe(now time.Time) {
 	}
 	q := r.asked()
 	o, f := c.responseTo(q)
-	if f != nil { // freed since its first bytes came
+	if f != nil { // freed since its first bytes arrived
 		c.fail(now, f)
 		return
 	}
@@ -248,8 +249,8 @@ func (c *Conn) answered() {
 	c.completeSends()
 }
 
-// invalidate takes back the key of a region because the peer said so (RFC 5040 section 5.3). Only
-// what was open to peers can be.
+// invalidate revokes the key of a region at the peer's request (RFC 5040 section 5.3). The region
+// must be open to this peer.
 func (c *Conn) invalidate(stag uint32) *fault {
 	mr := c.cfg.Regions.find(stag)
 	if mr == nil || mr.PD != c.cfg.PD || mr.Access&^c.cfg.Withheld&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {

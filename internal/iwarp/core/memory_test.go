@@ -54,7 +54,7 @@ func (s *side) post(wr *verbs.SendWR) {
 	}
 }
 
-// opcodes is what was written, as opcodes.
+// opcodes returns the opcodes of the FPDUs in b.
 func opcodes(t tb, b []byte) []wire.Opcode {
 	t.Helper()
 	var all []wire.Opcode
@@ -79,7 +79,7 @@ var memoryConfigs = map[string]core.Config{
 }
 
 // TestWriteAndRead: every size goes to its place and nowhere else, whole and in bytes; a Write has
-// no completion at its target; a Read sees the Write before it; and what a Write wrote is there
+// no completion at its target; a Read sees the Write before it; and the data of a Write is there
 // when the receive of a Send behind it completes (RFC 5040 section 5.5).
 func TestWriteAndRead(t *testing.T) {
 	for name, cfg := range memoryConfigs {
@@ -212,8 +212,8 @@ func TestAccessErrorsOfVerbs(t *testing.T) {
 	}
 }
 
-// TestInvalidate: the receive's completion says which key its message has invalidated, and that key
-// no longer works (RFC 5040 section 5.3).
+// TestInvalidate: the receive's completion reports the invalidated key, which no longer works (RFC
+// 5040 section 5.3).
 func TestInvalidate(t *testing.T) {
 	for _, fl := range []verbs.SendFlags{0, verbs.Solicited} {
 		r := connectMemory(t, 100, core.Config{}, core.Config{})
@@ -356,8 +356,8 @@ func TestRegionGoesInASegment(t *testing.T) {
 	}
 }
 
-// TestSourceGoesInAnAnswer: a region is freed or invalidated while a peer reads it. What was staged
-// is sent completely, then the peer is notified. Its Read is flushed.
+// TestSourceGoesInAnAnswer: a region is freed or invalidated while a peer reads it. Staged bytes
+// are sent completely, then the peer is notified. Its Read is flushed.
 func TestSourceGoesInAnAnswer(t *testing.T) {
 	const n = 300000
 	for name, gone := range map[string]func(r *remote){
@@ -397,9 +397,9 @@ func TestSourceGoesInAnAnswer(t *testing.T) {
 	}
 }
 
-// TestReadLimit: with an IRD of n the peer may have as many Reads outstanding as n rounded up to a
+// TestReadLimit: if the IRD is n, the peer may have as many Reads outstanding as n rounded up to a
 // power of two, as siw rounds it, plus the one that is being answered. A further Read is answered
-// with Terminate 0/2/07. With an IRD of 0 the peer may have none.
+// with Terminate 0/2/07. If it is 0, the peer may have none.
 func TestReadLimit(t *testing.T) {
 	for ird, limit := range map[uint16]int{0: 1, 1: 2, 2: 3, 3: 5, 4: 5, 5: 9, 8: 9, 9: 17, 128: 129, core.MaxIRD: 16385} {
 		a, b := newSide(t, "initiator", core.Config{Initiator: true, IRD: 4, ORD: core.MaxIRD}), newSide(t, "responder", core.Config{})
@@ -425,10 +425,10 @@ func TestReadLimit(t *testing.T) {
 	}
 }
 
-// TestAnswersAreWhole: what is posted while a Read Response is half out waits for its end, and
-// then has its turn before the next one.
+// TestAnswersAreWhole: a send posted while a Read Response is half out waits for its end, and goes
+// out before the next one.
 func TestAnswersAreWhole(t *testing.T) {
-	// with CRC, one FPDU is made at a time
+	// CRC: one FPDU is made at a time
 	r := connectMemory(t, 1000, core.Config{CRC: true}, core.Config{MaxSegment: 100})
 	r.a.postRecv(9, 10)
 	for id := range uint64(3) {

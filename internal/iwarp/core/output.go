@@ -18,9 +18,9 @@ func (c *Conn) Pending() bool {
 	return c.tx.raw != nil || c.tx.batch != nil || c.sendable()
 }
 
-// Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has
-// no room at all). With CRC in use these are FPDUs that together fill one TCP segment, or the rest
-// of them. Send them as a segment of their own (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
+// Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has no
+// room at all). With CRC in use these are FPDUs that together fill one TCP segment, or the rest of
+// them. Send them as a separate segment (sendmsg with MSG_EOR; see CRC and SetMaxSegment).
 func (c *Conn) Gather(dst [][]byte) [][]byte {
 	if c.closeNow {
 		return dst
@@ -46,8 +46,8 @@ func (c *Conn) Gather(dst [][]byte) [][]byte {
 	return dst
 }
 
-// Advance reports that the socket took the first n bytes of what Gather returned; n is 0 when the
-// socket is full.
+// Advance reports that the socket took the first n of the gathered bytes; n is 0 when the socket is
+// full.
 func (c *Conn) Advance(now time.Time, n int) {
 	if c.tx.raw != nil && n > 0 {
 		k := min(n, len(c.tx.raw))
@@ -72,8 +72,8 @@ func (c *Conn) Advance(now time.Time, n int) {
 	}
 }
 
-// cutDone flushes, after Disconnect, what is left once everything that had begun to go out is out:
-// unanswered Reads too.
+// cutDone flushes, after Disconnect, the remaining sends and unanswered Reads once every message
+// that had begun is out.
 func (c *Conn) cutDone() {
 	if c.state == stFinishing && c.tx.batch == nil && c.tx.next >= c.tx.keep {
 		c.rx.orphan(c.tx.readsOut)
@@ -81,8 +81,8 @@ func (c *Conn) cutDone() {
 	}
 }
 
-// cutUnstarted takes back what is staged behind the message that has begun to go out, and flushes
-// the other sends once that is complete.
+// cutUnstarted drops the bytes staged behind the message that has begun to go out, and flushes the
+// other sends once that is complete.
 func (c *Conn) cutUnstarted() {
 	t := &c.tx
 	cut := t.staged

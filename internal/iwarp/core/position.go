@@ -6,18 +6,18 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// Position says where in a stream of MPA frames and FPDUs its next byte is.
+// Position locates the next byte in a stream of MPA frames and FPDUs.
 type Position struct {
-	// Head is what has come of the frame or FPDU that the next byte belongs to, if all of that is
+	// Head has the earlier bytes of the frame or FPDU that the next byte belongs to, if all are
 	// known. It is valid until the next call into the Conn.
 	Head []byte
-	// Rest is how many bytes of it are still to come, if Head is not known; 0 if it begins with the
-	// next byte; negative if nobody knows, because what comes is thrown away.
+	// Rest is the number of bytes of it still to come, if Head is not known; 0: it begins with the
+	// next byte; negative: unknown, because input is discarded.
 	Rest int
 }
 
-// InputPosition returns the position of the next byte for Input or Landed. It is for who copies
-// the stream, and begins in the middle.
+// InputPosition returns the position of the next byte for Input or Landed. It serves a copy of the
+// stream that begins in its middle.
 func (c *Conn) InputPosition() Position {
 	r := &c.rx
 	switch {
@@ -58,8 +58,8 @@ func behind(b []byte, skip int) Position {
 	return Position{Rest: skip - len(b)}
 }
 
-// OutputPosition returns the position of the next byte that Advance will report. Of an MPA frame,
-// and of a Terminate, that has begun nothing is known but what is left. It never has a Head.
+// OutputPosition returns the position of the next byte that Advance will report. Of an MPA frame or
+// a Terminate that has begun, only the remaining length is known. It never has a Head.
 func (c *Conn) OutputPosition() Position {
 	t := &c.tx
 	switch {

@@ -87,7 +87,7 @@ func TestInputPosition(t *testing.T) {
 	}
 }
 
-// TestInputPositionWaiting: what is kept behind a message that waits counts as read.
+// TestInputPositionWaiting: bytes kept behind a message that waits count as read.
 func TestInputPositionWaiting(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -135,7 +135,7 @@ func TestOutputPosition(t *testing.T) {
 			var places []place
 			a.out = nil
 			for a.c.Pending() {
-				a.iov = a.c.Gather(a.iov[:0]) // the position is of what was gathered
+				a.iov = a.c.Gather(a.iov[:0]) // the position is that of the gathered bytes
 				p := a.c.OutputPosition()
 				if len(p.Head) > 0 {
 					t.Fatalf("output with the head %x", p.Head)

@@ -13,7 +13,7 @@ func badWR(format string, args ...any) error {
 	return fmt.Errorf("iwarp: work request: "+format+": %w", append(args, unix.EINVAL)...)
 }
 
-// checkSGE says whether e lies inside its region, and that in pd or in shared, if there is one.
+// checkSGE returns an error unless e lies inside its region, and that in pd or shared (nil: none).
 func checkSGE(e *verbs.SGE, pd, shared verbs.PD) error {
 	if e.MR == nil {
 		if e.Length == 0 {
@@ -31,8 +31,8 @@ func checkSGE(e *verbs.SGE, pd, shared verbs.PD) error {
 	return nil
 }
 
-// CheckRecv is EINVAL for a receive whose memory is not that of pd or shared (nil: none), or may
-// not be written, or not large enough.
+// CheckRecv returns EINVAL for a receive whose memory is not that of pd or shared (nil: none), or
+// may not be written, or not large enough.
 func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
 	if err := checkSGE(&wr.SGE, pd, shared); err != nil {
 		return err
@@ -43,7 +43,7 @@ func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
 	return nil
 }
 
-// checkSend gives the payload bytes of wr.
+// checkSend returns the number of payload bytes of wr.
 func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	switch {
 	case wr.Op == verbs.SendWithImm || wr.Op == verbs.WriteWithImm || wr.Op.Atomic():
@@ -75,7 +75,7 @@ func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	return uint32(total), nil
 }
 
-// checkRead is what a Read needs besides.
+// checkRead checks the requirements that only Reads have.
 func (c *Conn) checkRead(wr *verbs.SendWR) error {
 	switch {
 	case c.ord == 0:

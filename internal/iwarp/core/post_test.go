@@ -53,8 +53,8 @@ func (q *srq) Take() verbs.RecvWR {
 	return wr
 }
 
-// TestSRQ: a receive is taken with the first segment of a message, one for each, and given back
-// when the connection ends.
+// TestSRQ: a receive is taken with the first segment of a message, one for each, and returned when
+// the connection ends.
 func TestSRQ(t *testing.T) {
 	freed := region(1)
 	freed.PD = &domain{}

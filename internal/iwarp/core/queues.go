@@ -10,7 +10,7 @@ func (c *Conn) recvReady() bool {
 	return c.rq.Len() > 0
 }
 
-// takeRecv is the receive for the message that now begins.
+// takeRecv returns the receive for the message that now begins.
 func (c *Conn) takeRecv() verbs.RecvWR {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Take()
@@ -18,8 +18,8 @@ func (c *Conn) takeRecv() verbs.RecvWR {
 	return c.rq.Pop()
 }
 
-// completeSends completes what is done, in posting order: Sends and Writes when the socket took
-// them, Reads when their data is here.
+// completeSends completes finished work requests, in posting order: Sends and Writes when the
+// socket took them, Reads when their data is here.
 func (c *Conn) completeSends() {
 	for c.sq.Len() > 0 {
 		s := c.sq.At(0)
@@ -71,8 +71,8 @@ func (c *Conn) flushSends(read verbs.Status) {
 	c.tx.readsOut = 0
 }
 
-// flush completes every work request: the receive in use and the Read being answered as h says,
-// the others as flushed.
+// flush completes every work request: the receive in use and the Read being answered with the
+// statuses of h, the others as flushed.
 func (c *Conn) flush(h hits) {
 	if c.rx.taken {
 		c.rx.taken = false

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// headLen is what must be here of an FPDU before its header's length is known.
+// headLen is the number of an FPDU's bytes that determine the length of its header.
 const headLen = wire.LengthLen + wire.CtrlLen
 
 // phase is the part of an FPDU that comes next.
@@ -42,7 +42,7 @@ type rx struct {
 	mr    *verbs.MR
 	crc   uint32
 	owned uint32 // bytes of rest's memory that Keep has allocated; 0: rest is the caller's
-	bad   *fault // what is wrong with the segment, reported when its CRC proves right
+	bad   *fault // the segment's error, reported when its CRC proves right
 
 	recv    verbs.RecvWR
 	off     uint32 // bytes of the message so far: the next MO
@@ -51,7 +51,7 @@ type rx struct {
 	readMSN uint32 // of the next Read Request
 	tag     tagged
 	heardAt time.Time // when bytes last came, if a message is half here
-	rest    []byte    // what was read behind the message that waits
+	rest    []byte    // bytes read behind the message that waits
 }
 
 // tagged is the Write or Read Response in progress, between two of its segments.
@@ -77,7 +77,7 @@ type waiting struct {
 	deaf    bool // this side sends nothing more, and nothing that comes would be processed
 }
 
-// orphan says that the Reads of the next n Read Responses were flushed: their memory belongs to
+// orphan records that the Reads of the next n Read Responses were flushed: their memory belongs to
 // the owner again.
 func (r *rx) orphan(n int) {
 	r.orphans += int32(n)

@@ -9,7 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// segment judges the headers of a segment, before its payload, and says where that goes.
+// segment checks the headers of a segment before its payload arrives, and sets the payload's
+// destination.
 func (c *Conn) segment() *fault {
 	r := &c.rx
 	r.seg = uint32(wire.LengthLen + r.ulpdu - int(r.have))
@@ -73,7 +74,7 @@ func (c *Conn) sendSegment() *fault {
 	return nil
 }
 
-// deliver does what a complete segment means.
+// deliver processes a complete segment.
 func (c *Conn) deliver(now time.Time) {
 	switch op := c.rx.h.Opcode; {
 	case op.Send():
@@ -106,7 +107,7 @@ func (c *Conn) deliverSend(now time.Time) {
 	c.up.Complete(wc, se)
 }
 
-// terminated ends the connection because the peer said so.
+// terminated ends the connection because the peer sent a Terminate.
 func (c *Conn) terminated() {
 	e := &Error{Op: "receive", Protocol: true, Received: true, Errno: unix.ECONNRESET, Text: "ended by the peer"}
 	// at least its first four bytes are here

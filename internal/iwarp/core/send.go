@@ -61,8 +61,8 @@ func (p *payload) pieces() int {
 	return max(1, len(p.s.sgl))
 }
 
-// next returns the next contiguous part of what is left, nil at the end. It advances the send's
-// cursor.
+// next returns the next contiguous part of the remaining payload, nil at the end. It advances the
+// send's cursor.
 func (p *payload) next() []byte {
 	s := p.s
 	if s == nil {

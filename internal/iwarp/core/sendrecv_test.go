@@ -238,8 +238,8 @@ func TestPostedIsCompleted(t *testing.T) {
 	})
 }
 
-// TestGatherWithCRC: with CRC, Gather returns no more than fits a segment at a time, also after a
-// partial write.
+// TestGatherWithCRC: if CRC is in use, Gather returns at most one TCP segment at a time, also after
+// a partial write.
 func TestGatherWithCRC(t *testing.T) {
 	a, b := connect(t, core.Config{MaxSegment: 1000, CRC: true}, core.Config{})
 	b.postRecv(1, 5000)
@@ -281,7 +281,7 @@ func TestChangeUnderCRC(t *testing.T) {
 	}
 }
 
-// TestGatherRoom: no more slices than dst has room for, and at most 1024 of our own.
+// TestGatherRoom: Gather returns as many slices as dst has room for, or at most 1024.
 func TestGatherRoom(t *testing.T) {
 	a, _ := connect(t, core.Config{}, core.Config{})
 	for i := range 10 {

@@ -19,7 +19,7 @@ func TestNotMPA(t *testing.T) {
 		name, input, first string
 		step               func() int
 	}{
-		// an MPA frame's length, no more
+		// cut at an MPA frame's length
 		{"whole", "HTTP/1.1 400 Bad Request\r\n", `"HTTP/1.1 400 Bad Req"`, whole},
 		{"bytes", "HTTP/1.1 400 Bad Request\r\n", `"H"`, func() int { return 1 }},
 		{"late", "MPA ID Rex\x00\xff", `"MPA ID Rex\x00\xff"`, whole},
@@ -47,7 +47,7 @@ func TestNotMPA(t *testing.T) {
 	}
 }
 
-// TestRTRChoice: which ready-to-receive message a responder picks, and that it says exactly one.
+// TestRTRChoice: a responder picks exactly one ready-to-receive message.
 func TestRTRChoice(t *testing.T) {
 	for _, tt := range []struct{ offer, want wire.Control }{
 		{wire.Control{}, wire.Control{}},
@@ -202,7 +202,7 @@ func TestHoldOffLostReply(t *testing.T) {
 }
 
 // TestKick: an initiator that receives nothing sends an empty Write 2, 20 and 200 ms after its
-// first FPDU. Once it receives something it sends no more of them.
+// first FPDU. Once it receives something it stops.
 func TestKick(t *testing.T) {
 	kick := fpdu(wire.Header{Tagged: true, Last: true, STag: 1})
 	a, _ := connect(t, core.Config{}, core.Config{})

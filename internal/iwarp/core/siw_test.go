@@ -268,7 +268,7 @@ func TestSiwTerminates(t *testing.T) {
 		done string
 		text string // siw's Terminate as our initiator reports it
 	}{
-		// siw: 21020300 0006, and a copy without what it had cleared
+		// siw: 21020300 0006, and a copy without the fields that it had cleared
 		{
 			"term_send_norecv",
 			[]int{5},

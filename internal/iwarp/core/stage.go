@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stage makes FPDUs of what is queued, as long as the batch has room. With CRC it makes no more
-// than fits a TCP segment, and nothing in advance: memory that a peer reads may change until the
+// stage makes FPDUs of the queued messages, as long as the batch has room. With CRC it makes at
+// most one TCP segment, and nothing in advance: memory that a peer reads may change until the
 // socket has taken it, and then the CRC would be wrong.
 func (c *Conn) stage() {
 	if c.crc && c.tx.batch != nil {
@@ -203,7 +203,7 @@ func (c *Conn) sendable() bool {
 }
 
 // nextSend returns the send whose FPDU may be made next, or nil. A Read waits while as many Reads
-// are outstanding as the peer serves at once. A fenced work request waits until none is
+// are outstanding as the peer serves at a time. A fenced work request waits until none is
 // outstanding. The sends behind a waiting one wait too.
 func (c *Conn) nextSend() *send {
 	if c.tx.next >= c.sendLimit() {

@@ -35,8 +35,8 @@ func (c *Conn) stallAt() time.Time {
 }
 
 // Overdue is true if Timeout would now give up a silent peer, in the set-up or in the middle of a
-// message. The owner should first read from the socket what is there: then the owner was slow and
-// not the peer.
+// message. The owner should first read the socket: if there is input, the owner was slow and not
+// the peer.
 func (c *Conn) Overdue(now time.Time) bool {
 	switch c.state {
 	case stReply, stRequest, stAccepted:
@@ -46,13 +46,13 @@ func (c *Conn) Overdue(now time.Time) bool {
 	return c.stalled(now)
 }
 
-// stalled is Overdue in the middle of a message.
+// stalled reports whether Timeout would give up a peer in the middle of a message.
 func (c *Conn) stalled(now time.Time) bool {
 	at := c.stallAt()
 	return !at.IsZero() && !now.Before(at)
 }
 
-// Timeout does what is due at now. It does nothing if nothing is due.
+// Timeout acts on the deadlines that have passed at now, if any.
 func (c *Conn) Timeout(now time.Time) {
 	if f := c.tx.lost; f != nil {
 		c.tx.lost = nil
@@ -72,7 +72,7 @@ func (c *Conn) Timeout(now time.Time) {
 	}
 }
 
-// silence says why a peer may not have answered a Request. The two reasons cannot be distinguished.
+// silence has the reasons why a peer may not have answered a Request. They cannot be distinguished.
 const silence = "the peer is busy, or what listens there does not speak iWARP"
 
 func (c *Conn) phaseTimeout() {
@@ -93,7 +93,7 @@ func (c *Conn) phaseTimeout() {
 	case stFinishing:
 		late.Op, late.Text = "close", fmt.Sprintf("output or the peer's FIN not done within %v", fin)
 		c.end(late)
-	// in stEnded the peer has had its time to read the Terminate
+	// stEnded: the time for the peer to read the Terminate is over
 	case stIdle, stAnswer, stOpen, stEnded:
 	}
 }

@@ -17,7 +17,7 @@ const (
 
 // tx is the sending side.
 type tx struct {
-	// is sent first: an MPA frame, or at the end the rest of an FPDU and a Terminate
+	// sent first: an MPA frame, or at the end the rest of an FPDU and a Terminate
 	raw     []byte
 	batch   *batch    // FPDUs that were made and that the socket has not taken yet; nil: none
 	staged  uint64    // stream offset behind the batch's last byte
@@ -28,12 +28,12 @@ type tx struct {
 	waits   bool      // responder: nothing may be sent yet
 	late    bool      // responder: when last checked, the peer did not have the Reply
 	wireAt  time.Time // responder: hold-off ends; initiator: next kick
-	kicks   uint8     // kicks armed so far; kicksOver: no more
+	kicks   uint8     // kicks armed so far; kicksOver: finished
 	ctl     ctl
 	within  bool // the last FPDU staged was not its message's last
 	sendDue bool // a Read Response was just finished: it is a send's turn
 
-	// Reads of ours: requests that are staged and not yet answered. The oldest is sq.At(oldRead),
+	// Our Reads: requests that are staged and not yet answered. The oldest is sq.At(oldRead),
 	// unless it is the ready-to-receive Read.
 	readMSN  uint32 // of the next Read Request
 	readsOut int
@@ -53,7 +53,7 @@ type readResponse struct {
 	size, staged uint32
 }
 
-// drop discards what is staged or owed, except raw. It does not change the work requests.
+// drop discards staged FPDUs and owed responses, except raw. It does not change the work requests.
 func (t *tx) drop() {
 	t.batch.release()
 	t.batch, t.ctl, t.owed, t.lost, t.wireAt = nil, 0, ring.Ring[readResponse]{}, nil, time.Time{}

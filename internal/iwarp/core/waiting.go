@@ -28,9 +28,9 @@ func (c *Conn) Resume(now time.Time) {
 	}
 }
 
-// Keep lets the message wait for longer. It copies what Input or Landed left unprocessed, whose
-// memory may then be reused before Resume. After Disconnect nobody posts receives any more, so Keep
-// drops the message, and what follows up to the peer's FIN.
+// Keep lets the message wait for longer. It copies the bytes that Input or Landed left unprocessed,
+// so that their memory may be reused before Resume. After Disconnect no receives are posted, so
+// Keep drops the message and all input up to the peer's FIN.
 func (c *Conn) Keep() {
 	switch r := &c.rx; {
 	case r.wait.message && c.state == stFinishing:

@@ -25,7 +25,7 @@ func (q *patient) post(ids ...int) {
 }
 
 // TestWaitForReceive: messages wait for receives in order, however the stream is cut into pieces.
-// No deadline applies meanwhile.
+// No deadline applies while one waits.
 func TestWaitForReceive(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -101,8 +101,8 @@ func TestPause(t *testing.T) {
 	b.wantDone("resumed", "r2:success/6")
 }
 
-// TestEndWhileWaiting: whatever ends a connection that waits, nothing is delivered any more, and
-// the end is reported.
+// TestEndWhileWaiting: however a waiting connection ends, nothing further is delivered, and the end
+// is reported.
 func TestEndWhileWaiting(t *testing.T) {
 	waiting := func() *side {
 		q := &patient{}
@@ -111,7 +111,7 @@ func TestEndWhileWaiting(t *testing.T) {
 		if !b.c.Waiting() || b.c.Kept() == 0 {
 			t.Fatal("it does not wait")
 		}
-		q.post(1) // an ended connection does not take it, because nobody would complete it
+		q.post(1) // an ended connection does not take it, because it would never complete
 		t.Cleanup(func() {
 			if b.c.Resume(t0); len(q.srq) != 1 {
 				t.Error("an ended connection has taken a receive")
@@ -141,8 +141,8 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestInputReturns: between Input and Resume the Conn can be used as at any other time, and what
-// was read behind the waiting message is processed in place.
+// TestInputReturns: between Input and Resume the Conn can be used as at any other time, and bytes
+// read behind the waiting message are processed in place.
 func TestInputReturns(t *testing.T) {
 	q := &patient{}
 	_, b := connect(t, core.Config{}, core.Config{Queues: core.Queues{SRQ: q}})
