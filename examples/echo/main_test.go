@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A client gets back what it has sent, and a client without a server the reason.
+func TestEcho(t *testing.T) {
+	const addr = "127.3.200.1:7471" // another loopback address than the program's
+	open := func() *rdma.Runtime {
+		rt, err := rdma.Open(actor.NewActorSystem(), rdma.Config{Device: iwarp.New()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rt
+	}
+	client, server := open(), open()
+	if _, err := say(client, addr, "hello"); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Fatalf("without a server: %v", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- serve(ctx, server, addr) }()
+	answer, err := say(client, addr, "hello")
+	for errors.Is(err, unix.ECONNREFUSED) { // the server does not listen yet
+		answer, err = say(client, addr, "hello")
+	}
+	if answer != "hello" || err != nil {
+		t.Errorf("%q, %v", answer, err)
+	}
+	stop()
+	if err := errors.Join(<-served, client.Shutdown(context.Background())); err != nil {
+		t.Error(err)
+	}
+}
