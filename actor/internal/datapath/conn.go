@@ -132,7 +132,7 @@ func (c *Conn) update() {
 	for c.Flight.Len() < c.Depth {
 		typ, flags, ok := c.Session.Next()
 		if !ok {
-			c.relieve()
+			c.reliefCheck()
 			return
 		}
 		if !c.say(typ, flags) {

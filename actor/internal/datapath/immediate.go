@@ -37,7 +37,7 @@ func (c *Conn) written(chunk *memory.Chunk, n, imm uint32) {
 	m := c.received(chunk, b)
 	m.HasImm, m.Imm, m.Written = true, imm, n
 	if c.mode == ModeMessages {
-		c.relieve()
+		c.reliefCheck()
 	}
 	if c.delays() {
 		c.put(m, wire.Offer{}) // at most our credits

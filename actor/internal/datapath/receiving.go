@@ -33,7 +33,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 			c.out.pulled()
 		}
 		c.credited()
-		c.relieve()
+		c.reliefCheck()
 		switch h.Type {
 		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer, wire.TypeKeyUpdate, wire.TypeReceives:
 			c.give(chunk)

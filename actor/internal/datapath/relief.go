@@ -7,74 +7,92 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// A credit update waits until half of the window was consumed, so that many messages share one. An
-// owner that retains more than half never consumes so much, and its peer would stand still until
-// something else carries the count. So a peer that has used up its credits is sent those that are
-// free:
+// A credit update is usually sent when half of the window has been consumed, so that many messages
+// share one. An owner that retains more than half never consumes that much, and its peer would
+// stall until some other message carries the count. So a peer that has used up its credits is sent
+// the free ones:
 //
-//   - at once, if no message waits for the owner, because what it has it may retain for long,
+//   - in the next turn, if no message waits for the owner, because the owner may retain those that
+//     it holds for a long time,
 //   - after reliefAfter, if some wait: an owner that is only slow soon has consumed half of them,
 //     and one update is cheaper than one for each.
 //
-// It is the same with a peer that needs no credits (raw, or foreign): once it was paused it goes on
-// when half of its window is free, or else in this way.
+// The same applies to a peer that needs no credits (raw, or foreign): after a pause it resumes when
+// half of its window is free, or else in this way.
 
-// reliefAfter is how long a peer waits at most for credits that are free.
+// reliefAfter is the longest time that a peer waits for credits that are free.
 const reliefAfter = time.Millisecond
 
-// relief is the timer of a peer that waits for credits.
+// relief is the timer of a peer that waits for credits. The zero value is ready for use, and costs
+// a timer once the peer has to wait.
 type relief struct {
-	*eventloop.Timer
-	armed bool
-	soon  bool // to fire in the next turn
+	timer *eventloop.Timer // nil: the peer has not waited yet
+	due   reliefDue
 }
 
-// relieve has the peer be sent what is free, if it stands still. Not within the call: more may be
-// about to be consumed.
-func (c *Conn) relieve() {
-	if !c.stands() {
-		return
-	}
-	r := c.relief
-	if r == nil {
-		r = new(relief)
-		r.Timer = c.l.el.NewTimer(c.relieved)
-		c.relief = r
+// reliefDue is the state of relief's timer.
+type reliefDue uint8
+
+const (
+	reliefStopped reliefDue = iota
+	reliefDelayed           // fires within reliefAfter
+	reliefSoon              // fires in the next turn
+)
+
+// reliever is the connection that relief acts on.
+type reliever interface {
+	// reliefOwnerIdle reports whether no message waits for the owner.
+	reliefOwnerIdle() bool
+	// reliefSend sends the free credits to the peer if it still waits for some.
+	reliefSend()
+}
+
+// schedule starts the timer, or makes it fire sooner if the owner has become idle.
+func (r *relief) schedule(el *eventloop.Loop, c reliever) {
+	if r.timer == nil {
+		r.timer = el.NewTimer(func() {
+			r.due = reliefStopped
+			c.reliefSend()
+		})
 	}
 	switch {
-	case r.soon:
-	case c.idle():
-		r.armed, r.soon = true, true
-		r.Reset(0)
-	case !r.armed:
-		r.armed = true
-		r.Reset(reliefAfter)
+	case r.due == reliefSoon:
+	case c.reliefOwnerIdle():
+		r.due = reliefSoon
+		r.timer.Reset(0)
+	case r.due == reliefStopped:
+		r.due = reliefDelayed
+		r.timer.Reset(reliefAfter)
 	}
 }
 
-// relieved is called when the timer fires.
-func (c *Conn) relieved() {
-	r := c.relief
-	r.armed, r.soon = false, false
-	switch stands := c.stands(); {
-	case c.mode != ModeMessages && stands:
-		c.l.Shares.resume(c)
-	case c.mode != ModeMessages:
-		c.l.Shares.again(c) // memory may be short by now
-	case stands && c.Flight.Len() < c.Depth:
-		c.say(wire.TypeCredit, 0) // without room update relieves it again
+// reliefCheck schedules relief if the peer waits for credits that are free. The call itself sends
+// nothing: more messages may be about to be consumed.
+func (c *Conn) reliefCheck() {
+	if c.reliefNeeded() {
+		c.relief.schedule(c.l.el, c)
 	}
 }
 
-// stands reports whether the peer waits, while the owner has less than the window.
-func (c *Conn) stands() bool {
+// reliefNeeded reports whether the peer waits while the owner holds less than the window.
+func (c *Conn) reliefNeeded() bool {
 	if c.mode == ModeMessages {
 		return c.Session.Stands() && c.sends()
 	}
 	return c.recv.paused && c.l.Shares.may(c)
 }
 
-// idle reports whether nothing that has come still has to get to the owner.
-func (c *Conn) idle() bool {
+func (c *Conn) reliefOwnerIdle() bool {
 	return (c.Arrivals == nil || c.Arrivals.Waiting.Len() == 0) && c.up.Idle()
+}
+
+func (c *Conn) reliefSend() {
+	switch needed := c.reliefNeeded(); {
+	case c.mode != ModeMessages && needed:
+		c.l.Shares.resume(c)
+	case c.mode != ModeMessages:
+		c.l.Shares.again(c) // memory may be short by now
+	case needed && c.Flight.Len() < c.Depth:
+		c.say(wire.TypeCredit, 0) // without room, update schedules it again
+	}
 }

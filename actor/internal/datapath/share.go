@@ -280,7 +280,7 @@ func (s *shares) again(c *Conn) {
 		s.unlist(c)
 	case wants <= s.room() && c.halfFull():
 		s.unlist(c)
-		c.relieve()
+		c.reliefCheck()
 	case wants <= s.room():
 		s.resume(c)
 	case r.listed:

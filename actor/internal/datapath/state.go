@@ -180,7 +180,7 @@ type Conn struct {
 	full     bool         // ErrQueueFull was reported: Writable is due
 	due      bool         // in the device's list of what to pump
 	retrying bool         // pump will be called
-	relief   *relief      // nil: the peer has not had to wait for credits that are free
+	relief   relief
 
 	unsent  uint64
 	left    uint64 // handed to the device
