@@ -41,7 +41,7 @@ func TestHostileDelivery(t *testing.T) {
 	}
 	victim.do("unsubscribe-pid %s %s left", there, name)
 
-	hostile.do("deliver %s %s forged. %[1]s secret %[1]s left %[3]s gossip %[1]s subscribed %[1]s exposed", name, there, hostile.role.Name)
+	hostile.do("deliver %s %s forged. %[1]s secret nonhost secret %[1]s left %[3]s gossip %[1]s subscribed %[1]s exposed", name, there, hostile.role.Name)
 	for _, id := range []string{"subscribed", "exposed"} {
 		victim.want(id+" got forged.", "the honest part arrives")
 	}
@@ -49,8 +49,10 @@ func TestHostileDelivery(t *testing.T) {
 		victim.want("refused "+id, "it may not be reached")
 	}
 	hostile.want("topic removes subscribers", "it reports them as not reachable")
-	if got := hostile.do("subscribe-pid %s %s secret", here, name); !strings.Contains(got, remoting.ErrDecode.Error()) {
-		t.Errorf("asked to subscribe another member's actor, a topic answers %q", got)
+	for _, addr := range []string{name, nonhost} {
+		if got := hostile.do("subscribe-pid %s %s secret", here, addr); !strings.Contains(got, remoting.ErrDecode.Error()) {
+			t.Errorf("asked to subscribe another member's actor at %s, a topic answers %q", addr, got)
+		}
 	}
 	if got := hostile.do("subscribe-pid %s %s exposed", here, name); got != "" {
 		t.Errorf("asked to subscribe another member's exposed actor, a topic answers %q", got)

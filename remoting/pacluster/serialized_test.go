@@ -100,6 +100,9 @@ func TestHostileMessages(t *testing.T) {
 		"another member's actor": &cluster.SubscribeRequest{Subscriber: &cluster.SubscriberIdentity{
 			Identity: &cluster.SubscriberIdentity_Pid{Pid: actor.NewPID("a", "b")},
 		}},
+		"this member's actor by the address that it had before it started": &cluster.SubscribeRequest{Subscriber: &cluster.SubscriberIdentity{
+			Identity: &cluster.SubscriberIdentity_Pid{Pid: actor.NewPID("nonhost", "b")},
+		}},
 		"nobody who unsubscribes":     &cluster.UnsubscribeRequest{},
 		"no grain":                    &cluster.ActivationRequest{},
 		"no state":                    &cluster.GossipRequest{},

@@ -51,9 +51,13 @@ func newSubscriptions(sys *actor.ActorSystem, exposes func(id string) bool) *sub
 	}
 }
 
+// nonhost is the address that Proto.Actor takes for this process's, besides its own.
+const nonhost = "nonhost"
+
 // local reports whether a subscriber is an actor of this member.
 func (s *subscriptions) local(sub *cluster.SubscriberIdentity) bool {
-	return sub.GetPid() != nil && sub.GetPid().Address == s.registry.Address
+	pid := sub.GetPid()
+	return pid != nil && (pid.Address == s.registry.Address || pid.Address == nonhost)
 }
 
 // add notes that this process asks a topic to add a subscriber.
