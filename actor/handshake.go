@@ -9,28 +9,28 @@ import (
 )
 
 // A secured connection is made in two steps. In the first, the device connects: request and reply
-// have the hellos and the handshake as private data (docs/security-wire.md), and the owners hear of
-// nothing. In the second, what Connect, Accept and Reject say travels in the first messages of both
-// sides, sealed. So for the state machine the identifier is connected before its owner has decided:
-// in this phase, Accept and Reject are not the device's commands.
+// have the hellos and the handshake as private data (docs/security-wire.md), and the owners get no
+// events. In the second, the parameters of Connect, Accept and Reject travel in the first messages
+// of both sides, sealed. So for the state machine the identifier is connected before its owner has
+// decided: in this phase, Accept and Reject are not the device's commands.
 
-// handshake is what an identifier has of a secured connection until it is established for its
+// handshake is an identifier's state of a secured connection until that is established for its
 // owner.
 type handshake struct {
 	established *cmid.Established // the device's
-	came        *firstMessage     // the peer's; nil: it has not come, or was handled
+	came        *firstMessage     // the peer's; nil: not received, or handled
 
-	// Of the side that connects.
+	// Set at the side that connects.
 	client  *secure.PSKClient
-	user    []byte        // what its request says
-	answers *cmid.Pending // its Connect, once the device has connected
+	user    []byte        // the content of its first message
+	answers *cmid.Pending // its Connect, after the device has connected
 
-	// Of the other side.
-	in      *incoming         // nil: this is not the other side
-	request []byte            // of PSK mode: what is behind the hint, with the id of a key
+	// Set at the other side.
+	in      *incoming         // nil: this side connects
+	request []byte            // PSK mode: the part behind the hint, with the id of a key
 	reply   []byte            // the private data of the reply
 	server  *secure.PSKServer // nil: not computed, or the peer is authenticated
-	first   []byte            // what the peer's request says
+	first   []byte            // the content of the peer's first message
 	decides bool              // the owner has the request
 
 	tls *handshakes.TLS // in TLS mode, until it is done; nil otherwise
@@ -44,8 +44,8 @@ type (
 		answer [secure.PSKReplyLen]byte
 		err    error
 	}
-	// firstMessage is what the peer says first. It has a turn of its own, because the connection
-	// still handles it.
+	// firstMessage is the peer's first message. It is posted for a later turn, because the
+	// connection is still handling it.
 	firstMessage struct {
 		typ  wire.Type
 		body []byte

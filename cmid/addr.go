@@ -80,7 +80,7 @@ func (a Addr) IsWildcard() bool {
 	return a.Addr().WithZone("").IsUnspecified()
 }
 
-// Family is the address family of the sockaddr, FamilyAny for the zero Addr. An IPv4-mapped
+// Family returns the address family of the sockaddr, FamilyAny for the zero Addr. An IPv4-mapped
 // address (::ffff:10.0.0.1) is IPv6.
 func (a Addr) Family() Family {
 	if a.IB != nil {
@@ -99,10 +99,9 @@ func ipFamily(ip netip.Addr) Family {
 	return FamilyAny
 }
 
-// Source identifies the peer at a where peers share something, and its connections are counted
-// together. It is the peer's address, or for IPv6 its /64 network, in which one host can have any
-// number of addresses. On a link (fe80::/10), where a network has many hosts, each address counts
-// by itself, and so does each GID.
+// Source returns the key under which the connections of the peer at a are counted: its address, or
+// for IPv6 its /64 network, because one host can have any number of addresses in that. A link-local
+// network (fe80::/10) has many hosts, so there each address counts separately, as does each GID.
 func (a Addr) Source() netip.Addr {
 	if a.IB != nil {
 		return netip.AddrFrom16(a.IB.GID)
@@ -118,7 +117,7 @@ func (a Addr) Source() netip.Addr {
 // SameFamily reports whether a and b are of one address family.
 func (a Addr) SameFamily(b Addr) bool { return a.Family() == b.Family() }
 
-// Port is the port in host byte order; of an AF_IB address, the low 16 bits of its service id
+// Port returns the port in host byte order; of an AF_IB address, the low 16 bits of its service id
 // (rdma_get_src_port(3)).
 func (a Addr) Port() uint16 {
 	if a.IB != nil {
@@ -135,7 +134,7 @@ func (a Addr) Equal(b Addr) bool {
 	return a == b
 }
 
-// clone shares no memory with a.
+// clone returns a copy that shares no memory with a.
 func (a Addr) clone() Addr {
 	if a.IB != nil {
 		ib := *a.IB
@@ -144,7 +143,7 @@ func (a Addr) clone() Addr {
 	return a
 }
 
-// String is "host:port", "" for the zero Addr.
+// String returns "host:port", "" for the zero Addr.
 func (a Addr) String() string {
 	switch {
 	case a.IB != nil:

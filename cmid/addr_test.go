@@ -37,7 +37,7 @@ func TestParseAddr(t *testing.T) {
 	}
 }
 
-// A zone is an interface's name, or its number: that is the same address.
+// A zone may be an interface's name or its number. Both give the same address.
 func TestZones(t *testing.T) {
 	all, err := net.Interfaces()
 	if err != nil || len(all) == 0 {
@@ -161,7 +161,7 @@ func FuzzParseAddr(f *testing.F) {
 	})
 }
 
-// What the connections of a peer are counted by.
+// Source is the key under which a peer's connections are counted.
 func TestAddrSource(t *testing.T) {
 	for addr, want := range map[string]string{
 		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[fe80::1%eth0]:7": "fe80::1%eth0", "[2001:db8:1:2:3::4]:9": "2001:db8:1:2::",

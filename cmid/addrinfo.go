@@ -32,7 +32,7 @@ const (
 	RAIDNS                                   // RAI_DNS
 )
 
-// kind gives what an identifier for ai, which may be nil, is created with. Neither result is zero.
+// kind returns port space and type of an identifier for ai, which may be nil. Neither is zero.
 func (ai *AddrInfo) kind() (PortSpace, QPType, error) {
 	if ai == nil {
 		ai = &AddrInfo{}

@@ -35,7 +35,7 @@ func (id *ID) Accept(privateData []byte, p *ConnParam) error {
 // Reject is rdma_reject(3).
 func (id *ID) Reject(privateData []byte) error { return id.call(&Reject{PrivateData: privateData}) }
 
-// Establish is rdma_establish(3): for owners who drive their queue pair themselves.
+// Establish is rdma_establish(3), for owners that drive their queue pair themselves.
 func (id *ID) Establish() error { return id.call(&Establish{}) }
 
 // Disconnect is rdma_disconnect(3): Disconnected follows when the connection was established.
@@ -74,8 +74,8 @@ func (id *ID) ResolveIBService(serviceID uint64, name string) error {
 func (id *ID) WriteCMEvent(arg uint64) error { return id.call(&WriteCMEvent{Arg: arg}) }
 
 // Destroy is rdma_destroy_id(3). It never waits for events to be acknowledged. No event of the
-// identifier is delivered after it. An error says that the device has not given the identifier
-// back; where the device takes its time, Closed.Err says so. Nothing more can be done with it.
+// identifier is delivered after it. An error means that the device still holds the identifier; if
+// the device needs time, Closed.Err reports it. The identifier can no longer be used.
 func (id *ID) Destroy() error { return id.call(&DestroyID{}) }
 
 // LocalAddr is rdma_get_local_addr(3).

@@ -26,9 +26,9 @@ func (s *script) want(t *testing.T, why string, cmds ...Command) {
 	s.did = nil
 }
 
-// TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above
-// the device: what reaches it, what comes back, what is refused. What only a device can show is in
-// conformance. docs/manpages.md has the sentences.
+// TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above the
+// device: commands passed to it, answers, and refusals. Package conformance tests the promises of a
+// device. docs/manpages.md has the sentences.
 func TestCalls(t *testing.T) {
 	var (
 		local  = MustAddr("10.0.0.5:7471")
@@ -167,7 +167,8 @@ func TestCalls(t *testing.T) {
 		if err := id.BindAddr(local); !errors.Is(err, unix.EINVAL) {
 			t.Errorf("bind after a resolve with a source: %v, want EINVAL, for it is bound", err)
 		}
-		must(t, id.Listen(1)) // which rdma_listen(3) demands, so the identifier counts as bound
+		// rdma_listen(3) demands a bound identifier, so this one counts as bound
+		must(t, id.Listen(1))
 	})
 	// manpages: resolve_addr-5
 	t.Run("resolve/address error", func(t *testing.T) {
@@ -281,7 +282,7 @@ func TestCreateIDFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// what was asked for, and what was found
+			// the hints and the result
 			for _, ai := range []*AddrInfo{&r.hints, &list[0]} {
 				s := &script{}
 				id, err := open(t, s).CreateIDFor(ai)

@@ -14,7 +14,7 @@ import (
 )
 
 // Sink receives the events of a Channel's identifiers, on the loop. answers is the command that ev
-// answers, nil if ev answers none. The Sink, or what it passes ev to, calls answers.Answer.
+// answers, nil if ev answers none. The Sink, or the receiver of ev, calls answers.Answer.
 type Sink func(id *ID, ev Event, answers *Pending)
 
 // Channel is an rdma_event_channel: identifiers of one driver on one loop, and their events in one
@@ -24,7 +24,7 @@ type Sink func(id *ID, ev Event, answers *Pending)
 // goroutine may call its methods, but calls must not overlap.
 type Channel struct {
 	loop *eventloop.Loop
-	own  bool // the loop is ours: OpenChannel made it
+	own  bool // OpenChannel made the loop
 	inst Instance
 	name string
 	sink Sink
@@ -54,7 +54,7 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 	return c, nil
 }
 
-// OpenChannel is rdma_create_event_channel(3): it opens d on a loop of its own, which runs inside
+// OpenChannel is rdma_create_event_channel(3): it opens d on a private loop, which runs inside
 // GetEvent. Put FD into any epoll, and call GetEvent until EAGAIN when it is readable. GetEvent
 // also sends posted work requests and collects completions. So poll the completion queues, or let
 // notify do it, after each call (also after EAGAIN) and before waiting for FD.
@@ -72,8 +72,8 @@ func OpenChannel(d Driver) (*Channel, error) {
 	return c, nil
 }
 
-// FD is readable when GetEvent has something to do. It belongs to the channel. Channels on
-// somebody else's loop have none: EINVAL.
+// FD returns a descriptor that is readable when GetEvent has something to do. It belongs to the
+// channel. EINVAL if the channel is on a caller's loop.
 func (c *Channel) FD() (int, error) {
 	if !c.own {
 		return -1, unix.EINVAL
@@ -83,7 +83,7 @@ func (c *Channel) FD() (int, error) {
 
 // GetEvent is rdma_get_cm_event(3) on a non-blocking channel: the next event and its identifier,
 // EAGAIN when there is none. Events need no acknowledgement. Events of a destroyed identifier are
-// not delivered any more.
+// not delivered.
 func (c *Channel) GetEvent() (Event, *ID, error) {
 	if !c.own {
 		return nil, nil, unix.EINVAL
@@ -103,18 +103,18 @@ func (c *Channel) GetEvent() (Event, *ID, error) {
 	return q.ev, q.id, nil
 }
 
-// CreateID is rdma_create_id(3). The port space says whether its queue pair is for datagrams;
+// CreateID is rdma_create_id(3). The port space determines whether its queue pair is for datagrams.
 // That of PortSpaceIB is not: see CreateIDFor.
 func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 	return c.CreateIDFor(&AddrInfo{PortSpace: ps})
 }
 
 // CreateIDFor is rdma_create_ep(3)'s first step: an identifier of ai's port space whose queue pair
-// is of ai's type, as LookupAddrInfo gives them. Nothing else of ai is looked at. A port space or
-// type that is zero follows from the other. If both are zero, or ai is nil, the identifier is a
-// reliable one of PortSpaceTCP. PortSpaceIB alone has both types: RC, unless ai says UD.
-// EPROTONOSUPPORT for types that no device here has (UC, XRC, raw packets), EINVAL for a type that
-// the port space does not have.
+// is of ai's type, as LookupAddrInfo returns them. The rest of ai is ignored. A port space or type
+// that is zero follows from the other. If both are zero, or ai is nil, the identifier is a reliable
+// one of PortSpaceTCP. PortSpaceIB alone has both types: RC, unless ai has UD. EPROTONOSUPPORT for
+// types that no device here has (UC, XRC, raw packets), EINVAL for a type that the port space does
+// not have.
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	h := Handle(handles.Add(1))
 	var d DriverID
@@ -151,15 +151,15 @@ func (c *Channel) add(d DriverID, ps PortSpace, flavor states.Flavor, s states.S
 	return id
 }
 
-// ID finds an identifier, nil when it is gone.
+// ID returns an identifier, nil when it is gone.
 func (c *Channel) ID(h Handle) *ID { return c.ids[h] }
 
-// Len is the number of identifiers.
+// Len returns the number of identifiers.
 func (c *Channel) Len() int { return len(c.ids) }
 
 // Strangers counts the connections to this channel's listeners that ended without a request in the
-// device's protocol: a browser, a health check, a port scan, or a peer that was turned away before
-// it could ask, because the device had no room for it. 0 where the device does not see them. Any
+// device's protocol: a browser, a health check, a port scan, or a peer that was rejected before its
+// request, because the device had no room for it. 0 where the device does not see them. Any
 // goroutine.
 func (c *Channel) Strangers() uint64 {
 	if s, ok := c.inst.(StrangerCounter); ok {
@@ -208,16 +208,17 @@ func (c *Channel) forget(id *ID) {
 // upcalls is the Channel as its driver sees it.
 type upcalls Channel
 
-// NewHandle gives a handle that was never used before.
+// NewHandle returns a handle that was never used before.
 func (u *upcalls) NewHandle() Handle { return Handle(handles.Add(1)) }
 
-// Event takes what happened to h.
+// Event handles an event of h.
 func (u *upcalls) Event(h Handle, ev *DriverEvent) {
 	c := (*Channel)(u)
 	id := c.ids[h]
 	if id == nil {
 		if ev.Kind == states.KindConnectRequest {
-			_ = ev.Child.Do(&DestroyID{}) // its listener has just gone: nobody will ever answer it
+			// its listener has just gone, so it would never be answered
+			_ = ev.Child.Do(&DestroyID{})
 		}
 		return
 	}

@@ -33,9 +33,9 @@ type script struct {
 	info      Info
 	device    verbs.Device
 	createErr error
-	made      []kind                   // that CreateID was asked for
-	inside    func(Handle, Command)    // what happens while Do runs
-	over      func(*scripted) DriverID // what its identifiers can do besides; nil: nothing
+	made      []kind                   // arguments of CreateID
+	inside    func(Handle, Command)    // called while Do runs
+	over      func(*scripted) DriverID // adds optional interfaces to its identifiers; nil: none
 }
 
 // scripted is an identifier of a script's.
@@ -113,7 +113,7 @@ func open(t *testing.T, s *script) *Channel {
 	return c
 }
 
-// atOnce returns the answer to cmd if it is known at once.
+// atOnce returns the answer to cmd if it is given inside Do.
 func atOnce(id *ID, cmd Command) (answer Event) {
 	if id.Do(cmd, func(ev Event) { answer = ev }) != nil {
 		return nil
@@ -300,8 +300,8 @@ func TestNothingAfterDestroy(t *testing.T) {
 	}
 }
 
-// TestDestroyIsRefused: an identifier that the device does not give back is gone all the same, and
-// its owner hears why.
+// TestDestroyIsRefused: an identifier that the device fails to destroy is gone nevertheless, and
+// its owner gets the error.
 func TestDestroyIsRefused(t *testing.T) {
 	s := &script{}
 	c := open(t, s)

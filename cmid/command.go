@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Command is what may be asked of an identifier. One value is the message that an application
-// sends to the actor, the input that the state machine judges, and what a Driver executes.
-// Commands are pointers. The sender must not change one before its answer has come.
+// Command is a request to an identifier. The same value is the message that an application sends to
+// the actor, the input of the state machine, and the argument of a Driver. Commands are pointers.
+// The sender must not change one before its answer arrives.
 type Command interface {
 	// Op is the command's row in the state machine.
 	Op() states.Op
@@ -55,7 +55,7 @@ type (
 		PrivateData []byte
 		VendorECE   bool // rdma_reject_ece(3): reason 35 instead of 28
 	}
-	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners who drive their
+	// Establish is rdma_establish(3): Established | CommandFailed. Only for owners that drive their
 	// queue pair themselves.
 	Establish struct{ _ distinct }
 	// Disconnect is rdma_disconnect(3): Disconnected | CommandFailed.
@@ -93,15 +93,15 @@ type (
 	// CommandFailed. Kernels of 2025 and later, on native InfiniBand.
 	ResolveIBService struct {
 		ServiceID uint64
-		Name      string // of the service, at most 63 bytes; "": ServiceID says which
+		Name      string // the service's name, at most 63 bytes; "": look up ServiceID
 	}
-	// WriteCMEvent is rdma_write_cm_event(3): Done | CommandFailed, and User follows behind what
-	// is queued. Kernels of 2025 and later.
+	// WriteCMEvent is rdma_write_cm_event(3): Done | CommandFailed, and User follows behind the
+	// queued events. Kernels of 2025 and later.
 	WriteCMEvent struct {
 		Arg uint64
 	}
 	// GetAddrInfo is rdma_getaddrinfo(3) without blocking: AddrInfoResolved | AddrInfoError. It
-	// has no part in the state machine.
+	// does not take part in the state machine.
 	GetAddrInfo struct {
 		Node, Service string
 		Hints         *AddrInfo
@@ -128,14 +128,14 @@ const (
 
 var optionNames = []string{"TOS", "REUSEADDR", "AFONLY", "ACK_TIMEOUT"}
 
-// String is the option as RDMA_OPTION_ID_'s constants end.
+// String returns the option's C constant without RDMA_OPTION_ID_.
 func (o Option) String() string { return enum.At(optionNames, o, "Option(%d)") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (o Option) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Check is EINVAL for a value that the option cannot have, and ENOSYS for an option that does not
-// exist. For drivers.
+// Check returns EINVAL for a value that the option cannot have, and ENOSYS for an option that does
+// not exist. For drivers.
 func (o Option) Check(value int) error {
 	most := []int{OptionTOS: 255, OptionReuseAddr: 1, OptionAFOnly: 1, OptionAckTimeout: 31}
 	switch {
@@ -187,7 +187,7 @@ func (c *Notify) Op() states.Op {
 	return states.OpNotifyCommEst
 }
 
-// answers are the events that answer a command. A command that is not here has its answer when the
+// answers are the events that answer a command. A command without an entry is answered when the
 // device has executed it.
 var answers = map[states.Op][]states.Kind{ //nolint:exhaustive // what has no event has no entry
 	states.OpResolveAddr:     {states.KindAddrResolved, states.KindAddrError, states.KindDeviceRemoval},
@@ -216,18 +216,18 @@ type ConnParam struct {
 	ResponderResources uint8 // inbound reads (IRD) this side can serve; 255: the device's maximum
 	InitiatorDepth     uint8 // outbound reads (ORD) this side wants; 255: the device's maximum
 	FlowControl        bool
-	// How often data that is not acknowledged is sent again. Without a ConnParam it is 6. More
-	// than 7 counts as 7, and queue pairs that a driver has made take 7 as 6. The kernel ignores it
-	// when accepting: there 0 is what the peer has asked for, and queue pairs that a driver has
-	// made take any other count.
+	// How often unacknowledged data is retransmitted. Without a ConnParam it is 6. More than 7
+	// counts as 7, and queue pairs that a driver has made take 7 as 6. The kernel ignores it when
+	// accepting: there 0 means the peer's count, and queue pairs that a driver has made take any
+	// other count.
 	RetryCount uint8
-	// How often data for which the peer had no receive posted is sent again. Without a ConnParam
-	// it is 7, which means for ever.
+	// How often data for which the peer had no receive posted is retransmitted. Without a ConnParam
+	// it is 7, which means forever.
 	RNRRetryCount uint8
-	// MinRNRTimer is how long the peer waits before it sends again what this side had no receive
-	// for, as an exponent of InfiniBand's: RNRTimer(MinRNRTimer). It counts for queue pairs that a
-	// driver has made (ours: librdmacm has 0, which the verbs take for 655 ms). 0: 12, which is
-	// 0.64 ms. More than 31 counts as 31. iWARP ignores it.
+	// MinRNRTimer is how long the peer waits before it retransmits a message for which this side
+	// had no receive, as an exponent of InfiniBand's: RNRTimer(MinRNRTimer). It counts for queue
+	// pairs that a driver has made (ours: librdmacm has 0, which the verbs take for 655 ms). 0: 12,
+	// which is 0.64 ms. More than 31 counts as 31. iWARP ignores it.
 	MinRNRTimer uint8
 	SRQ         bool
 	QPNum       uint32 // ignored when the identifier has a queue pair

@@ -33,30 +33,30 @@ type Instance interface {
 	Close() error
 }
 
-// DriverID is one identifier of an Instance's. It executes what the state machine has allowed; it
-// does not judge states, except where the device knows more than the table. All methods are called
-// on the loop that the identifier is on; none is called after DestroyID.
+// DriverID is one identifier of an Instance. It executes the commands that the state machine has
+// allowed; it does not check states, except where the device knows more than the table. All methods
+// are called on the loop that the identifier is on; none is called after DestroyID.
 type DriverID interface {
-	// Handle is what upcalls name it by.
+	// Handle returns its name in upcalls.
 	Handle() Handle
-	// Flavor says whether the identifier follows iw_cm (states.IWARP) or ib_cm. It is 0 while that
-	// is not known: one channel of the kernel has devices of both kinds, and a wildcard listener
-	// or an identifier before resolution has no device.
+	// Flavor returns whether the identifier follows iw_cm (states.IWARP) or ib_cm, 0 while that is
+	// unknown: one channel of the kernel has devices of both kinds, and a wildcard listener or an
+	// identifier before resolution has no device.
 	Flavor() states.Flavor
-	// Limits gives the limits of its transport; without a device MaxBacklog only.
+	// Limits returns the limits of its transport; without a device MaxBacklog only.
 	Limits() Limits
 	// Do starts cmd. nil: done (its event, where it has one, follows through Upcalls.Event);
 	// ErrPending: Upcalls.Done follows later; anything else: it failed, with an errno. After
 	// DestroyID no upcall names the identifier, except the Done of DestroyID itself. A DestroyID
 	// that fails means that the device still has the identifier.
 	Do(cmd Command) error
-	// Info is what rdma_get_local_addr(3) and its like report now.
+	// Info returns the present results of rdma_get_local_addr(3) and similar calls.
 	Info() Info
 	// CreateQP is rdma_create_qp(3): makes a queue pair and ties it to the identifier. EINVAL
 	// without a device or when there is one already. The identifier's destruction destroys the
 	// queue pair, which is gone when that is done.
 	CreateQP(attr verbs.QPInitAttr) (verbs.QP, error)
-	// Device is the device it is attached to, nil when none is (a wildcard listener, before
+	// Device returns the device it is attached to, nil without one (a wildcard listener, before
 	// resolution).
 	Device() verbs.Device
 }
@@ -65,8 +65,8 @@ type DriverID interface {
 // Instance and of a DriverID, the others of a DriverID. Without a NameResolver names are looked up
 // with LookupAddrInfo. If a DriverID lacks one, the ID's method of the same name fails with
 // ErrNotSupported. Without a StrangerCounter Channel.Strangers, or ID.Strangers, is 0; without a
-// StarvedCounter ID.Starved is. Without a
-// Pather ID.Path is zero. Without an Enclosed Channel.Enclosed is false.
+// StarvedCounter ID.Starved is 0. Without a Pather ID.Path is zero. Without an Enclosed
+// Channel.Enclosed is false.
 type (
 	// Migrator moves between its driver's loops: rdma_migrate_id(3), in two halves, of which each
 	// runs on its own loop.
@@ -81,15 +81,14 @@ type (
 		// runs both loops. Detach never returns ErrPending. EBUSY while a command is in progress.
 		Detach() (DetachedInstance, error)
 	}
-	// DetachedInstance is a Migrator between two loops. It belongs to whoever has it.
+	// DetachedInstance is a Migrator between two loops. It belongs to its holder.
 	DetachedInstance interface {
-		// Attach puts the identifier on the loop of to. It is called on that loop. Nothing is
-		// reported before it returns; after that, to reports what has happened meanwhile. EINVAL
-		// if to belongs to another driver, or is closed. When Attach fails the identifier stays
-		// detached, and can go back to the instance that it came from, as long as that one is
-		// open.
+		// Attach puts the identifier on the loop of to. It is called on that loop. No event is
+		// reported before it returns; afterwards, to reports the events since Detach. EINVAL if to
+		// belongs to another driver, or is closed. When Attach fails the identifier stays detached,
+		// and can go back to the instance that it came from, as long as that one is open.
 		Attach(to Instance) error
-		// Destroy gives the identifier up. It does not wait. Any goroutine.
+		// Destroy destroys the identifier. It does not wait. Any goroutine.
 		Destroy()
 	}
 	// StrangerCounter counts connections to listeners from peers that do not speak the device's
@@ -114,35 +113,35 @@ type (
 	}
 	// QPAttrs knows how queue pairs are to be set up: rdma_init_qp_attr(3).
 	QPAttrs interface {
-		// InitQPAttr gives the attributes for a transition to s, and which of them are meant.
+		// InitQPAttr returns the attributes for a transition to s, and which of them are set.
 		InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error)
 	}
 	// Pather knows how a connection's packets go through the network.
 	Pather interface {
-		// Path is zero while that is not known.
+		// Path returns zero while that is unknown.
 		Path() Path
 	}
 	// Router knows an identifier's route in InfiniBand's terms.
 	Router interface {
-		// QueryPath gives the path records, PathLen bytes each.
+		// QueryPath returns the path records, PathLen bytes each.
 		QueryPath() ([]byte, error)
-		// QueryGID gives the addresses as AF_IB addresses.
+		// QueryGID returns the addresses as AF_IB addresses.
 		QueryGID() (local, peer Addr, err error)
 	}
 )
 
-// Upcalls is what an Instance reports, on the loop, possibly from inside Do.
+// Upcalls are an Instance's reports, on the loop, possibly from inside Do.
 type Upcalls interface {
-	// Event delivers what happened to h. For states.KindConnectRequest h is the listener's and
-	// ev.Child the new identifier, with a handle from NewHandle. Two kinds are not rdma_cm's:
-	// states.KindQPFailed, for a queue pair that fails by itself, and states.KindListenFailed, for
-	// a listener that gets no requests any more. ev and its PrivateData belong to the driver again
-	// when Event returns.
+	// Event delivers an event of h. For states.KindConnectRequest h is the listener's and ev.Child
+	// the new identifier, with a handle from NewHandle. Two kinds are not rdma_cm's:
+	// states.KindQPFailed, for a queue pair that fails, and states.KindListenFailed, for a listener
+	// that no longer gets requests. ev and its PrivateData belong to the driver again when Event
+	// returns.
 	Event(h Handle, ev *DriverEvent)
 	// Done ends the Do that returned ErrPending. An identifier has one such Do at a time: only
 	// DestroyID may follow, and then Done is that of DestroyID.
 	Done(h Handle, err error)
-	// NewHandle gives a handle that was never used before.
+	// NewHandle returns a handle that was never used before.
 	NewHandle() Handle
 }
 
@@ -151,7 +150,7 @@ type Upcalls interface {
 type DriverEvent struct {
 	Kind        states.Kind
 	Status      int32    // 0, a negative errno, or a positive reject reason or SIDR status
-	Err         error    // more than Status can say; may be nil
+	Err         error    // details beyond Status; may be nil
 	Child       DriverID // ConnectRequest
 	PrivateData []byte
 	Param       ConnParam    // datagram identifiers: QPNum and QKey are where AH leads
@@ -161,7 +160,7 @@ type DriverEvent struct {
 	Arg         uint64       // User, Internal
 }
 
-// Info is what is known about an identifier's addresses.
+// Info has the known addresses of an identifier.
 type Info struct {
 	Local, Peer Addr
 	Device      string // "" without one
@@ -191,8 +190,8 @@ type portTaken struct{}
 func (portTaken) Error() string   { return "address already in use" }
 func (portTaken) Unwrap() []error { return []error{unix.EADDRNOTAVAIL, unix.EADDRINUSE} }
 
-// ErrNotSupported is returned for what a device, or its kernel, does not have. errors.Is finds
-// EOPNOTSUPP and verbs.ErrNotSupported in it.
+// ErrNotSupported is returned for an operation that a device, or its kernel, does not have.
+// errors.Is finds EOPNOTSUPP and verbs.ErrNotSupported in it.
 var ErrNotSupported error = unsupported{}
 
 type unsupported struct{}

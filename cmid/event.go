@@ -7,11 +7,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Event is what an identifier delivers: an answer to a Command, or something that happened.
+// Event is delivered by an identifier: an answer to a Command, or an event on its own.
 type Event interface {
-	// Kind is the event's type.
+	// Kind returns the event's type.
 	Kind() states.Kind
-	// Ident is the identifier it happened to.
+	// Ident returns the event's identifier.
 	Ident() Handle
 }
 
@@ -25,7 +25,7 @@ type EventBase struct {
 	Status int32
 }
 
-// Ident is the identifier the event happened to.
+// Ident returns the event's identifier.
 func (e *EventBase) Ident() Handle { return e.ID }
 
 // The events that are not failures; failures are in failure.go.
@@ -33,7 +33,7 @@ type (
 	// Bound answers BindAddr (ours).
 	Bound struct {
 		EventBase
-		Local  Addr   // with the port that was chosen
+		Local  Addr   // includes the chosen port
 		Device string // "" when the address is a wildcard or loopback
 	}
 	// Listening answers Listen (ours).
@@ -59,14 +59,14 @@ type (
 		Param       ConnParam
 		// the peer does not use the actor layer: no hello, no credits. Set by the actor layer
 		Foreign bool
-		// who the peer is, of a secured connection; "": nobody knows. Set by the actor layer
+		// the peer's identity on a secured connection; "": unknown. Set by the actor layer
 		Identity string
 		// the handshake in TLS mode, with the peer's certificates; nil in others. Set by the actor
 		// layer
 		TLS *tls.ConnectionState
 	}
 	// ConnectResponse is RDMA_CM_EVENT_CONNECT_RESPONSE: the owner's Establish is due. Only for
-	// owners who drive their queue pair.
+	// owners that drive their queue pair.
 	ConnectResponse struct {
 		EventBase
 		PrivateData []byte
@@ -81,12 +81,12 @@ type (
 		// bytes of one message; set by the actor layer and by devices with a limit
 		MaxMessage int
 		Foreign    bool   // as in ConnectRequest
-		Identity   string // the same
+		Identity   string // as in ConnectRequest
 		TLS        *tls.ConnectionState
 		// Fallback is why the device has connected in an older way than it tried first (MPA
 		// revision 1, in which nothing is agreed on about Reads); nil: it has not.
 		Fallback error
-		// UD says where datagrams go, on the side that connected a datagram identifier; nil
+		// UD has the peer's datagram address, on the side that connected a datagram identifier; nil
 		// otherwise.
 		UD *UDParam
 	}
@@ -98,8 +98,9 @@ type (
 		// connection.
 		Err error
 	}
-	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed; else
-	// why its driver cannot be used any more, such as a *verbs.CredentialsError.
+	// DeviceRemoval is RDMA_CM_EVENT_DEVICE_REMOVAL. Err is nil when the device was removed;
+	// otherwise it is the reason why its driver can no longer be used, such as a
+	// *verbs.CredentialsError.
 	DeviceRemoval struct {
 		EventBase
 		Device string
@@ -120,30 +121,30 @@ type (
 	// TimewaitExit is RDMA_CM_EVENT_TIMEWAIT_EXIT: the queue pair number may be used again.
 	TimewaitExit struct{ EventBase }
 	// AddrInfoResolved answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_RESOLVED,
-	// with what rdma_query_addrinfo(3) returns.
+	// with the result of rdma_query_addrinfo(3).
 	AddrInfoResolved struct {
 		EventBase
 		Info []AddrInfo
 	}
-	// User is RDMA_CM_EVENT_USER: what WriteCMEvent sent has come to its place in the queue.
+	// User is RDMA_CM_EVENT_USER: the event of WriteCMEvent has reached its place in the queue.
 	User struct {
 		EventBase
 		Arg uint64
 	}
-	// Internal is RDMA_CM_EVENT_INTERNAL: an event that another user of the same channel, such as
-	// librdmacm, has written.
+	// Internal is RDMA_CM_EVENT_INTERNAL: an event that another user of as in ConnectRequest
+	// channel, such as librdmacm, has written.
 	Internal struct {
 		EventBase
 		Arg uint64
 	}
-	// Done answers a Command that has no event of its own: SetOption, Notify, Reject,
-	// LeaveMulticast, WriteCMEvent (ours).
+	// Done answers a Command without a specific event: SetOption, Notify, Reject, LeaveMulticast,
+	// WriteCMEvent (ours).
 	Done struct {
 		EventBase
 		Command Command
 	}
-	// QPFailed says that the identifier's queue pair has failed by itself and flushes what is
-	// outstanding (ours): IBV_EVENT_QP_FATAL, _REQ_ERR or _ACCESS_ERR of ibv_get_async_event(3).
+	// QPFailed reports that the identifier's queue pair has failed and flushes its outstanding work
+	// requests (ours): IBV_EVENT_QP_FATAL, _REQ_ERR or _ACCESS_ERR of ibv_get_async_event(3).
 	// rdma_cm does not look at queue pairs, so the state stays; where the device ends the
 	// connection as well, as on iWARP, Disconnected follows.
 	QPFailed struct{ EventBase }
@@ -160,9 +161,9 @@ type (
 	}
 )
 
-// UDParam says where datagrams go: struct rdma_ud_param without its private data.
+// UDParam is the address of datagrams: struct rdma_ud_param without its private data.
 type UDParam struct {
-	AH   verbs.AHAttr // for verbs.Device.CreateAH
+	AH   verbs.AHAttr // argument of verbs.Device.CreateAH
 	QPN  uint32       // verbs.SendWR.RemoteQPN
 	QKey uint32       // verbs.SendWR.RemoteQKey
 }

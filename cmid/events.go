@@ -25,7 +25,7 @@ func (id *ID) event(ev *DriverEvent) {
 		id.request(ev)
 		return
 	case ev.Kind == states.KindConnectRequest:
-		_ = ev.Child.Do(&DestroyID{}) // nobody listens any more: nobody would ever answer it
+		_ = ev.Child.Do(&DestroyID{}) // the listener has gone, so it would never be answered
 		return
 	case v != states.Allow:
 		return // the table ignores it: late, duplicate or unsolicited
@@ -138,7 +138,7 @@ func (ev *DriverEvent) failure(f FailureBase) Event {
 	return nil
 }
 
-// of names what has failed: the command that was asked for, or what when there was none.
+// of sets the name of the failed command, or of what if there was no command.
 func (f *FailureBase) of(what string) FailureBase {
 	f.Op = what
 	if f.Command != nil {
@@ -147,7 +147,7 @@ func (f *FailureBase) of(what string) FailureBase {
 	return *f
 }
 
-// ud is where a datagram identifier's peer, or its group, is reached.
+// ud returns the address of a datagram identifier's peer, or of its group.
 func (ev *DriverEvent) ud() *UDParam {
 	return &UDParam{AH: ev.AH, QPN: ev.Param.QPNum, QKey: ev.Param.QKey}
 }
@@ -159,7 +159,7 @@ type rejection struct{ reason RejectReason }
 func (r *rejection) Error() string { return "rejected: " + r.reason.String() }
 func (r *rejection) Unwrap() error { return unix.ECONNREFUSED }
 
-// statusError is the cause of a failing event: what the driver said, else the status.
+// statusError returns the cause of a failing event: the driver's error, else the status.
 func statusError(ev *DriverEvent) error {
 	switch {
 	case ev.Err != nil:

@@ -16,16 +16,16 @@ import (
 type Failure interface {
 	Event
 	error
-	// Failed is the command that failed; nil when no command was under way.
+	// Failed returns the command that failed; nil when no command was under way.
 	Failed() Command
 	// Base returns the part that all failures share. It is not a copy.
 	Base() *FailureBase
 }
 
-// FailureBase is the part all failures share. Error says what failed, between which addresses as
-// far as they are known, in which state and why. Where it applies, Error also says what to do,
-// what would have been legal instead, and which states the identifier was in, each with the time
-// at which it was entered, counted from the identifier's creation.
+// FailureBase is the part all failures share. Error states the failed operation, the known
+// addresses, the state and the cause. Where it applies, Error also states the remedy, the commands
+// that would have been legal, and the identifier's previous states, each with the time at which it
+// was entered, counted from the identifier's creation.
 type FailureBase struct {
 	EventBase
 	Op          string       // what failed, in librdmacm's terms: "listen", "connect"
@@ -117,7 +117,7 @@ func commands(legal []states.Op) []string {
 	return names
 }
 
-// code is what a C programmer would look up: the errno's name, or the reject reason.
+// code returns the term that a C programmer would look up: the errno's name, or the reject reason.
 func (f *FailureBase) code() string {
 	if f.Status > 0 {
 		return RejectReason(f.Status).code()
@@ -137,8 +137,8 @@ func (f *FailureBase) code() string {
 
 // The failures.
 type (
-	// CommandFailed says that a command was refused by the state machine or failed at once, with
-	// the kernel's errno (ours).
+	// CommandFailed reports that a command was refused by the state machine or failed immediately,
+	// with the kernel's errno (ours).
 	CommandFailed struct{ FailureBase }
 	// AddrError is RDMA_CM_EVENT_ADDR_ERROR; the identifier is bound again and may resolve again.
 	AddrError struct{ FailureBase }
@@ -159,14 +159,13 @@ type (
 	MulticastError struct{ FailureBase }
 	// AddrInfoError answers GetAddrInfo and ResolveIBService: RDMA_CM_EVENT_ADDRINFO_ERROR.
 	AddrInfoError struct{ FailureBase }
-	// ListenFailed says that a listener gets no requests any more, because the system has taken its
-	// socket: somebody has shut it down, such as `ss -K` (ours). rdma_cm has no such event, so the
+	// ListenFailed reports that a listener no longer gets requests, because the system has taken
+	// its socket: a tool such as `ss -K` has shut it down (ours). rdma_cm has no such event, so the
 	// state stays; only DestroyID helps.
 	ListenFailed struct{ FailureBase }
 )
 
-// Error is the whole story in one line, with what the peer's application has said in its private
-// data.
+// Error is the whole story in one line, with the peer application's reason from its private data.
 func (r *Rejected) Error() string { return r.FailureBase.Error() + said(r.PrivateData) }
 
 func (*CommandFailed) Kind() states.Kind  { return states.KindCommandFailed }
@@ -182,7 +181,7 @@ func (*ListenFailed) Kind() states.Kind   { return states.KindListenFailed }
 // opName is a command's name in messages: librdmacm's without rdma_.
 func opName(op states.Op) string { return strings.TrimPrefix(op.C(), "rdma_") }
 
-// remedy says what to do about an errno that users meet.
+// remedy returns advice on an errno that users meet.
 func remedy(op states.Op, err error) string {
 	is := func(e unix.Errno) bool { return errors.Is(err, e) }
 	switch {

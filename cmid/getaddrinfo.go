@@ -22,15 +22,15 @@ type resolver interface {
 }
 
 // LookupAddrInfo is rdma_getaddrinfo(3) as a plain call; the message is GetAddrInfo. It turns a
-// node (a name or a literal address) and a service (a port number or a name) into what is needed
-// to connect, or with RAIPassive to listen. An empty node or service is C's NULL.
+// node (a name or a literal address) and a service (a port number or a name) into the addresses to
+// connect to, or with RAIPassive to listen on. An empty node or service is C's NULL.
 //
 // It may wait for a name server, so it must not run on a loop; ctx ends the wait. Literal
 // addresses never wait. It needs no device, so it never returns ENODEV: BindAddr and ResolveAddr
 // find out whether a device has the address.
 //
 // All addresses are returned, in the resolver's order, where librdmacm returns the first one only;
-// whoever connects tries each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with
+// the caller should try each. Without a node these are ::1 and 127.0.0.1, and 0.0.0.0 and :: with
 // RAIPassive, as glibc orders them. The caller owns the result; it shares no memory with hints.
 //
 // Every error is a *GAIError. With node, service and hints all missing it is EAINoName and EINVAL;
@@ -94,7 +94,7 @@ func serviceRecords(node string, flags AddrInfoFlags) *GAIError {
 	return &GAIError{Code: EAISystem, Err: unix.ENOENT, Remedy: "no InfiniBand port to ask for service records: look up without RAISA"}
 }
 
-// copyHints is the answer when there is nothing but hints. A passive result has no destination.
+// copyHints returns the answer to hints alone. A passive result has no destination.
 func copyHints(h *AddrInfo) AddrInfo {
 	ai := AddrInfo{Flags: h.Flags, Family: h.Family, QPType: h.QPType, PortSpace: h.PortSpace, Src: h.Src.clone()}
 	if h.Flags&RAIPassive == 0 {
@@ -103,7 +103,7 @@ func copyHints(h *AddrInfo) AddrInfo {
 	return ai
 }
 
-// transport is a kind of socket, which getaddrinfo(3) knows, with what librdmacm makes of it.
+// transport is a kind of socket that getaddrinfo(3) knows, with librdmacm's counterparts.
 type transport struct {
 	network string
 	qp      QPType
@@ -137,7 +137,7 @@ func (t transport) fits(h *AddrInfo) bool {
 	return true
 }
 
-// chooseTransport gives the first transport that fits hints and has service, and the port there.
+// chooseTransport returns the first transport that fits hints and has service, and the port there.
 func chooseTransport(ctx context.Context, res resolver, service string, h *AddrInfo) (transport, uint16, *GAIError) {
 	var failed *GAIError
 	for _, t := range transports {
@@ -161,8 +161,8 @@ func chooseTransport(ctx context.Context, res resolver, service string, h *AddrI
 	return transport{}, 0, failed
 }
 
-// servicePort gives a service's port; no service is port 0. glibc takes a number modulo 65536.
-// Here a number that is not a port is an error.
+// servicePort returns a service's port, 0 for no service. glibc takes a number modulo 65536. Here a
+// number that is not a port is an error.
 func servicePort(ctx context.Context, res resolver, network, service string) (uint16, *GAIError) {
 	if service == "" {
 		return 0, nil
@@ -221,8 +221,8 @@ func result(ip netip.Addr, port uint16, t transport, h *AddrInfo) AddrInfo {
 	return ai
 }
 
-// gidAddr is the sockaddr_ib of an IPv6 literal that is a GID: any partition, the service id of
-// the port space and port. The port takes part in the comparison only when there is one.
+// gidAddr returns the sockaddr_ib of an IPv6 literal that is a GID: any partition, the service id
+// of the port space and port. The port takes part in the comparison only when there is one.
 func gidAddr(ip netip.Addr, port uint16, ps PortSpace) Addr {
 	ib := &SockaddrIB{PKey: 0xFFFF, GID: ip.As16(), SID: uint64(ps)<<16 | uint64(port), SIDMask: ^uint64(0xFFFF)}
 	if port != 0 {
@@ -234,9 +234,9 @@ func gidAddr(ip netip.Addr, port uint16, ps PortSpace) Addr {
 	return Addr{IB: ib}
 }
 
-// PrivateData puts ai_connect before the caller's own private data, as rdma_getaddrinfo(3) demands
-// of whoever connects with ai. Pass its result to Connect. Without ai_connect, which only
-// InfiniBand addresses need, it is user itself.
+// PrivateData puts ai_connect before the caller's own private data, as rdma_getaddrinfo(3) requires
+// for a connection with ai. Pass its result to Connect. Without ai_connect, which only InfiniBand
+// addresses need, it is user itself.
 func (ai *AddrInfo) PrivateData(user []byte) []byte {
 	if len(ai.Connect) == 0 {
 		return user

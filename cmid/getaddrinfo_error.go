@@ -54,7 +54,7 @@ func (c EAI) Name() string {
 	return fmt.Sprintf("EAI(%d)", int32(c))
 }
 
-// Error says the code in words.
+// Error describes the code in words.
 func (c EAI) Error() string {
 	if t, ok := eaiText[c]; ok {
 		return t[1]
@@ -65,8 +65,8 @@ func (c EAI) Error() string {
 // MarshalText is Error's text.
 func (c EAI) MarshalText() ([]byte, error) { return []byte(c.Error()), nil }
 
-// GAIError is every error of LookupAddrInfo: what was asked, the code, the cause and what to do.
-// errors.Is finds the EAI code, and the errno where librdmacm returns -1 and sets errno.
+// GAIError is the type of every error of LookupAddrInfo: the request, the code, the cause and the
+// remedy. errors.Is finds the EAI code, and the errno where librdmacm returns -1 and sets errno.
 type GAIError struct {
 	Code          EAI
 	Node, Service string
@@ -102,7 +102,7 @@ func (e *GAIError) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the code and the cause.
+// Unwrap returns the code and the cause.
 func (e *GAIError) Unwrap() []error {
 	if e.Err == nil {
 		return []error{e.Code}
@@ -110,8 +110,7 @@ func (e *GAIError) Unwrap() []error {
 	return []error{e.Code, e.Err}
 }
 
-// lookupError gives the code for what net.Resolver said. notFound is the code when there is no
-// such thing.
+// lookupError maps an error of net.Resolver. notFound is the code for a name that does not exist.
 func lookupError(err error, notFound EAI) *GAIError {
 	var (
 		dns   *net.DNSError

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// What no node means, in glibc's order.
+// The meaning of an empty node, in glibc's order.
 var (
 	loopback = []netip.Addr{netip.IPv6Loopback(), netip.AddrFrom4([4]byte{127, 0, 0, 1})}
 	wildcard = []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
 )
 
-// nodeAddrs gives node's addresses of the family that hints ask for; one at least.
+// nodeAddrs returns node's addresses of the family that hints ask for; one at least.
 func nodeAddrs(ctx context.Context, res resolver, node string, h *AddrInfo) ([]netip.Addr, *GAIError) {
 	family := h.Family
 	switch {
@@ -84,8 +84,8 @@ func literal(node string, family Family) ([]netip.Addr, *GAIError) {
 	return []netip.Addr{nameZone(ip)}, nil
 }
 
-// malformed says what is wrong with a node that is not an address and cannot be a name; "" when it
-// can.
+// malformed returns advice on a node that is not an address and cannot be a name; "" if it can be
+// one.
 func malformed(node string) string {
 	switch {
 	case strings.HasPrefix(node, "["):
@@ -113,8 +113,8 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// zoneIndex gives the scope id of an IPv6 address, 0 when it has no zone. A zone is an interface's
-// name, which only link-local addresses may have, or a number.
+// zoneIndex returns the scope id of an IPv6 address, 0 when it has no zone. A zone is an
+// interface's name, which only link-local addresses may have, or a number.
 func zoneIndex(ip netip.Addr) (uint32, error) {
 	zone := ip.Zone()
 	if zone == "" {

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkResult checks what is true of every answer, whatever was asked.
+// checkResult checks the properties of every answer.
 func checkResult(t interface{ Fatalf(string, ...any) }, node, service string, hints *AddrInfo, list []AddrInfo, err error) {
 	if err != nil {
 		var gai *GAIError
@@ -103,7 +103,7 @@ func TestGetAddrInfoProperties(t *testing.T) {
 	}
 }
 
-// FuzzGetAddrInfoLiteral: with RAI_NUMERICHOST no node or service panics, and a node that is
+// FuzzGetAddrInfoLiteral: under RAI_NUMERICHOST no node or service panics, and a node that is
 // accepted is an address.
 func FuzzGetAddrInfoLiteral(f *testing.F) {
 	for _, s := range []string{"127.0.0.1", "::1", "fe80::1%1", "::ffff:1.2.3.4", "localhost", "1.2.3", "[::1]", "%", "::%"} {

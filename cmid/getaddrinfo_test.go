@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fakeResolver knows a few names and services, and counts what it is asked, so that no test
-// reaches a name server.
+// fakeResolver knows a few names and services, and counts the lookups. No test reaches a name
+// server.
 type fakeResolver struct {
 	hosts map[string]any // []string or error
 	ports map[string]int // "tcp/http"
@@ -454,7 +454,7 @@ func TestGetAddrInfoDefaultResolver(t *testing.T) {
 	if err != nil || len(got) != 1 || got[0].Dst != MustAddr("127.0.0.1:80") {
 		t.Errorf("the case of a service's name says nothing: %v, %v", got, err)
 	}
-	// with cgo the C library is asked, which takes some of them
+	// under cgo the C library looks them up, which accepts some of them
 	for _, service := range []string{"+80", " 80", "\t80", "-1"} {
 		if got, err := LookupAddrInfo(t.Context(), "127.0.0.1", service, nil); !errors.Is(err, EAIService) {
 			t.Errorf("service %q: %v, %v, want EAI_SERVICE", service, got, err)

@@ -26,10 +26,10 @@ type ID struct {
 	hadQP     bool
 	pending   []*Pending // commands without an answer
 	running   *Pending   // the driver returned ErrPending and has not called Done
-	peer      Addr       // the destination asked for, until the device knows the peer
-	last      *Info      // what was known when it was destroyed
-	strangers uint64     // the same
-	starved   uint64     // the same
+	peer      Addr       // the requested destination, until the device knows the peer
+	last      *Info      // as of its destruction
+	strangers uint64     // as of its destruction
+	starved   uint64     // as of its destruction
 	backlog   int
 	born      time.Time
 	entered   time.Duration // when the state was entered, since born
@@ -43,10 +43,10 @@ const historyLen = 8
 // Handle names the identifier; it is never reused.
 func (id *ID) Handle() Handle { return id.handle }
 
-// State is where the identifier stands.
+// State returns the identifier's state.
 func (id *ID) State() states.State { return id.state }
 
-// Flavor is what the state machine knows of the identifier besides its state.
+// Flavor returns the properties that the state machine depends on besides the state.
 func (id *ID) Flavor() states.Flavor {
 	if id.driver == nil {
 		return id.flavor
@@ -58,8 +58,8 @@ func (id *ID) Flavor() states.Flavor {
 	return f
 }
 
-// Limits gives the limits of the identifier's transport, as far as it is known: see
-// DriverID.Limits. Of a destroyed identifier nothing is known.
+// Limits returns the limits of the identifier's transport, as far as they are known: see
+// DriverID.Limits. For a destroyed identifier they are zero.
 func (id *ID) Limits() Limits {
 	if id.driver == nil {
 		return Limits{}
@@ -67,19 +67,19 @@ func (id *ID) Limits() Limits {
 	return id.driver.Limits()
 }
 
-// PortSpace is what the identifier was created with.
+// PortSpace returns the identifier's port space.
 func (id *ID) PortSpace() PortSpace { return id.ps }
 
 // Datagram reports whether it exchanges datagrams (UD) instead of being connected (RC).
 func (id *ID) Datagram() bool { return id.flavor&states.UD != 0 }
 
-// Age is the time since the identifier was created.
+// Age returns the time since the identifier was created.
 func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
 
-// InState is the time in the present state.
+// InState returns the time in the present state.
 func (id *ID) InState() time.Duration { return id.Age() - id.entered }
 
-// Waiting is the command whose answer is still to come from the device, nil when there is none.
+// Waiting returns the command whose answer is still to come from the device, nil if there is none.
 func (id *ID) Waiting() Command {
 	if p := id.waiting(); p != nil {
 		return p.Command
@@ -87,7 +87,7 @@ func (id *ID) Waiting() Command {
 	return nil
 }
 
-// Info has the addresses and the device; of a destroyed identifier, what they were.
+// Info returns the addresses and the device; after destruction, the last ones.
 func (id *ID) Info() Info {
 	switch {
 	case id.last != nil:
@@ -102,7 +102,7 @@ func (id *ID) Info() Info {
 	return in
 }
 
-// Strangers is Channel.Strangers for this listener alone; when it was destroyed, what it was.
+// Strangers is Channel.Strangers for this listener alone; after destruction, the last count.
 func (id *ID) Strangers() uint64 {
 	if s, ok := id.driver.(StrangerCounter); ok {
 		return s.Strangers()
@@ -110,8 +110,8 @@ func (id *ID) Strangers() uint64 {
 	return id.strangers
 }
 
-// Starved is how often this listener has paused because the process had no file descriptors, or no
-// memory, to accept a connection; when it was destroyed, what it was.
+// Starved returns how often this listener has paused because the process had no file descriptors,
+// or no memory, to accept a connection; after destruction, the last count.
 func (id *ID) Starved() uint64 {
 	if s, ok := id.driver.(StarvedCounter); ok {
 		return s.Starved()
@@ -119,7 +119,7 @@ func (id *ID) Starved() uint64 {
 	return id.starved
 }
 
-// Device is the device the identifier is attached to, nil when none is.
+// Device returns the device that the identifier is attached to, nil without one.
 func (id *ID) Device() verbs.Device {
 	if id.driver == nil {
 		return nil
@@ -141,7 +141,7 @@ func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// History is the last transitions, oldest first.
+// History returns the last transitions, oldest first.
 func (id *ID) History() []Transition {
 	n := min(id.steps, historyLen)
 	h := make([]Transition, 0, n)
@@ -165,19 +165,19 @@ func (id *ID) enter(s states.State) {
 	}
 }
 
-// closed is the answer to DestroyID. With an error the device has not given the identifier back;
-// nothing can be done with it any more.
+// closed forgets the identifier and builds the answer to DestroyID. err is not nil if the device
+// still holds the identifier.
 func (id *ID) closed(err error) Event {
 	id.ch.forget(id)
 	return &Closed{EventBase: EventBase{ID: id.handle}, Err: err}
 }
 
-// mark is a place in an identifier's history. A command that fails at once restores it.
+// mark is a place in an identifier's history. A command that fails immediately restores it.
 type mark struct {
 	state   states.State
 	steps   int
 	entered time.Duration
-	slot    Transition // that the next transition would overwrite
+	slot    Transition // overwritten by the next transition
 }
 
 func (id *ID) mark() mark {
@@ -200,13 +200,13 @@ func (id *ID) accepted(p *Pending) Event {
 		if id.flavor&states.UD == 0 {
 			return nil
 		}
-		// nothing more is reported for a datagram identifier: the kernel has no event for it
+		// no event follows for a datagram identifier: the kernel has none
 		in := id.Info()
 		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
 	case *Disconnect:
 		if id.state == states.Disconnecting {
 			return nil
-		} // else it was the answer to the peer's, or it had nothing left to do
+		} // else it answered the peer's, or the connection had ended
 	case *LeaveMulticast:
 		if j := id.joining(func(j *JoinMulticast) bool { return j.Addr.Equal(c.Addr) }); j != nil {
 			id.unjoined(j, "left before it was joined", unix.ECANCELED)
@@ -219,8 +219,8 @@ func (id *ID) accepted(p *Pending) Event {
 	return &Done{EventBase: base, Command: p.Command}
 }
 
-// failed sets the state in which the kernel leaves the identifier, and builds the answer. A
-// command that failed at once and changed nothing is not kept in the history.
+// failed sets the state in which the kernel leaves the identifier, and builds the answer. A command
+// that failed immediately and changed nothing is not kept in the history.
 func (id *ID) failed(cmd Command, from mark, err error) Event {
 	next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op()))
 	switch {
@@ -287,7 +287,7 @@ func (id *ID) clampBacklog(n int) int {
 	return n
 }
 
-// absent says why an identifier that has no DriverID any more takes no commands.
+// absent returns why an identifier without a DriverID takes no commands.
 func (id *ID) absent(op states.Op) states.Reason {
 	switch {
 	case id.state == states.Destroying && id.running != nil:
@@ -298,7 +298,8 @@ func (id *ID) absent(op states.Op) states.Reason {
 	return states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
 }
 
-// judgeCall says whether a call that is no Command is legal now. It is called call in messages.
+// judgeCall returns an error if a call that is not a Command is illegal now. call is its name in
+// messages.
 func (id *ID) judgeCall(op states.Op, call string) error {
 	if id.driver == nil {
 		why := id.absent(op)

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// joining is a datagram identifier with a device, and what it delivers.
+// joining returns a datagram identifier with a device, and the list of events that it delivers.
 func joining(t *testing.T) (s *script, id *ID, delivered *[]queued) {
 	t.Helper()
 	s = &script{device: dev{}}
@@ -49,7 +49,7 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: second.Addr})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
-	// the same, elsewhere in memory
+	// an equal address, elsewhere in memory
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastError, Addr: ib(), Status: -110})
 	if id.Waiting() != Command(first) {
 		t.Errorf("waiting for %v, want the first join", id.Waiting())
@@ -98,7 +98,7 @@ func TestJoinsThatNoEventAnswers(t *testing.T) {
 	}
 }
 
-// A command that fails at once leaves the answer that another one waits for alone.
+// A command that fails immediately does not affect another command's answer.
 func TestFailureLeavesOthersWaiting(t *testing.T) {
 	s, id, delivered := joining(t)
 	j := join(t, id, MustAddr("239.0.0.1:0"))

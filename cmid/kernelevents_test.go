@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// TestEveryKernelEvent shows what becomes of each event that rdma_get_cm_event(3) knows: its type
-// here, the state afterwards, and whether it answers what was asked.
+// TestEveryKernelEvent shows, for each event of rdma_get_cm_event(3), its type here, the state
+// afterwards, and whether it answers the command.
 func TestEveryKernelEvent(t *testing.T) {
 	var (
 		plain  = DriverEvent{}

@@ -11,13 +11,12 @@ import (
 // Migrate is rdma_migrate_id(3): the identifier's events come from channel to from now on. Events
 // that were not fetched yet move with it, in order. So does the identifier of a request that was
 // not fetched yet, with its own events; the kernel would leave these behind. The identifier of a
-// request that was fetched stays where it is, and must be migrated by itself.
+// request that was fetched stays where it is, and must be migrated separately.
 //
-// Called on the goroutine that both channels belong to: they share a loop, or have loops of their
-// own and the caller serves both. For channels of two goroutines see Detach. A queue pair, its
-// memory and its completions stay where they were made, so keep the old channel, and serve it,
-// until the queue pair is gone. ErrNotSupported where the device cannot; EBUSY while a command is
-// in progress.
+// Called on the goroutine that both channels belong to: they share a loop, or the caller serves the
+// loops of both. For channels of two goroutines see Detach. A queue pair, its memory and its
+// completions stay where they were made, so keep the old channel, and serve it, until the queue
+// pair is gone. ErrNotSupported where the device cannot; EBUSY while a command is in progress.
 func (id *ID) Migrate(to *Channel) error {
 	if err := id.judgeCall(states.OpMigrateID, "migrate_id"); err != nil {
 		return err
@@ -40,30 +39,30 @@ func (id *ID) Migrate(to *Channel) error {
 }
 
 // Detached is an identifier between two channels. It is on no loop, no event is delivered for it,
-// and its ID must not be used. Whoever has the Detached owns the identifier, and must pass it to
+// and its ID must not be used. The holder of the Detached owns the identifier, and must pass it to
 // Attach or destroy it.
 type Detached struct {
 	id     *ID
-	driver DriverID // the ID's, which has none meanwhile
+	driver DriverID // the ID's, which is nil while detached
 	inst   DetachedInstance
 	queue  []queuedThere
 	over   bool
 }
 
-// queuedThere is an event of a detached identifier that nobody has fetched yet.
+// queuedThere is an event of a detached identifier that was not fetched yet.
 type queuedThere struct {
 	queued
-	child *Detached // that came with a ConnectRequest
+	child *Detached // the request's identifier, if it is a ConnectRequest
 }
 
-// Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes a
-// request's identifier, which nobody has answered yet, off its channel. The other half is Attach,
-// on the other channel's goroutine; whatever passes the Detached on from goroutine to goroutine
-// passes the identifier on. What the peer does meanwhile is delivered, or found, afterwards.
+// Detach is the first half of rdma_migrate_id(3) between channels of two goroutines: it takes the
+// identifier of an unanswered request off its channel. The other half is Attach, on the other
+// channel's goroutine. Passing the Detached from goroutine to goroutine passes the identifier.
+// Events of the peer are delivered, or found, after Attach.
 //
-// EINVAL for an identifier in another state than ConnectRequested, or one that has had a queue
-// pair, which would stay on its loop; ErrNotSupported where the device cannot. Then the identifier
-// is where it was.
+// EINVAL for an identifier in another state than ConnectRequested, or one for which a queue pair
+// was made, because that would stay on its loop; ErrNotSupported where the device cannot. Then the
+// identifier is where it was.
 func (id *ID) Detach() (*Detached, error) {
 	if err := id.judgeCall(states.OpMigrateID, "migrate_id"); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (id *ID) detach() (*Detached, error) {
 		case ok && request.Listener == id.handle:
 			child, err := q.id.detach()
 			along[q.id] = err == nil
-			if err != nil { // its device has just gone: nobody could answer it
+			if err != nil { // its device has just gone, so it could not be answered
 				if driver := q.id.driver; driver != nil { // else it is being destroyed
 					q.id.driver = nil
 					_ = driver.Do(&DestroyID{})
@@ -153,7 +152,7 @@ func (c *Channel) attach(d *Detached) error {
 }
 
 // Destroy is rdma_destroy_id(3) of an identifier that no channel has room for: its peer sees a
-// connection that ends. It does not wait. Whoever has the Detached may call it on any goroutine.
+// connection that ends. It does not wait. The holder of the Detached may call it on any goroutine.
 func (d *Detached) Destroy() {
 	if d.over {
 		return

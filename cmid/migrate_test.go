@@ -86,7 +86,7 @@ func TestMigrateTakesEventsAlong(t *testing.T) {
 	user(id, 1)
 	user(stays, 2)
 	user(id, 3)
-	old.before = func() { user(id, 4) } // the driver hands over what it still had
+	old.before = func() { user(id, 4) } // the driver hands over its last event
 	if err := id.Migrate(to); err != nil {
 		t.Fatal(err)
 	}
@@ -118,8 +118,8 @@ func wantUsers(t *testing.T, c *Channel, id *ID, args ...uint64) {
 	}
 }
 
-// TestMigrateListener: a request that nobody has fetched takes its identifier along, one that was
-// fetched leaves it.
+// TestMigrateListener: the identifier of a request that was not fetched moves along, that of a
+// fetched request stays.
 func TestMigrateListener(t *testing.T) {
 	old := &nomad{}
 	from, to := openNomad(t, old), openNomad(t, &nomad{})
@@ -165,8 +165,8 @@ func TestMigrateListener(t *testing.T) {
 	}
 }
 
-// TestMigrateListenerWithItsChildrensEvents: what waits of an identifier that goes along comes with
-// it, in order, and what waits of one that cannot is nobody's.
+// TestMigrateListenerWithItsChildrensEvents: the queued events of an identifier that moves along
+// come with it, in order, and those of one that cannot are dropped.
 func TestMigrateListenerWithItsChildrensEvents(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, now)
@@ -244,8 +244,8 @@ func TestMigrateRefused(t *testing.T) {
 	}
 }
 
-// TestNotSupported: what a device does not offer fails in words, with an errno and with the verbs'
-// error.
+// TestNotSupported: operations that a device does not offer fail in words, with an errno and with
+// the verbs' error.
 func TestNotSupported(t *testing.T) {
 	s := &script{}
 	c, to := open(t, s), open(t, &script{})
@@ -279,13 +279,13 @@ func requested(t *testing.T, n *nomad, c *Channel) (listener, child *ID) {
 	return l, child
 }
 
-// TestDetachAndAttach: between the halves an identifier is no channel's, and what is reported of it
-// nobody's.
+// TestDetachAndAttach: between the halves an identifier is on no channel, and no channel delivers
+// its events.
 func TestDetachAndAttach(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, now)
 	_, id := requested(t, old, from)
-	old.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 1}) // nobody has fetched it
+	old.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 1}) // not fetched
 	d, err := id.Detach()
 	if err != nil {
 		t.Fatal(err)
@@ -323,7 +323,7 @@ func TestDetachAndAttach(t *testing.T) {
 	}
 }
 
-// TestDestroyDetached: nothing can be done with it any more.
+// TestDestroyDetached: the identifier can no longer be used.
 func TestDestroyDetached(t *testing.T) {
 	old := &nomad{}
 	from, to := openNomad(t, old), openNomad(t, &nomad{})
@@ -373,8 +373,8 @@ func TestDetachRefused(t *testing.T) {
 	}
 }
 
-// TestMigrateToAFullChannel: whatever the new channel's driver says, the identifier and its events
-// are where they were.
+// TestMigrateToAFullChannel: if the new channel's driver fails, the identifier and its events are
+// where they were.
 func TestMigrateToAFullChannel(t *testing.T) {
 	old, now := &nomad{}, &nomad{}
 	from, to := openNomad(t, old), openNomad(t, now)
@@ -391,7 +391,7 @@ func TestMigrateToAFullChannel(t *testing.T) {
 	wantUsers(t, from, id, 1)
 }
 
-// A listener moves although one of its children that nobody has heard of yet is being destroyed,
+// A listener moves although one of its children, whose request was not fetched, is being destroyed,
 // and a command to that one is refused with that reason.
 func TestMigrateListenerWhoseChildIsBeingDestroyed(t *testing.T) {
 	old, young := &nomad{}, &nomad{}

@@ -14,7 +14,7 @@ import (
 // Pending is a command that has no answer yet: a row in its identifier's table (ID.Pending). It is
 // in the table once, from Do or Expect until Answer.
 type Pending struct {
-	Command Command // as it was asked for
+	Command Command // as passed to Do
 	// Inner and Due are the caller's: a step of another command; when to give up.
 	Inner bool
 	Due   time.Time
@@ -27,16 +27,16 @@ type Pending struct {
 	with     []*Pending
 }
 
-// Do has the device execute cmd, if the state machine allows it. answer is called exactly once with
-// the answer: inside of Do if it is known at once, else by Pending.Answer, with what the channel's
-// Sink got. The answers that are still due when the identifier is destroyed are the caller's to
-// give. A nil answer ignores it. Do returns nil if the command was answered.
+// Do passes cmd to the device, if the state machine allows it. answer is called exactly once with
+// the answer: inside Do if it is known by then, else by Pending.Answer with the event that the
+// channel's Sink got. The caller must answer the commands that are pending when the identifier is
+// destroyed. A nil answer ignores it. Do returns nil if the command was answered.
 func (id *ID) Do(cmd Command, answer func(Event)) *Pending { return id.DoPrepared(cmd, nil, answer) }
 
-// DoPrepared is Do of a command that needs something done first which cannot be undone. prepare is
-// called when the command is legal, and no other one is in progress. It calls Proceed or Answer,
-// then or later. While it has called neither, an event may answer the command, and another
-// Disconnect waits for the answer of the first.
+// DoPrepared is Do for a command that needs a preparation which cannot be undone. prepare is called
+// when the command is legal, and no other one is in progress. It calls Proceed or Answer, then or
+// later. While it has called neither, an event may answer the command, and another Disconnect waits
+// for the answer of the first.
 func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)) *Pending {
 	p := id.note(cmd, answer)
 	next, refused := id.judge(cmd)
@@ -56,7 +56,7 @@ func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)
 	return p
 }
 
-// Expect notes a command that the caller carries out with other commands, and answers.
+// Expect records a command that the caller carries out with other commands, and answers.
 func (id *ID) Expect(cmd Command, answer func(Event)) *Pending {
 	p := id.note(cmd, answer)
 	p.expected = true
@@ -76,7 +76,7 @@ func (id *ID) note(cmd Command, answer func(Event)) *Pending {
 // identifier's: it changes with the next Do or Answer.
 func (id *ID) Pending() []*Pending { return id.pending }
 
-// Inherit takes over what Expect has noted at another identifier, in whose place id is.
+// Inherit moves the commands recorded by Expect from another identifier, which id replaces.
 func (id *ID) Inherit(from *ID) {
 	from.pending = slices.DeleteFunc(from.pending, func(p *Pending) bool {
 		if !p.expected {
@@ -155,7 +155,8 @@ func (p *Pending) execute(cmd Command, next states.State) {
 	}
 }
 
-// outcome returns the answer to a command that the driver has finished, nil when an event is it.
+// outcome returns the answer to a command that the driver has finished, nil if an event is the
+// answer.
 func (p *Pending) outcome(before mark, err error) Event {
 	switch {
 	case answeredByEvent(p.Command) && !p.awaits:
@@ -185,7 +186,7 @@ func (id *ID) done(err error) {
 	}
 }
 
-// joinsPrepared has a Disconnect wait for the answer of another one that is being prepared.
+// joinsPrepared makes a Disconnect wait for the answer of another one that is being prepared.
 func (id *ID) joinsPrepared(p *Pending) bool {
 	if p.Command.Op() != states.OpDisconnect {
 		return false
@@ -228,8 +229,8 @@ func anyJoin(*JoinMulticast) bool { return true }
 // the caller answers it, and no event does.
 func (id *ID) TakeWaiting() *Pending { return id.take(id.waiting()) }
 
-// take has no further event answer p, nor the others of the same kind that wait: one event answers
-// every Disconnect.
+// take marks p as answered by the present event or by the caller. For a Disconnect it also takes
+// all others that wait: one event answers every Disconnect.
 func (id *ID) take(p *Pending) *Pending {
 	if p == nil || !p.awaits {
 		return p

@@ -34,8 +34,8 @@ func TestPrepareFollowsTheVerdict(t *testing.T) {
 	}
 }
 
-// The device executes what the preparation has made of the command, and the answer names the
-// command.
+// The device executes the command that the preparation has made, and the answer names the original
+// one.
 func TestProceedWithAnotherCommand(t *testing.T) {
 	s := &script{flavor: states.IWARP}
 	c := open(t, s)
@@ -109,7 +109,7 @@ func TestDisconnectsFailTogether(t *testing.T) {
 	}
 }
 
-// What the caller carries out itself goes along to the identifier that takes the place of another.
+// Commands recorded by Expect move to the identifier that replaces another.
 func TestInherit(t *testing.T) {
 	s := &script{flavor: states.IWARP}
 	c := open(t, s)

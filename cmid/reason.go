@@ -24,12 +24,12 @@ const (
 	RejectDuplicateCommID   RejectReason = 30
 	RejectVendorOption      RejectReason = 35
 	RejectReset             RejectReason = -104 // iWARP: rejected, or closed before the reply
-	// iWARP: nobody listens, or the reply demands something that is not supported
+	// iWARP: no listener, or the reply demands something that is not supported
 	RejectRefused RejectReason = -111
 )
 
-// reason is a reject reason's name in the InfiniBand specification, and what it means to the one
-// who was rejected.
+// reason is a reject reason's name in the InfiniBand specification, and its meaning to the rejected
+// side.
 type reason struct{ name, meaning string }
 
 var reasons = map[RejectReason]reason{
@@ -58,7 +58,7 @@ func (r RejectReason) ByApplication() bool {
 	return r == RejectConsumerDefined || r == RejectVendorOption || r == RejectReset
 }
 
-// String says the reason in words that fit behind "rejected: ".
+// String describes the reason in words that fit behind "rejected: ".
 func (r RejectReason) String() string {
 	if t, ok := reasons[r]; ok {
 		return t.meaning

@@ -107,7 +107,7 @@ func (e *Closed) String() string {
 	return s + because(e.Err)
 }
 
-// tag says whose event it is, and the kernel's status when that says something.
+// tag returns the identifier and, unless it is 0, the kernel's status.
 func (e *EventBase) tag() string {
 	if e.Status != 0 {
 		return fmt.Sprintf(" (id %d, status %d)", e.ID, e.Status)
@@ -122,7 +122,7 @@ func one(a Addr) string {
 	return " " + a.String()
 }
 
-// between writes what is known of both ends.
+// between returns the known addresses of both ends.
 func between(local, peer Addr) string {
 	if peer.IsZero() {
 		return one(local)
@@ -144,8 +144,8 @@ func private(data []byte) string {
 	return fmt.Sprintf(", %d bytes of private data", len(data))
 }
 
-// said is the reason that a peer's application has given in its private data. Text is quoted, so
-// that it cannot be mistaken for this package's own words.
+// said returns the reason from the private data of a peer's application. Text is quoted, so that it
+// cannot be mistaken for this package's own words.
 func said(data []byte) string {
 	data = bytes.TrimRight(data, "\x00") // InfiniBand pads
 	switch {

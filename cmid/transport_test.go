@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestAckTimeout: a timeout is never less than what was asked for, and 0, which the verbs take for
-// none, is never what comes out.
+// TestAckTimeout: a timeout is never less than requested, and never 0, which the verbs take for
+// none.
 func TestAckTimeout(t *testing.T) {
 	for d, want := range map[time.Duration]int{
 		1: 1, 8192: 1, 8193: 2, 16384: 2, 16385: 3,
@@ -23,8 +23,8 @@ func TestAckTimeout(t *testing.T) {
 	}
 }
 
-// TestRNRTimer: the pause is never shorter than what was asked for, if InfiniBand has one so long,
-// and 0, which the verbs take for 655 ms, is never what comes out.
+// TestRNRTimer: the pause is never shorter than requested, up to InfiniBand's longest, and never 0,
+// which the verbs take for 655 ms.
 func TestRNRTimer(t *testing.T) {
 	for d, want := range map[time.Duration]uint8{
 		1: 1, 10_000: 1, 10_001: 2, 30_000: 3, 60_000: 5, 640_000: 12, time.Millisecond: 14, 491_520_000: 31, math.MaxInt64: 31,
@@ -41,7 +41,8 @@ func TestRNRTimer(t *testing.T) {
 	}
 }
 
-// TestTransportCounts: of what nobody has set nothing is said, and the counts end on every device.
+// TestTransportCounts: a Transport without counts leaves ConnParam nil, and its counts end on every
+// device.
 func TestTransportCounts(t *testing.T) {
 	own := &ConnParam{RetryCount: 7}
 	for _, tt := range []struct {

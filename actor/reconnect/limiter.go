@@ -26,9 +26,10 @@ type Limiter struct {
 	rate   *rate.Limiter
 	atOnce int
 	dials  fairshare.Shares[string] // under way, by address
-	// line is no fairshare.Queue: tickets, not addresses, take turns, and one that does not use its
-	// turn is passed. It is of weak.Pointer[Ticket]. So a Ticket that nobody has any more, as when
-	// its runtime was shut down, has left the line, and keeps nothing alive.
+	// line is no fairshare.Queue, because tickets, not addresses, take turns, and one that does not
+	// use its turn is passed. It contains weak.Pointer[Ticket], so that a Ticket that is
+	// unreachable, for example because its runtime was shut down, leaves the line and keeps nothing
+	// alive.
 	line list.List
 }
 

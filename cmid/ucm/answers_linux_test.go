@@ -219,7 +219,7 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// TestUevents: which of the kernel's messages are about a device's end, or its name.
+// TestUevents: the kernel's messages about the removal or renaming of a device are recognized.
 func TestUevents(t *testing.T) {
 	for text, want := range map[string]bool{
 		"remove@/devices/virtual/infiniband_verbs/uverbs0\x00ACTION=remove": true,

@@ -78,11 +78,11 @@ func (id *ident) connect(c *cmid.Connect) error {
 	})
 }
 
-// accept is rdma_accept(3). An accept that fails rejects the request: the kernel does that, or
-// this function does if it fails before it asks the kernel. The queue pair of an InfiniBand
-// connection is made ready off the loop, because the kernel looks for the peer's link address,
-// which takes a second if nobody answers. A peer can cause that at will, since it chooses the
-// source address of its request.
+// accept is rdma_accept(3). An accept that fails rejects the request: the kernel does that, or this
+// function does if it fails before it asks the kernel. The queue pair of an InfiniBand connection
+// is made ready off the loop, because the kernel looks for the peer's link address, which takes a
+// second without an answer. A peer can cause that at will, since it chooses the source address of
+// its request.
 func (id *ident) accept(c *cmid.Accept) error {
 	in, f := id.in, id.in.file
 	most := id.depth()

@@ -150,8 +150,8 @@ func TestTurnIsBounded(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: where one identifier takes its steps, no system call is spent on finding out
-// that there is no second event.
+// TestOneAtATime: while one identifier takes its steps, no system call is wasted on looking for a
+// second event.
 func TestOneAtATime(t *testing.T) {
 	b := newBench(t)
 	l, id := b.create(), b.create()

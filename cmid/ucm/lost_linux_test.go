@@ -76,8 +76,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestDeniedDestroy: a DestroyID that the kernel does not take has succeeded when the file is
-// closed and no call uses it any more.
+// TestDeniedDestroy: a DestroyID that the kernel refuses has succeeded when the file is closed and
+// no longer in use.
 func TestDeniedDestroy(t *testing.T) {
 	for _, phase := range []phase{unconnected, connected} { // on the loop, and off it
 		b := newBench(t)

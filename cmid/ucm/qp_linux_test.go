@@ -145,8 +145,8 @@ func TestForgottenByIWARP(t *testing.T) {
 	}
 }
 
-// TestQueuePairFails: that a queue pair has failed is reported as long as there is an identifier,
-// whatever rdma_cm thinks of the connection.
+// TestQueuePairFails: the failure of a queue pair is reported as long as its identifier exists,
+// whatever the state of the connection in rdma_cm.
 func TestQueuePairFails(t *testing.T) {
 	b := newBench(t)
 	id, _ := b.withQP(false)

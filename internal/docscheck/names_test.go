@@ -24,8 +24,8 @@ type vocabulary struct {
 	speaks  map[string]bool // types that are a command (Op) or an event (Kind)
 }
 
-// TestOurNames checks that the comment of every command and event states librdmacm's name of it, or
-// that there is none, and that docs/design.md lists those without one.
+// TestOurNames checks that the comment of every command and event states librdmacm's name, or marks
+// the type as ours, and that docs/design.md lists the marked types.
 func TestOurNames(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join(root, "docs", "design.md"))
 	if err != nil {

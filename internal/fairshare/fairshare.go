@@ -1,30 +1,29 @@
-// Package fairshare shares places, bytes, turns and rates among keys, such as the addresses of
-// peers, so that one of them cannot have them all:
+// Package fairshare divides places, bytes, turns and rates among keys, such as the addresses of
+// peers, so that no key takes all:
 //
-//   - Floor: a key that has none may have one of those that are left. A sixteenth, and at least one
-//     place, is kept for such keys.
-//   - Share: a key that has some may have more while it has no more than what is left for all
-//     others. So one greedy key gets half of what is not kept, and two get a third each.
-//   - Bound: keys together never have more than a total.
-//   - Answer at the bound: Shares and Rates refuse, and in a Queue values wait until it is the turn
-//     of their key.
+//   - Floor: a key without a place gets a free one. A sixteenth of all places, and at least one, is
+//     reserved for such keys.
+//   - Share: a key with places gets more as long as it has at most as many as are left for all
+//     others. So one greedy key gets half of the unreserved places, and two get a third each.
+//   - Bound: all keys together never exceed a total.
+//   - At the bound Shares and Rates refuse, and in a Queue values wait for the turn of their key.
 //
-// Peers count by cmid.Addr.Source.
+// Peers are counted by cmid.Addr.Source.
 package fairshare
 
-// Shares counts places, or an amount such as bytes, by the keys that have them. A key that has none
-// occupies no memory. The zero Shares has none taken. The caller locks.
+// Shares counts the places, or an amount such as bytes, of each key. A key without any occupies no
+// memory. The zero Shares is empty. The caller locks.
 type Shares[K comparable] struct {
 	total int
 	of    map[K]int
 }
 
-// Kept returns how much of a total is kept for keys that have none.
+// Kept returns how much of a total is reserved for keys without any.
 func Kept(total int) int { return max(total/16, 1) }
 
-// Fair reports whether a key that has so much may have n more. left is what is left for all keys,
-// kept how much of that is for keys that have none. With a patience of 1 the key may have more
-// while it has no more than what is left, else as many times that.
+// Fair reports whether a key that has the amount has may take n more. left is the amount left for
+// all keys, of which kept is reserved for keys without any. The key may take more as long as it has
+// at most patience times the unreserved rest.
 func Fair(has, n, left, kept, patience int) bool {
 	if has > 0 {
 		left -= kept
@@ -38,7 +37,7 @@ func (s *Shares[K]) May(k K, most int) bool {
 }
 
 // MayLocal is May for keys that are no peers, such as a program's listeners. Of fewer than 16
-// places none is for those that have none.
+// places none is reserved.
 func (s *Shares[K]) MayLocal(k K, most int) bool {
 	return Fair(s.of[k], 1, most-s.total, most/16, 1)
 }
@@ -46,10 +45,10 @@ func (s *Shares[K]) MayLocal(k K, most int) bool {
 // Take gives a key one more place.
 func (s *Shares[K]) Take(k K) { s.Add(k, 1) }
 
-// Free takes one back.
+// Free releases a place of a key.
 func (s *Shares[K]) Free(k K) { s.Add(k, -1) }
 
-// Add gives a key n more, or takes -n back.
+// Add gives a key n more, or releases -n.
 func (s *Shares[K]) Add(k K, n int) {
 	if s.of == nil {
 		s.of = make(map[K]int)
@@ -60,8 +59,8 @@ func (s *Shares[K]) Add(k K, n int) {
 	}
 }
 
-// Set replaces the amount of one of a key's owners, which had so much, with wants, or with as much
-// of it as leaves the others as much as the key has, with most for all. It returns the owner's new
+// Set changes the amount of one of a key's owners from had to wants, or to as much of it as leaves
+// all other keys the amount that the key then has, of most for all. It returns the owner's new
 // amount. It never takes from an owner that wants to keep its amount.
 func (s *Shares[K]) Set(k K, had, wants, most int) (has int) {
 	others := s.of[k] - had
@@ -70,8 +69,8 @@ func (s *Shares[K]) Set(k K, had, wants, most int) (has int) {
 	return has
 }
 
-// Has returns how much a key has.
+// Has returns the amount of a key.
 func (s *Shares[K]) Has(k K) int { return s.of[k] }
 
-// Total returns how much all keys have.
+// Total returns the amount of all keys.
 func (s *Shares[K]) Total() int { return s.total }

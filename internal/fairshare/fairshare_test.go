@@ -16,7 +16,7 @@ func fill(s *Shares[int], k, most int) (n int) {
 	return n
 }
 
-// One key gets half of what is not kept for others, and others get half of what is left.
+// One key gets half of the unreserved places, and others get half of the rest.
 func TestMay(t *testing.T) {
 	var s Shares[int]
 	for k, want := range []int{16, 8, 4, 2, 1, 1, 0} {
@@ -59,8 +59,8 @@ func TestFewPlaces(t *testing.T) {
 	}
 }
 
-// Keys take places while they may, and give them back, in any order. The model is a list of those
-// that have places.
+// Keys take places while they may, and release them, in any order. The model is a list of the
+// places' keys.
 func TestPlacesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 70).Draw(t, "most")
@@ -113,8 +113,8 @@ func TestPlacesModel(t *testing.T) {
 }
 
 // The total stays within its bound, owners keep their amounts while they want them, and no key
-// grows beyond the amount left for the others. The model is what each owner has: owner i is one of
-// key i%4's.
+// grows beyond the amount left for the others. The model has each owner's amount: owner i belongs
+// to key i%4.
 func TestAmountsModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const most = 1000

@@ -2,11 +2,11 @@ package fairshare
 
 import "slices"
 
-// Queue is a queue in which keys take turns: each has one of its values taken, in the order in
-// which the keys came, and then its next one when the others had theirs. So a key with many values
-// waits for itself. What was taken runs until Done. A value may have several keys, such as a
-// listener and one of its peers: the second takes turns with others of the first. All values have
-// equally many. The queue is not bounded. The zero Queue is empty. The caller locks.
+// Queue is a queue in which keys take turns: in the order of their arrival, one value of each key
+// is taken, then the next one of each. So a key with many values delays only its own. A taken value
+// runs until Done. A value may have several keys, such as a listener and one of its peers: the
+// second takes turns with others of the first. All values have equally many keys. The queue is not
+// bounded. The zero Queue is empty. The caller locks.
 type Queue[K comparable, V any] struct {
 	waiting, running int
 	parts            map[K]*Queue[K, V]
@@ -41,9 +41,9 @@ func (q *Queue[K, V]) Put(v V, keys ...K) {
 	p.Put(v, keys[1:]...)
 }
 
-// Take takes the oldest value of the key whose turn it is, among the keys that have fewer running
-// than are left for all others. left is how many more may run; math.MaxInt: keys take turns only.
-// Not ok: none may.
+// Take takes the oldest value of the key whose turn it is, among the keys that have fewer values
+// running than may still start. left is how many more may start; math.MaxInt: keys only take turns.
+// Not ok: no value may.
 func (q *Queue[K, V]) Take(left int) (v V, ok bool) {
 	switch {
 	case left <= 0:
@@ -70,7 +70,7 @@ func (q *Queue[K, V]) Take(left int) (v V, ok bool) {
 	return v, false
 }
 
-// Done ends what was taken.
+// Done ends a value that was taken.
 func (q *Queue[K, V]) Done(keys ...K) {
 	q.running--
 	if len(keys) > 0 {
@@ -79,8 +79,8 @@ func (q *Queue[K, V]) Done(keys ...K) {
 	}
 }
 
-// Drop removes the first value of these keys that is the one in question, and reports whether it
-// waited.
+// Drop removes the first waiting value of these keys for which is returns true, and reports whether
+// it found one.
 func (q *Queue[K, V]) Drop(is func(V) bool, keys ...K) (dropped bool) {
 	if len(keys) == 0 {
 		i := slices.IndexFunc(q.values, is)
@@ -103,7 +103,7 @@ func (q *Queue[K, V]) Drop(is func(V) bool, keys ...K) (dropped bool) {
 	return true
 }
 
-// tidy forgets a key that has nothing any more.
+// tidy forgets a key without values.
 func (q *Queue[K, V]) tidy(k K) {
 	if p := q.parts[k]; p.running+p.waiting == 0 {
 		delete(q.parts, k)

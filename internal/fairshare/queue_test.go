@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Keys take turns, whoever came first and with however many.
+// Keys take turns, regardless of the order and number of their values.
 func TestTurns(t *testing.T) {
 	var q Queue[string, int]
 	for i := range 4 {
@@ -43,7 +43,7 @@ type queued struct {
 	n   int
 }
 
-// modelQueue does what a Queue does, with lists that are searched.
+// modelQueue behaves like a Queue, with lists that are searched.
 type modelQueue struct {
 	waiting, running []queued
 	turns            [2][][2]int // keys by level, in the order of their turns
@@ -90,7 +90,7 @@ func (m *modelQueue) take(left int) (v queued, ok bool) {
 	return v, false
 }
 
-// remove removes v from those that wait. served: its keys have had their turns.
+// remove removes v from the waiting values. served: its keys have had their turns.
 func (m *modelQueue) remove(v queued, served bool) {
 	i := slices.Index(m.waiting, v)
 	m.waiting = slices.Delete(m.waiting, i, i+1)
@@ -105,7 +105,7 @@ func (m *modelQueue) remove(v queued, served bool) {
 	}
 }
 
-// Values are put, taken, done and dropped in any order, those that are taken while few may run.
+// Values are put, taken, done and dropped in any order, and taken while few may run.
 func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 12).Draw(t, "most")

@@ -2,25 +2,24 @@ package fairshare
 
 import "time"
 
-// Rates bounds how often each key may do something. A key may do as much at once as in RatesBurst
-// at its rate. The zero Rates knows none. The caller locks.
+// Rates bounds how often each key may do something. The burst of a key is as much as in RatesBurst
+// at its rate. The zero Rates is empty. The caller locks.
 //
-// It remembers at most 2*RatesKept keys, those that came last. Whoever is forgotten begins anew: so
-// a flood of invented keys refuses nobody else, and gains no more than each key may have anyway.
+// It remembers at most the last 2*RatesKept keys. A forgotten key begins anew, so a flood of
+// invented keys causes no other key to be refused, and gains only the burst that every key has.
 type Rates[K comparable] struct {
-	// when a key's time is used up, if that is yet to come: of the last RatesKept keys, and of
-	// those before
+	// the time up to which a key has used its rate, of the last RatesKept keys, and of those before
 	now, before map[K]time.Time
 }
 
 const (
-	// RatesBurst is what a key may do at once, as a time at its rate.
+	// RatesBurst is the burst of a key, as a time at its rate.
 	RatesBurst = 4 * time.Second
-	// RatesKept is half of the keys that are remembered at most.
+	// RatesKept is half of the maximum number of remembered keys.
 	RatesKept = 4096
 )
 
-// Take reports whether k may do it now, and notes that it does. perSecond is its rate.
+// Take reports whether k may act now, and if so counts the act. perSecond is its rate.
 func (r *Rates[K]) Take(k K, perSecond int, now time.Time) (ok bool) {
 	used, known := r.now[k]
 	if !known {
@@ -43,5 +42,5 @@ func (r *Rates[K]) Take(k K, perSecond int, now time.Time) (ok bool) {
 	return ok
 }
 
-// Remembered is how many keys something is known of, at most.
+// Remembered returns an upper bound on the number of remembered keys.
 func (r *Rates[K]) Remembered() int { return len(r.now) + len(r.before) }

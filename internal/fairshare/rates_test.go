@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// take tries n times at one moment, and counts how often it may.
+// take tries n times at one moment, and returns how often it may.
 func take(r *Rates[int], k, n, perSecond int, at time.Time) (may int) {
 	for range n {
 		if r.Take(k, perSecond, at) {
@@ -22,12 +22,12 @@ func TestRates(t *testing.T) {
 		wait       time.Duration
 		k, n, want int
 	}{
-		{0, 1, 100, 40}, // four seconds' worth at once
+		{0, 1, 100, 40}, // four seconds' worth in a burst
 		{0, 2, 1, 1},    // others are not touched
 		{time.Second, 1, 100, 10},
 		{99 * time.Millisecond, 1, 1, 0},
 		{time.Millisecond, 1, 2, 1},
-		{time.Hour, 1, 100, 40}, // no more is saved
+		{time.Hour, 1, 100, 40}, // longer pauses save nothing
 	} {
 		at = at.Add(step.wait)
 		if n := take(&r, step.k, step.n, 10, at); n != step.want {
@@ -36,7 +36,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// Whoever asks much more than it may gets exactly its rate: what was refused does not count.
+// A key that asks for much more than its rate gets exactly its rate: refusals do not count.
 func TestRatesOfTheGreedy(t *testing.T) {
 	var r Rates[int]
 	begin, may := time.Unix(1, 0), 0
@@ -48,8 +48,8 @@ func TestRatesOfTheGreedy(t *testing.T) {
 	}
 }
 
-// The table has a bound. Invented keys neither have others refused, nor free one that is greedy as
-// long as they are fewer than the table has.
+// The table has a bound. Invented keys neither cause others to be refused, nor reset a greedy one
+// as long as they are fewer than the table holds.
 func TestRatesRememberFew(t *testing.T) {
 	var r Rates[int]
 	at := time.Unix(1, 0)

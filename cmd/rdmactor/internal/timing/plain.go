@@ -134,7 +134,7 @@ func (l *plainLevel) ask(i int, cmd cmid.Command) {
 		return
 	}
 	var answer cmid.Event
-	// what is not known at once the channel delivers
+	// if Do does not answer, the channel delivers the event
 	if l.ids[i].Do(cmd, func(ev cmid.Event) { answer = ev }) == nil {
 		l.b.event(i, answer)
 	}

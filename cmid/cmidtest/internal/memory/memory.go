@@ -1,6 +1,6 @@
 // Package memory imitates the memory of a device: regions and their keys, protection domains, and
-// the checks of who may access which bytes. The in-memory device uses it. It depends on package
-// verbs, and not on loops, hosts or connections.
+// access checks. The in-memory device uses it. It depends on package verbs, and not on loops, hosts
+// or connections.
 //
 // A [Device] belongs to one loop, and so do its domains and regions. Use them on the loop's
 // goroutine only.
@@ -20,7 +20,7 @@ const (
 	CountDomains = "protection domain"
 )
 
-// Config says how a device treats memory.
+// Config has the options of a device's memory.
 type Config struct {
 	// Shares lets every domain use memory of the device's own domain
 	// (verbs.DeviceAttr.SharesMemory).
@@ -39,7 +39,7 @@ type Config struct {
 type Device struct {
 	cfg     Config
 	own     Domain
-	regions map[uint32]*region // by key
+	regions map[uint32]*region // indexed by key
 	last    uint32             // index of the key made last
 }
 

@@ -123,7 +123,7 @@ func TestInvalidate(t *testing.T) {
 	}
 }
 
-// TestHolds: what may be posted on a queue pair of a domain.
+// TestHolds: the memory that may be posted on a queue pair of a domain.
 func TestHolds(t *testing.T) {
 	for _, shares := range []bool{false, true} {
 		d, _ := device(Config{Shares: shares, Salt: 3})

@@ -39,7 +39,7 @@ var nested = map[string]string{
 	"param.conn": "ConnParam", "param.ud": "UDParam", "param.arg32": "[2]uint32", "param.arg": "uint64",
 }
 
-// unused is what the oracles have and no command here needs: structs and groups of constants.
+// unused are structs and groups of constants in the oracles that no command here needs.
 var unused = []string{
 	"__kernel_sockaddr_storage", "cma_hdr", "ib_user_path_rec", "ib_user_service_rec", "ibv_path_record", "sockaddr_ib", "sockaddr_in",
 	"sockaddr_in6", "rdma_ucm_bind_ip", "rdma_ucm_join_ip_mcast", "rdma_ucm_query_ib_service_resp", "rdma_ucm_query_route_resp",
@@ -47,9 +47,9 @@ var unused = []string{
 	"get_event_min_out", "ib_cm_state", "max_private_data_field", "path_flags", "qp_attr_mask", "rdma_cm_state", "sidr_status",
 }
 
-// generate gives the files' texts from the oracles in dir, by name: commandtypes.go has what is
-// written to the kernel and what it answers, structs.go what these are made of, consts.go the
-// numbers, layout_test.go the checks of each field's place.
+// generate returns the files' texts from the oracles in dir, by name: commandtypes.go has commands
+// and responses, structs.go their parts, consts.go the numbers, layout_test.go the checks of each
+// field's offset.
 func generate(dir string) (map[string][]byte, error) {
 	var structs map[string]layout
 	if err := read(dir+"/ucm-abi.json", &structs); err != nil {
@@ -106,8 +106,8 @@ func read(file string, into any) error {
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// writeStruct writes a struct, what the members of its union look like, and the check of its size
-// to b, and the checks of its fields' places to places. A check that fails does not compile.
+// writeStruct writes a struct, the members of its union, and the check of its size to b, and the
+// checks of its fields' offsets to places. A check that fails does not compile.
 func writeStruct(b, places *bytes.Buffer, c string, l layout) {
 	name := typeName(c)
 	fields := sorted(l.Fields)
