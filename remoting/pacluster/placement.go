@@ -12,9 +12,10 @@ import (
 // a grain that belongs elsewhere according to the newer view. Proto.Actor's lookup makes it
 // without a check, and checks only at the next change: until then there are two of that grain.
 
-// again is when the members' grains are looked at again after a change. By then all have learned of
-// it, unless the provider takes longer. It is seldom: if a member looks while it alone has not
-// learned of the next change, a grain stops that belongs here by then.
+// again are the delays after a change at which a member checks its grains again. By then all
+// members have learned of the change, unless the provider takes longer. The checks are few: if a
+// member checks while it alone has not learned of the next change, it stops a grain that already
+// belongs here.
 var again = []time.Duration{3 * time.Second, 7 * time.Second}
 
 // place stops the grains that belong to another member, after each change. Requests for them then

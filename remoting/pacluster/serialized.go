@@ -138,7 +138,7 @@ func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
 
 var errSubscribes = errors.New("only its own member subscribes an actor that is not exposed")
 
-// somebody reports whether a subscriber is named.
+// somebody reports whether s names a subscriber.
 func somebody(s *cluster.SubscriberIdentity) bool {
 	return s.GetPid() != nil || s.GetClusterIdentity() != nil
 }

@@ -2,26 +2,26 @@ package main
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// How much may be under way to a person, and how much may wait behind that.
+// Bounds on the lines under way to a person, and on those waiting behind them.
 const (
 	window      = 64         // lines
-	takenEvery  = window / 4 // lines, of which the person reports that they were shown
+	takenEvery  = window / 4 // lines; the person reports each such batch as shown
 	backlogMost = 1 << 20    // bytes
-	lineBytes   = 128        // of a line besides its text
+	lineBytes   = 128        // overhead of a line
 )
 
-// backlog is what a room, or the directory, has for one person, who may not read as fast as others
-// write. So nobody waits for anybody else, and nobody has others keep much for them. Lines beyond
-// it are left out, and the person sees how many.
+// backlog has the lines of a room, or of the directory, for one person. A slow reader delays no
+// other person, and occupies bounded memory: lines beyond the bound are left out, and the person
+// sees how many.
 type backlog struct {
-	n       uint64   // lines so far, with those that were left out
-	under   []uint64 // the numbers of those that are under way
+	n       uint64   // lines so far, including those left out
+	under   []uint64 // the numbers of the lines under way
 	waiting []*heard
 	bytes   int  // size of the waiting lines
-	cut     bool // lines are left out until nothing waits any more
+	cut     bool // lines are left out until waiting is empty
 }
 
-// add takes a line.
+// add queues a line, or leaves it out.
 func (b *backlog) add(m *heard) {
 	b.n++
 	if b.cut = b.cut || b.bytes > backlogMost; b.cut {
@@ -45,8 +45,8 @@ func (b *backlog) next() *heard {
 	return m
 }
 
-// taken notes that the lines up to that number were shown. It reports whether some have been left
-// out that the person cannot know of yet.
+// taken records that the lines up to number n were shown. It reports whether lines were left out
+// that the person does not know of yet.
 func (b *backlog) taken(n uint64) (missed bool) {
 	for len(b.under) > 0 && b.under[0] <= n {
 		b.under = b.under[1:]
@@ -58,7 +58,7 @@ func (b *backlog) taken(n uint64) (missed bool) {
 	return true
 }
 
-// pump sends the lines for which there is room.
+// pump sends the lines that fit into the window.
 func (b *backlog) pump(ctx actor.Context, to *actor.PID) {
 	for m := b.next(); m != nil; m = b.next() {
 		ctx.Request(to, m)

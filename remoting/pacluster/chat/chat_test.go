@@ -64,8 +64,8 @@ func TestThreeProcesses(t *testing.T) {
 }
 
 // When the process that has the room is killed, the room is back within a second, or a little later
-// on a busy machine: nobody waits for that process's silence. Nobody notices, but that the one is
-// missing whose process it was.
+// on a busy machine, without waiting for that process's silence to time out. The others notice only
+// that the person of the killed process is missing.
 func TestKill(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
@@ -93,7 +93,7 @@ func TestKill(t *testing.T) {
 	together(append(others[:2:2], again)...)
 }
 
-// The same for the directory: names stay whose they are.
+// When the directory's process is killed, names keep their owners.
 func TestKillDirectory(t *testing.T) {
 	p := three(t)
 	p[0].Say("/where")
@@ -121,8 +121,8 @@ func TestKillDirectory(t *testing.T) {
 	others[0].Want("rooms: lobby", "rooms are found again")
 }
 
-// A process that stands still is given up, and its room made anew elsewhere. When it goes on, it
-// joins again, as another member, with what was typed meanwhile.
+// A suspended process is given up, and its room is made anew elsewhere. When the process resumes,
+// it joins again as another member, with the lines that were typed in between.
 func TestFreeze(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
@@ -144,8 +144,8 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// through has from say lines until to sees one, and returns how long that took. Lines that do not
-// come have to be reported to from, because the room had perhaps got them.
+// through types lines at from until to sees one, and returns how long that took. Lines that do not
+// arrive must be reported to from, because the room may have received them.
 func through(from, to *process, begun time.Time) time.Duration {
 	from.t.Helper()
 	came := make(map[string]bool)
@@ -177,7 +177,7 @@ func through(from, to *process, begun time.Time) time.Duration {
 	return took
 }
 
-// reported is how many lines the person was notified of that may not have arrived.
+// reported returns how many lines the person was told may not have arrived.
 func (p *process) reported() (lines int) {
 	for _, l := range p.Seen {
 		var n int
@@ -188,7 +188,8 @@ func (p *process) reported() (lines int) {
 	return lines
 }
 
-// When two that are in the room leave at once, and the room with them, the others miss both.
+// If two people in the room are killed at the same time, and the room with them, the others see
+// that both are missing.
 func TestTwoLeave(t *testing.T) {
 	all := freeMembers(t, 4)
 	var p []*process
@@ -235,8 +236,8 @@ func TestStuckTerminal(t *testing.T) {
 	bob.Want("* ann is ", "it is lost, or gone")
 }
 
-// When the process that has the room leaves in order, no line is there twice, or is lost without a
-// word.
+// When the process that has the room leaves in order, no line is duplicated, or lost without a
+// report.
 func TestLeaveInOrder(t *testing.T) {
 	p := three(t)
 	host, others := split(p)
@@ -270,7 +271,7 @@ func TestLeaveInOrder(t *testing.T) {
 		last = n
 		came++
 	}
-	// What the room had not handled when it ended, Proto.Actor drops without a word.
+	// Proto.Actor silently drops messages that the room had not handled when it ended.
 	if missing := lines - 1 - came; missing > others[0].reported() {
 		t.Errorf("%d lines are missing, and %d reported: %q", missing, others[0].reported(), others[1].Seen)
 	}

@@ -14,9 +14,9 @@ const (
 	everybody     = "everybody"
 )
 
-// directory is who has which nickname, and which rooms somebody is in. So a name is one person's in
-// all rooms, /msg finds them, and /rooms lists the rooms of all members. It has nothing but what
-// people report: when it is made anew on another member, they report again.
+// directory has everybody's nickname and room. So a name is unique in all rooms, /msg finds its
+// owner, and /rooms lists the rooms of all members. Its only source are the reports of people: when
+// it is made anew on another member, they report again.
 type directory struct {
 	names  *room.Directory
 	people map[string]*person
@@ -41,7 +41,7 @@ func newDirectory() actor.Actor {
 	return &directory{names: room.NewDirectory(), people: make(map[string]*person), rooms: make(room.Names[*place])}
 }
 
-// Receive handles what people ask. The Sender is the person.
+// Receive handles people's requests. The Sender is the person.
 func (d *directory) Receive(ctx actor.Context) {
 	pid := ctx.Sender()
 	switch m := ctx.Message().(type) {
@@ -72,7 +72,7 @@ func (d *directory) Receive(ctx actor.Context) {
 	}
 }
 
-// take grants a name, and notes the person's room.
+// take grants a name, and records the person's room.
 func (d *directory) take(ctx actor.Context, m *take) {
 	pid := ctx.Sender()
 	if pid == nil {
@@ -102,7 +102,7 @@ func (d *directory) take(ctx actor.Context, m *take) {
 		in = &place{name: where}
 		d.rooms.Put(where, in)
 	}
-	in.people++ // first, because it may be where they are
+	in.people++ // before exit, because it may be the room that they are in
 	d.exit(p)
 	p.in = in
 	answer(ctx, &granted{Nick: p.member.Nick, Room: in.name})
@@ -118,13 +118,13 @@ func (d *directory) private(ctx actor.Context, from *person, m *private) {
 	to.Conn.(*person).deliver(ctx, l)
 }
 
-// deliver sends a line, as soon as the person takes it.
+// deliver sends a line as soon as the person's window has room.
 func (p *person) deliver(ctx actor.Context, l room.Line) {
 	p.add(&heard{Line: l})
 	p.pump(ctx, p.pid)
 }
 
-// forget removes a person who has left.
+// forget removes a person after their leaving.
 func (d *directory) forget(ctx actor.Context, pid *actor.PID) {
 	p := d.people[key(pid)]
 	if p == nil {
@@ -136,7 +136,7 @@ func (d *directory) forget(ctx actor.Context, pid *actor.PID) {
 	d.exit(p)
 }
 
-// exit notes that a person has left the room.
+// exit records that a person left the room.
 func (d *directory) exit(p *person) {
 	if p.in == nil {
 		return

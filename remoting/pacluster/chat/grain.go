@@ -12,15 +12,14 @@ import (
 const (
 	seekFirst = 5 * time.Millisecond
 	seekMost  = 100 * time.Millisecond
-	// lateAfter is how long a grain may take to let somebody in before it is looked for again.
+	// lateAfter is how long a grain may take to let the person in before it is looked for again.
 	lateAfter = 2 * time.Second
-	// settle is how long the answers of a grain that has ended in order may take.
+	// settle is how long the answers of a grain that ended in order may take.
 	settle = time.Second
 )
 
-// grain is one of the two that a person has to do with: the directory, and the room. The person
-// watches it. When it has gone, it is looked for again, perhaps on another member, and asked to let
-// the person in again.
+// grain is a person's view of the directory or of the room. The person watches it. When it has
+// gone, the person looks for it again, perhaps on another member, and asks to be let in again.
 type grain struct {
 	kind, id string
 	pid      *actor.PID // nil: it is being looked for
@@ -28,15 +27,15 @@ type grain struct {
 	fails    int        // in a row
 	in       bool       // let in
 	bye      goodbye
-	lost     string // the room that was lost, "": none
-	n, seen  uint64 // lines that it has sent to this person, and to all
-	shown    int    // of these
+	lost     string // the lost room; "": none
+	n, seen  uint64 // lines that it sent to this person, and to all
+	shown    int    // lines shown
 	as       string // the person's name there
 	with     roster
 
-	// What the grain was asked. It answers in order. If it has gone, limbo is what it may have
-	// answered before, because that it has gone overtakes other messages. What comes as a dead
-	// letter goes back, and is asked again. What has no answer is lost.
+	// Requests to the grain, which answers in order. When it has gone, limbo are those that it may
+	// have answered before, because the news of its end overtakes other messages. A request that
+	// comes back as a dead letter moves to back, and is repeated. One without an answer is lost.
 	asked, limbo []ask
 	gone         *actor.PID // the grain whose answers limbo waits for
 	back         []ask
@@ -56,16 +55,16 @@ const (
 type ask struct {
 	of     *grain
 	msg    any
-	token  bool // of a typed line
-	repeat bool // does no harm if it is asked twice
+	token  bool // it is a typed line
+	repeat bool // may be repeated
 }
 
 // The messages of a person's actor to itself, about a search.
 type (
 	seek search // look for the grain now
-	late search // it should have let the person in by now
+	late search // the time to let the person in is over
 	over search // requests in limbo have no answer
-	// unanswered: the grain has gone, and has perhaps not got the goodbye
+	// the grain has gone, perhaps without receiving the goodbye
 	unanswered search
 	found      struct {
 		search
@@ -78,7 +77,7 @@ type search struct {
 	try int
 }
 
-// look has a grain looked for, after a while if that has failed before.
+// look starts a search for a grain, after a pause if the last one failed.
 func (u *user) look(ctx actor.Context, g *grain) {
 	g.abandon()
 	g.pid, g.in = nil, false
@@ -136,7 +135,7 @@ func (u *user) found(ctx actor.Context, m *found) {
 	rdma.After(ctx, lateAfter, (*late)(&search{g, g.try}))
 }
 
-// late looks again for a grain that has not answered: a message is lost if a queue is full.
+// late looks again for a grain that did not answer: a message is lost if a queue is full.
 func (u *user) late(ctx actor.Context, s search) {
 	if s.g.try == s.try && !s.g.in {
 		ctx.Unwatch(s.g.pid)
@@ -145,7 +144,7 @@ func (u *user) late(ctx actor.Context, s search) {
 	}
 }
 
-// of returns the grain with that PID, also one that has gone.
+// of returns the grain with that PID, even if it has gone.
 func (u *user) of(pid *actor.PID) (g *grain, gone bool) {
 	for _, g := range []*grain{u.dir, u.hall} {
 		switch {
@@ -181,8 +180,7 @@ func (u *user) lost(ctx actor.Context, m *actor.Terminated) {
 	u.over(ctx, g)
 }
 
-// deadLetter takes back what a grain has not got, because it had gone: the oldest that it was
-// asked.
+// deadLetter takes back the oldest request to a grain, which had gone before it received that.
 func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
 	g, gone := u.of(target)
 	switch {
@@ -192,7 +190,7 @@ func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
 		u.settled(ctx, g)
 	case g.bye == said:
 		u.notLeft(ctx, g)
-	case !g.in: // it was asked to let the person in
+	case !g.in: // the request was to let the person in
 		g.asked = nil
 		ctx.Unwatch(g.pid)
 		u.look(ctx, g)
@@ -201,8 +199,8 @@ func (u *user) deadLetter(ctx actor.Context, target *actor.PID) {
 	}
 }
 
-// inLimbo reports whether what a grain answers now, it was asked before it had gone. It may be
-// found once more where it was.
+// inLimbo reports whether the grain's present answers are to requests from before its end. It may
+// have been found again with the same PID.
 func (g *grain) inLimbo() bool {
 	return len(g.limbo) > 0 && g.pid != nil && g.gone != nil && g.pid.Equal(g.gone)
 }
@@ -225,7 +223,7 @@ func (u *user) settled(ctx actor.Context, g *grain) {
 	}
 }
 
-// over reports what a grain that has gone may have got, and has the rest asked again.
+// over reports lines that a gone grain may have received, and repeats the other requests.
 func (u *user) over(ctx actor.Context, g *grain) {
 	lost := 0
 	for _, a := range g.limbo {

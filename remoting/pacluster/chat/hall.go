@@ -15,24 +15,24 @@ import (
 // hallKind is the kind of the grains that are rooms. The identity is the room's name.
 const hallKind = "room"
 
-// hall is a room as a grain. It watches who is in it, and they watch it: when it is made anew on
-// another member, they enter again, and nobody is notified. It has no history then. It never
-// blocks, and runs on the runtime's loops.
+// hall is a room as a grain. It watches the people in it, and they watch it: when it is made anew
+// on another member, they enter again without a notice, and its history is empty. It never blocks,
+// and runs on the runtime's loops.
 type hall struct {
 	room     *room.Room
 	names    *room.Directory // names of the people in this room
 	guests   map[string]*guest
 	recent   recent
 	empty    int  // counts how often the room got empty
-	gathered bool // whoever was in the room before it was made anew is here again
+	gathered bool // the time for people to return after the room was made anew is over
 }
 
-// gatherFor is how long those may take. Then the others learn who has not come back.
+// gatherFor is how long people may take to return. Then the others learn which ones did not.
 const gatherFor = 5 * time.Second
 
 // The messages of a room to itself.
 type (
-	// unused ends a room that has been empty since.
+	// unused ends the room if it has been empty since.
 	unused   struct{ empty int }
 	gathered struct{}
 )
@@ -48,7 +48,7 @@ func newHall() actor.Actor {
 	return &hall{names: room.NewDirectory(), guests: make(map[string]*guest)}
 }
 
-// Receive handles what people ask. The Sender is the person.
+// Receive handles people's requests. The Sender is the person.
 func (h *hall) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *cluster.ClusterInit:
@@ -95,9 +95,9 @@ func (h *hall) ask(ctx actor.Context, g *guest, m any) {
 	answer(ctx, &took{})
 }
 
-// enter lets somebody in. The directory has granted the name. Two people have it only while one of
-// them is lost and this room does not know that yet, or after a partition: then the later one has
-// to try again.
+// enter lets a person in, whose name the directory has granted. Two people have the same name only
+// while one of them is lost and this room does not know that yet, or after a partition: then the
+// later one has to try again.
 func (h *hall) enter(ctx actor.Context, m *enter) {
 	pid := ctx.Sender()
 	if pid == nil || h.guests[key(pid)] != nil {
@@ -117,7 +117,7 @@ func (h *hall) enter(ctx actor.Context, m *enter) {
 		h.note(ctx, g, came, "%s joined", g.member.Nick)
 		h.deliver(ctx, h.room.Enter(g.member), came)
 		return
-	case m.Lost == key(ctx.Self()), h.gathered: // it is the link that was lost, or they come late
+	case m.Lost == key(ctx.Self()), h.gathered: // only the link was lost, or they return late
 		h.note(ctx, g, came, "%s is back", g.member.Nick)
 		h.deliver(ctx, h.room.Return(g.member, "is back"), came)
 	default:
@@ -148,13 +148,13 @@ func (h *hall) say(ctx actor.Context, g *guest, text string) {
 	}
 }
 
-// note keeps a notice about a guest for the others.
+// note keeps a notice about a guest for returning guests.
 func (h *hall) note(ctx actor.Context, g *guest, c change, format string, args ...any) {
 	h.recent.add(rdma.LocalOf(ctx).Now(), key(g.pid), room.Notice(h.room.Name, format, args...), c)
 }
 
-// again delivers to a returning guest the room's lines since that number, and reports how many of
-// them are missing.
+// again delivers the room's lines since number seen to a returning guest, and reports how many are
+// missing.
 func (h *hall) again(ctx actor.Context, g *guest, seen uint64) {
 	lines, missed := h.recent.since(seen)
 	if missed > 0 {
@@ -195,7 +195,7 @@ func (h *hall) leave(ctx actor.Context, pid *actor.PID, how string) {
 	}
 }
 
-// deliver sends lines, as far as each person takes them, with a change that they report.
+// deliver sends lines, as far as each person's window has room, with the change that they announce.
 func (h *hall) deliver(ctx actor.Context, out []room.Delivery, c change) {
 	for _, d := range out {
 		m := &heard{Sent: h.recent.sent, Line: d.Line, change: c}
@@ -208,8 +208,8 @@ func (h *hall) deliver(ctx actor.Context, out []room.Delivery, c change) {
 	}
 }
 
-// present is who is in the room, and whether others may still come back. A room whose comings and
-// goings are not announced has no such list.
+// present returns the people in the room, and whether that is all of them: others may still return.
+// A room that is too crowded to announce arrivals and departures has no list.
 func (h *hall) present() (with []string, whole bool) {
 	if h.room.Crowded() {
 		return nil, h.gathered
@@ -247,7 +247,7 @@ func (h *hall) taken(ctx actor.Context, g *guest, n uint64) {
 // key returns a PID's key in maps.
 func key(pid *actor.PID) string { return pid.GetAddress() + "/" + pid.GetId() }
 
-// answer answers the Sender, who sees whom the answer is from.
+// answer answers the Sender, with the grain as the answer's sender.
 func answer(ctx actor.Context, msg any) {
 	if ctx.Sender() != nil {
 		ctx.Request(ctx.Sender(), msg)

@@ -9,10 +9,10 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// whereHelp is what this chat has besides the commands of all.
+// whereHelp describes this chat's additional command.
 const whereHelp = "\n/where             which member has the room"
 
-// typed takes a line of the person's.
+// typed handles a line that the person typed.
 func (u *user) typed(ctx actor.Context, text string) {
 	token := ask{token: true}
 	if strings.TrimSpace(text) == "/where" {
@@ -30,14 +30,15 @@ func (u *user) typed(ctx actor.Context, text string) {
 	}
 	token.msg, token.repeat = message(l)
 	if _, name := token.msg.(*take); name && (u.out || !u.refusals.IsZero()) {
-		u.waiting = append([]ask{token}, u.waiting...) // the reason why the person is not let in
+		// it may end the reason why the person is kept out
+		u.waiting = append([]ask{token}, u.waiting...)
 	} else {
 		u.waiting = append(u.waiting, token)
 	}
 	u.flush(ctx)
 }
 
-// message makes of a typed line what a grain is asked, and says whether it may be asked twice.
+// message returns a typed line's request, and whether that may be repeated.
 func message(l room.Line) (msg any, repeat bool) {
 	switch l.Type {
 	case "say":
@@ -54,8 +55,8 @@ func message(l room.Line) (msg any, repeat bool) {
 	return &whoIsHere{}, true
 }
 
-// flush asks what waits, in the order in which it was typed, as far as who is asked has let the
-// person in.
+// flush sends the waiting requests, in the order in which they were typed, until one whose grain
+// has not let the person in.
 func (u *user) flush(ctx actor.Context) {
 	for len(u.waiting) > 0 && u.ready(&u.waiting[0]) {
 		a := u.waiting[0]
@@ -65,7 +66,7 @@ func (u *user) flush(ctx actor.Context) {
 	u.leave(ctx)
 }
 
-// ready reports whether a can be asked now, and of whom.
+// ready reports whether a can be sent now, and sets its grain.
 func (u *user) ready(a *ask) bool {
 	a.of = u.hall
 	name, isTake := a.msg.(*take)
@@ -79,7 +80,7 @@ func (u *user) ready(a *ask) bool {
 	if !isTake {
 		return !u.out && !u.moving()
 	}
-	for _, g := range []*grain{u.dir, u.hall} { // it changes who and where the person is
+	for _, g := range []*grain{u.dir, u.hall} { // a take changes the person's name or room
 		if g != nil && len(g.asked)+len(g.limbo) > 0 {
 			return false
 		}
@@ -93,7 +94,7 @@ func (u *user) ready(a *ask) bool {
 	return true
 }
 
-// ask asks a grain that has let the person in.
+// ask sends a request to a grain that has let the person in.
 func (u *user) ask(ctx actor.Context, a ask) {
 	a.of.asked = append(a.of.asked, a)
 	ctx.Request(a.of.pid, a.msg)

@@ -1,7 +1,7 @@
 // Chat is the chat of examples/chat across machines: each process is a member of a cluster, over
-// RDMA, and no process is the host. Rooms are virtual actors. Whoever asks for a room that is not
-// there makes it, on the member that its name belongs to. When that member is killed, the room is
-// made anew on another one within a second, and who was in it enters again, without a word.
+// RDMA, and no process is the host. Rooms are virtual actors: the first request for a room makes
+// it, on the member that its name belongs to. When that member is killed, the room is made anew on
+// another one within a second, and the people in it silently enter again.
 //
 // See chat --help.
 package main
@@ -33,12 +33,11 @@ import (
 
 const (
 	defaultMembers = "127.0.0.1:7471,127.0.0.1:7472,127.0.0.1:7473"
-	// healthPort is how far the port at which members ask one another whether they are there is
-	// from the one of their name.
+	// healthPort is the distance from the port in a member's name to the port of its health check.
 	healthPort = 1000
-	// refresh is how often they ask.
+	// refresh is the period of health checks.
 	refresh = 400 * time.Millisecond
-	// silence is how long one may give no answer until it is given up.
+	// silence is how long a member may be silent before it is given up.
 	silence = 3 * time.Second
 )
 
@@ -69,7 +68,7 @@ type settings struct {
 	debug   bool
 	who     carried
 	secure  securityflags.Flags
-	// what the flags of secure name; nil: there are none
+	// from the flags of secure; nil: none
 	security *rdma.Security
 }
 
@@ -83,7 +82,7 @@ func parseFlags(args []string) (*settings, error) {
 	f.StringVar(&s.who.nick, "nick", room.DefaultNick(), "your `NAME`")
 	f.StringVar(&s.who.room, "room", room.Lobby, "the `ROOM` to enter")
 	f.SetOutput(io.Discard) // main prints errors, once
-	var words []string      // flags may stand before and after them
+	var words []string      // flags may come before and after them
 	for {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return nil, help(f)
@@ -99,7 +98,7 @@ func parseFlags(args []string) (*settings, error) {
 	return s, s.check(words)
 }
 
-// help prints the text and the flags. It returns flag.ErrHelp when that has worked.
+// help prints the text and the flags. It returns flag.ErrHelp on success.
 func help(f *flag.FlagSet) error {
 	var flags strings.Builder
 	f.SetOutput(&flags)
@@ -136,14 +135,14 @@ func (s *settings) check(words []string) error {
 	return room.CheckFlags(s.who.nick, s.who.room)
 }
 
-// health is where a member answers that it is there.
+// health returns the address of a member's health check.
 func health(name string) string {
-	host, port, _ := net.SplitHostPort(name) // check has looked
+	host, port, _ := net.SplitHostPort(name) // check has parsed it
 	n, _ := strconv.Atoi(port)
 	return net.JoinHostPort(host, strconv.Itoa(n+healthPort))
 }
 
-// health is where all members answer.
+// health returns the addresses of all members' health checks.
 func (s *settings) health() []string {
 	var all []string
 	for _, name := range s.members {
@@ -191,7 +190,7 @@ func run(ctx context.Context, leave func(), args []string) (err error) {
 	return errors.Join(chat(ctx, leave, s, log, first, con), con.Close())
 }
 
-// first joins the cluster by the name that was given, or by the first one that is free.
+// first joins the cluster under the given name, or the first free one.
 func (s *settings) first(ctx context.Context, log *slog.Logger) (*session, error) {
 	names := s.members
 	if s.name != "" {
@@ -212,7 +211,7 @@ func (s *settings) first(ctx context.Context, log *slog.Logger) (*session, error
 	return nil, fmt.Errorf("each of %s is taken, or not this machine's", strings.Join(names, ", "))
 }
 
-// chat talks, in one session after the other.
+// chat runs one session after the other.
 func chat(ctx context.Context, leave func(), s *settings, log *slog.Logger, se *session, con console.Console) error {
 	in := console.NewInput(con, "the room")
 	lines := make(chan any)
@@ -234,7 +233,7 @@ func chat(ctx context.Context, leave func(), s *settings, log *slog.Logger, se *
 	}
 }
 
-// read reads what is typed, for whichever session there is: *typed, and *quit at the end.
+// read reads the typed lines, for the present session: *typed, and *quit at the end.
 func read(in *console.Input, lines chan<- any, leave func()) {
 	asked, err := in.Read(func(text string) { lines <- &typed{text} })
 	if asked {

@@ -5,20 +5,20 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// The messages between a person's actor, the rooms and the directory. Whoever sends one is its
-// Sender, so no PID is in them.
+// The messages between a person's actor, the rooms and the directory. The author of a message is
+// its Sender, so messages contain no PID.
 
-// To a room. The answer to the last three is a took.
+// Messages to a room. The answer to the last three is a took.
 type (
-	// enter asks to be let in. A person who has lost the room says which one that was, and how many
-	// lines it had sent to all when the last one came, and what the person was called there.
+	// enter asks to be let in. After the loss of the room it has the lost one's key, how many lines
+	// that had sent to all up to the last one received, and the person's name there.
 	enter struct {
 		Nick string
 		Lost string // "": none
 		Seen uint64
 		Was  string
 	}
-	// say is a line for the others in the room.
+	// A say is a line for the others in the room.
 	say struct{ Text string }
 	// whoIsHere asks for the names in the room.
 	whoIsHere struct{}
@@ -26,23 +26,23 @@ type (
 	renamed struct{ Nick string }
 )
 
-// From a room, or from the directory.
+// Messages from a room, or from the directory.
 type (
-	// heard is a line for a person. N counts what there is for that person since it was let in, so
-	// that the person sees what is missing. Sent is how many lines the room has sent to all.
+	// heard is a line for a person. N numbers the person's lines since they were let in, so that
+	// missing ones are noticed. Sent is how many lines the room has sent to all.
 	heard struct {
 		N, Sent uint64
 		Line    room.Line
 		change
 		With  []string `json:",omitempty"` // the people in the room
-		Whole bool     `json:",omitempty"` // and that is all of them
+		Whole bool     `json:",omitempty"` // With has all of them
 	}
-	// change is who has come into a room, and who has gone, with a line.
+	// change has the names that a line adds to and removes from a room.
 	change struct {
 		Came string `json:",omitempty"`
 		Went string `json:",omitempty"`
 	}
-	// took reports that the room has handled what was asked.
+	// took reports that the room has handled a request.
 	took struct{}
 	// bye answers a leave: the person is forgotten there.
 	bye struct{}
@@ -50,16 +50,16 @@ type (
 	refused struct{ Why string }
 )
 
-// To a room and to the directory.
+// Messages to a room and to the directory.
 type (
 	leave struct {
 		How string // "left", "went to cellar"
 	}
-	// taken reports that the lines up to that number were shown.
+	// taken reports that the lines up to number N were shown.
 	taken struct{ N uint64 }
 )
 
-// To the directory.
+// Messages to the directory.
 type (
 	// take asks for a nickname, and reports in which room the person is or wants to be. The answer
 	// is a granted or a refused.
@@ -73,7 +73,7 @@ type (
 // granted is the directory's answer to a take: the names as everybody sees them.
 type granted struct{ Nick, Room string }
 
-// messages are what members of the chat send to one another.
+// messages returns the codecs of the chat's messages between members.
 func messages() *codec.Registry {
 	return codec.New(
 		codec.JSON[*enter]("chat.enter"),

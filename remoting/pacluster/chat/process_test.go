@@ -8,14 +8,15 @@ import (
 	"github.com/rdmactor/rdmactor/internal/proctest"
 )
 
-// patience is how long what has to come may take, on a busy machine.
+// patience is how long an expected line may take on a busy machine.
 const patience = 2 * time.Minute
 
-// process is one member of the chat, a process of its own, which runs this test binary as the chat.
+// process is one member of the chat, in a separate process, which runs this test binary as the
+// chat.
 type process struct {
 	*proctest.Process
 	t    *testing.T
-	name string // of the member; "": whichever is free
+	name string // the member's; "": the first free one
 	nick string
 	all  []string
 }
@@ -39,7 +40,7 @@ func start(t *testing.T, all []string, name, nick string, more ...string) *proce
 	return &process{proctest.Start(t, nick, config(t, all, name, nick, more...)), t, name, nick, all}
 }
 
-// sawNot checks the lines that no Want has wanted.
+// sawNot checks the lines that no Want has consumed.
 func (p *process) sawNot(texts ...string) {
 	p.t.Helper()
 	for _, l := range p.Seen {
@@ -51,8 +52,8 @@ func (p *process) sawNot(texts ...string) {
 	}
 }
 
-// three starts three members, with a person each, who all see one another in the lobby. They have
-// these flags.
+// three starts three members with these flags, each with one person, and waits until all see one
+// another in the lobby.
 func three(t *testing.T, flags ...string) (people []*process) {
 	t.Helper()
 	all := freeMembers(t, 3)
@@ -83,7 +84,7 @@ func together(people ...*process) {
 	}
 }
 
-// split gives who has the room on their process, and the others.
+// split returns the person whose process has the room, and the others.
 func split(people []*process) (host *process, others []*process) {
 	people[0].t.Helper()
 	people[0].Say("/where")

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// How much is kept for who returns. Those whose link, or whose room, was lost come back at
-// different times, and miss nothing.
+// Bounds on the lines that are kept for returning people. After the loss of a link, or of a room,
+// they return at different times without missing a line.
 const (
 	recentFor  = 10 * time.Second
 	recentMost = 1 << 20 // bytes
@@ -17,7 +17,7 @@ const (
 type recent struct {
 	lines []past
 	bytes int
-	sent  uint64 // lines, including those that were dropped
+	sent  uint64 // lines, including the dropped ones
 }
 
 // past is a line that was sent to all but one.
@@ -40,9 +40,9 @@ func (r *recent) add(now time.Time, but string, l room.Line, c change) {
 	}
 }
 
-// since returns the lines behind the first so many, as far as they are there, and how many are not.
+// since returns the kept lines behind the first seen ones, and how many in between were dropped.
 func (r *recent) since(seen uint64) (lines []past, missed uint64) {
-	first := r.sent - uint64(len(r.lines)) // lines that were sent before those
+	first := r.sent - uint64(len(r.lines)) // lines sent before the kept ones
 	if seen < first {
 		return r.lines, first - seen
 	}

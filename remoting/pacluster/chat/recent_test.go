@@ -27,7 +27,7 @@ func TestRecent(t *testing.T) {
 	check(0, 5, 0)
 	check(3, 2, 0)
 	check(5, 0, 0)
-	check(99, 0, 0) // who says so does not know
+	check(99, 0, 0) // more than were sent
 	now = now.Add(recentFor + 1)
 	say(1)
 	check(0, 1, 5)

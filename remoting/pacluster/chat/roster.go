@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// roster is who is in a room, as far as a person has seen. If the room is lost with some of them,
-// or just after they have left, no room knows any more that they were there. Then this finds them.
+// roster has the people in a room, as far as a person has seen. If the room is lost together with
+// some of them, or just after they left, the new room does not know that they were there; the
+// roster does.
 type roster map[string]struct{}
 
 // change records arrivals and departures.
@@ -24,7 +25,7 @@ func (r *roster) change(c change) {
 	}
 }
 
-// replace sets the people in the room, and returns those who are missing.
+// replace sets the people in the room, and returns the missing ones.
 func (r *roster) replace(with []string) (gone []string) {
 	for name := range maps.Keys(*r) {
 		if !slices.Contains(with, name) {
@@ -39,7 +40,7 @@ func (r *roster) replace(with []string) (gone []string) {
 	return gone
 }
 
-// changed notes who is in a room, and shows who is not there any more.
+// changed updates the people in a room, and shows which ones are gone.
 func (u *user) changed(ctx actor.Context, g *grain, m *heard) {
 	g.with.change(m.change)
 	if !m.Whole {

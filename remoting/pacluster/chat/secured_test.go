@@ -9,7 +9,7 @@ import (
 )
 
 // TestSecured: all members have the key, and it is replaced while they talk: the rooms stay where
-// they are, and who comes back has the new key.
+// they are, and a returning member has the new key.
 func TestSecured(t *testing.T) {
 	old, young := securitytest.Key(t, "members"), securitytest.Key(t, "members")
 	file := securitytest.KeyFile(t, old)
@@ -50,7 +50,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestAnotherKey: a member that has another key is alone, and it and the others say why, once.
+// TestAnotherKey: a member that has another key is alone, and it and the others report the reason,
+// once.
 func TestAnotherKey(t *testing.T) {
 	all := freeMembers(t, 2)
 	ann := start(t, all, all[0], "ann", "--key", securitytest.KeyFile(t, securitytest.Key(t, "members")))

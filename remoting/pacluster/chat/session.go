@@ -16,11 +16,11 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/pacluster"
 )
 
-// leaveCluster is how long a member takes to leave in order, at most.
+// leaveCluster bounds how long a member takes to leave in order.
 const leaveCluster = 5 * time.Second
 
-// session is this process as one member of the cluster. A member that the others have given up,
-// because it stood still, is no member any more; then another session follows.
+// session is this process as one member of the cluster. If the others expel the member, because it
+// was suspended, another session follows.
 type session struct {
 	system *actor.ActorSystem
 	rt     *rdma.Runtime
@@ -62,8 +62,8 @@ func begin(ctx context.Context, s *settings, log *slog.Logger) (*session, error)
 	return se, nil
 }
 
-// observe takes note of members that do not let this one in, or that this one does not let in,
-// because of their keys. It must not wait.
+// observe records members that refuse this one, or are refused by it, because of their keys. It
+// must not wait.
 func (s *session) observe(ev any) {
 	no, ok := ev.(*remoting.NotAdmitted)
 	if !ok {
@@ -72,13 +72,13 @@ func (s *session) observe(ev any) {
 	if _, keys := errors.AsType[*rdma.HandshakeError](no.Err); keys {
 		select {
 		case s.strange <- no.Peer.Name:
-		default: // there are more than anybody reads
+		default: // enough are queued
 		}
 	}
 }
 
-// talk has the person talk until they leave, with a nil *carried, or until this process is no
-// member any more.
+// talk runs the person's actor until they leave, and then returns a nil *carried, or until this
+// member is expelled.
 func (s *session) talk(ctx context.Context, con console.Console, in *console.Input, lines <-chan any, who *carried) (*carried, error) {
 	u := newUser(who, con, in, s.ended)
 	u.find = func(kind, id string) *actor.PID { return s.member.Cluster.Get(id, kind) }
@@ -99,7 +99,7 @@ func (s *session) talk(ctx context.Context, con console.Console, in *console.Inp
 			return nil, err
 		case <-done:
 			done, stuck = nil, time.After(leaveFor+2*byeFor)
-			if err := con.Close(); err != nil { // now, so that Ctrl-C is a signal again
+			if err := con.Close(); err != nil { // makes Ctrl-C a signal again
 				return nil, err
 			}
 			s.system.Root.Send(pid, &quit{now: true})
@@ -111,7 +111,7 @@ func (s *session) talk(ctx context.Context, con console.Console, in *console.Inp
 	}
 }
 
-// carry takes from the person's actor what the next session needs.
+// carry takes the state for the next session from the person's actor.
 func (s *session) carry(who *carried) (*carried, error) {
 	res, err := s.system.Root.RequestFuture(s.user, &carry{}, time.Second).Result()
 	if err != nil {

@@ -18,13 +18,13 @@ const userName = "user"
 
 const (
 	// refusedFor is how long a room may refuse a name that the directory has granted, because it
-	// does not know yet that somebody of that name has gone.
+	// does not know yet that the previous owner of that name has gone.
 	refusedFor = 5 * time.Second
-	// leaveFor is how long what a person has typed may still be sent when they leave.
+	// leaveFor is how long typed lines may still be sent when their person leaves.
 	leaveFor = 2 * time.Second
-	// byeFor is how long the room and the directory may take to say goodbye.
+	// byeFor is how long the room and the directory may take to answer a goodbye.
 	byeFor = 2 * time.Second
-	// byeLate is how much later than the news of its end the answer of a grain may come.
+	// byeLate is how long after the news of its end a grain's answer may arrive.
 	byeLate = 100 * time.Millisecond
 )
 
@@ -38,7 +38,7 @@ type user struct {
 	nick, room string
 	dir, hall  *grain // hall is nil until the directory has granted a name
 	been       bool   // was in a room
-	out        bool   // has no name any more, and has to take another one
+	out        bool   // has lost its name, and has to take another one
 	waiting    []ask  // typed, not sent
 	refusals   time.Time
 
@@ -52,9 +52,9 @@ type (
 	// quit leaves: at the end of a pipe when all is sent, at a person's request soon.
 	quit struct {
 		now bool
-		why error // nil: the user has wanted it
+		why error // nil: requested by the user
 	}
-	// giveUp ends what takes too long while the person is leaving.
+	// giveUp ends a leaving that takes too long.
 	giveUp struct{}
 	// carry asks for a *carried, for a session that follows.
 	carry struct{}
@@ -67,7 +67,7 @@ type carried struct {
 	waiting    []ask
 }
 
-// Receive handles the person's lines, and what the room and the directory send.
+// Receive handles the person's lines, and the messages of the room and the directory.
 func (u *user) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -138,7 +138,7 @@ func (u *user) answered(ctx actor.Context, g *grain, m any) {
 	u.flush(ctx)
 }
 
-// answeredLate handles what a grain has sent before it has gone.
+// answeredLate handles a message that a grain sent before its end.
 func (u *user) answeredLate(ctx actor.Context, g *grain, m any) {
 	switch m := m.(type) {
 	case *heard:
@@ -173,7 +173,7 @@ func (u *user) popLimbo(ctx actor.Context, g *grain) {
 	}
 }
 
-// release lets as many lines be typed as were asked.
+// release allows the input one more line for each typed one.
 func (u *user) release(done ...ask) {
 	for _, a := range done {
 		if a.token {
@@ -182,7 +182,7 @@ func (u *user) release(done ...ask) {
 	}
 }
 
-// heard shows a line, and reports that now and then.
+// heard shows a line, and reports every takenEvery-th.
 func (u *user) heard(ctx actor.Context, g *grain, m *heard) {
 	if missed := m.N - g.n - 1; g.in && missed > 0 && missed < 1<<32 {
 		u.con.Status(room.Plural(int(missed), "line") + " left out")
@@ -202,16 +202,16 @@ func (u *user) heard(ctx actor.Context, g *grain, m *heard) {
 	}
 }
 
-// entered is called when a room has let the person in, by the name that it was asked to.
+// entered is called when a room has let the person in, under the requested name.
 func (u *user) entered(ctx actor.Context, as string) {
 	u.hall.in, u.hall.fails, u.hall.as, u.been, u.refusals = true, 0, as, true, time.Time{}
-	if as != u.nick && len(u.hall.asked) == 0 { // the directory has granted another one meanwhile
+	if as != u.nick && len(u.hall.asked) == 0 { // the directory has granted another one since
 		u.ask(ctx, ask{of: u.hall, msg: &renamed{u.nick}, repeat: true})
 	}
 	u.flush(ctx)
 }
 
-// granted goes where the directory says, by the name that it says.
+// granted moves to the room, and takes the name, that the directory has granted.
 func (u *user) granted(ctx actor.Context, m *granted) {
 	u.dir.in, u.dir.fails, u.out = true, 0, false
 	before := u.nick
@@ -245,12 +245,13 @@ func (u *user) goodbye(ctx actor.Context, g *grain, how string) {
 	g.pid, g.in, g.lost = nil, false, ""
 }
 
-// refused handles that a name is somebody else's.
+// refused handles the refusal of a name.
 func (u *user) refused(ctx actor.Context, g *grain, why string) {
 	switch {
-	case g == u.hall && g.in: // the new name is somebody else's here; the room takes it back later
+	// the new name is taken here, until the room learns of its owner's end
+	case g == u.hall && g.in:
 		u.con.Status(why)
-	case g == u.hall: // somebody of that name is lost, and the room does not know yet
+	case g == u.hall: // the previous owner of the name is lost, and the room does not know yet
 		if u.refusals.IsZero() {
 			u.refusals = time.Now()
 		}
@@ -260,7 +261,7 @@ func (u *user) refused(ctx actor.Context, g *grain, why string) {
 			return
 		}
 		u.stay(ctx, why)
-	case g.in: // what was typed
+	case g.in: // a typed line
 		u.pop(ctx, g)
 		u.con.Status(why)
 	default:
@@ -289,7 +290,7 @@ func (u *user) show(ctx actor.Context, l room.Line) {
 	}
 }
 
-// print shows a line of the chat. If that fails nobody can see the chat any more, and the person
+// print shows a line of the chat. If that fails, the chat is no longer visible, and the person
 // leaves.
 func (u *user) print(ctx actor.Context, s string) {
 	if err := u.con.Print(s); err != nil {
@@ -297,7 +298,7 @@ func (u *user) print(ctx actor.Context, s string) {
 	}
 }
 
-// unknown reports lines whose fate nobody knows. They are not sent again.
+// unknown reports lines whose fate is unknown. They are not sent again.
 func (u *user) unknown(n int) {
 	lost := fmt.Errorf("%s may not have arrived", room.Plural(n, "line"))
 	if u.quits {
@@ -318,7 +319,7 @@ func (u *user) unsettled() []ask {
 	return append(all, u.waiting...)
 }
 
-// quit leaves when everything typed was sent, or when that takes too long.
+// quit leaves when all typed lines were sent, or when that takes too long.
 func (u *user) quit(ctx actor.Context, m *quit) {
 	u.quits, u.failed = true, errors.Join(u.failed, m.why)
 	d := console.PipeFor
@@ -332,7 +333,7 @@ func (u *user) quit(ctx actor.Context, m *quit) {
 	u.flush(ctx)
 }
 
-// pending is how many typed lines are not done.
+// pending returns how many typed lines are unfinished.
 func (u *user) pending() int {
 	n := len(u.waiting)
 	for _, g := range []*grain{u.dir, u.hall} {
@@ -348,8 +349,8 @@ func (u *user) pending() int {
 	return n
 }
 
-// leave says goodbye when nothing of the person's is waiting. If the room is lost, it waits for it
-// to be back, because the others do not know otherwise that this person is missing.
+// leave sends the goodbyes when none of the person's lines is waiting. If the room is lost, it
+// waits for its return, because otherwise the others would not learn that this person is missing.
 func (u *user) leave(ctx actor.Context) {
 	if !u.quits || u.pending() > 0 || u.hall != nil && !u.hall.in && u.hall.lost != "" {
 		return
@@ -358,7 +359,7 @@ func (u *user) leave(ctx actor.Context) {
 		if g != nil && g.pid != nil && g.bye == unsaid {
 			pid := g.pid
 			u.goodbye(ctx, g, "left")
-			ctx.Watch(pid) // still
+			ctx.Watch(pid) // goodbye has unwatched it
 			g.pid, g.bye = pid, said
 			rdma.After(ctx, byeFor, &giveUp{})
 		}
@@ -366,7 +367,7 @@ func (u *user) leave(ctx actor.Context) {
 	u.gone()
 }
 
-// gone ends when both have answered the goodbye, or do not know the person.
+// gone ends the person when both grains have answered the goodbye, or do not know the person.
 func (u *user) gone() {
 	for _, g := range []*grain{u.hall, u.dir} {
 		if g != nil && g.pid != nil && g.bye != answered {
@@ -376,8 +377,8 @@ func (u *user) gone() {
 	u.end(u.unsent())
 }
 
-// notLeft handles that a grain had gone before the goodbye. The directory is made anew without the
-// person. The room is entered again, without a word, and left.
+// notLeft handles a grain that had gone before the goodbye. A new directory does not know the
+// person. The room is silently entered again, and left.
 func (u *user) notLeft(ctx actor.Context, g *grain) {
 	g.bye = answered
 	if g == u.hall {
@@ -388,7 +389,7 @@ func (u *user) notLeft(ctx actor.Context, g *grain) {
 	u.gone()
 }
 
-// unsent returns an error with the number of unsent lines. nil: all were.
+// unsent returns an error with the number of unsent lines. nil: none, and no failure.
 func (u *user) unsent() error {
 	if n := u.pending(); n > 0 {
 		return errors.Join(u.failed, fmt.Errorf("%s not sent", room.Plural(n, "line")))
@@ -404,7 +405,7 @@ func (u *user) end(err error) {
 	}
 }
 
-// where names the members that have the room and the directory.
+// where returns the members that have the room and the directory.
 func (u *user) where() string {
 	at := func(g *grain) string {
 		if g == nil || g.pid == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/rdmactor/rdmactor/examples/chat/room"
 )
 
-// These tests play people, rooms and the directory in one actor system, in virtual time. There a
-// grain is an actor that a test may have lost in every way.
+// These tests play people, rooms and the directory in one actor system, in virtual time. A grain is
+// an actor here, which a test may lose in every way.
 
-// script is a console whose person types what a test says, and remembers what was shown.
+// script is a console whose person types a test's lines. It keeps the lines shown.
 type script struct {
 	in    chan string
 	mu    sync.Mutex
@@ -62,7 +62,7 @@ type grains struct {
 
 func newGrains(w *actortest.World) *grains { return &grains{w: w, pids: make(map[string]*actor.PID)} }
 
-// find returns a grain, and makes it if it is not there.
+// find returns a grain, and makes it if it does not exist.
 func (g *grains) find(kind, id string) *actor.PID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -87,7 +87,7 @@ func (g *grains) find(kind, id string) *actor.PID {
 	return pid
 }
 
-// forget has a grain be made anew when it is looked for next.
+// forget drops a grain, so that the next search makes it anew.
 func (g *grains) forget(kind, id string) *actor.PID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,7 +96,7 @@ func (g *grains) forget(kind, id string) *actor.PID {
 	return pid
 }
 
-// stop has a grain end in order, as when its member leaves.
+// stop ends a grain in order, as when its member leaves.
 func (g *grains) stop(kind, id string) {
 	g.w.System().Root.Poison(g.forget(kind, id))
 	g.w.Wait()
@@ -108,7 +108,7 @@ func (g *grains) setAway(away bool) {
 	g.away = away
 }
 
-// somebody is a person of a test.
+// A somebody is a person of a test.
 type somebody struct {
 	*script
 	away  atomic.Bool // searches fail
@@ -135,7 +135,7 @@ func (g *grains) carried(who *carried) *somebody {
 	s.pid = root.Spawn(actor.PropsFromProducer(func() actor.Actor { return u }, g.w.Runtime().OffLoop()))
 	lines := make(chan any)
 	go read(in, lines, func() {})
-	for range who.waiting { // typed before, and not done
+	for range who.waiting { // typed before, and unfinished
 		s.in <- ""
 		<-lines
 	}
@@ -159,7 +159,7 @@ func (s *somebody) typeLines(lines ...string) {
 	s.w.Wait()
 }
 
-// leave ends what the person types, and waits for the end of the actor.
+// leave ends the person's input, and waits for the end of the actor.
 func (s *somebody) leave() {
 	s.w.T().Helper()
 	close(s.in)
@@ -215,7 +215,8 @@ func TestTalk(t *testing.T) {
 	})
 }
 
-// A room that ends in order is made anew. Nobody there notices, and no line is lost or there twice.
+// A room that ends in order is made anew. The people in it do not notice, and no line is lost or
+// duplicated.
 func TestRoomMoves(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -244,8 +245,7 @@ func TestRoomMoves(t *testing.T) {
 	})
 }
 
-// lose has a grain vanish, as when its member is killed: whoever watches it hears that its address
-// is gone.
+// lose removes a grain as if its member were killed: its watchers learn that its address is gone.
 func (g *grains) lose(kind, id string, watchers ...*somebody) {
 	pid := g.forget(kind, id)
 	for _, s := range watchers {
@@ -256,7 +256,7 @@ func (g *grains) lose(kind, id string, watchers ...*somebody) {
 	g.w.Wait()
 }
 
-// deaf is a room that does not answer what is said.
+// deaf is a room that ignores lines.
 type deaf struct{ hall }
 
 func (d *deaf) Receive(ctx actor.Context) {
@@ -265,7 +265,7 @@ func (d *deaf) Receive(ctx actor.Context) {
 	}
 }
 
-// A room that is killed has perhaps got the last lines. They are reported, and not sent again.
+// A room that is killed may have received the last lines. They are reported, and not sent again.
 func TestRoomIsLost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -287,7 +287,7 @@ func TestRoomIsLost(t *testing.T) {
 	})
 }
 
-// When only the link to a room is lost, the person gets what was said meanwhile, once.
+// When only the link to a room is lost, the person gets the lines of that time, once.
 func TestLinkIsLost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -311,7 +311,7 @@ func TestLinkIsLost(t *testing.T) {
 	})
 }
 
-// A directory that is made anew gets its names from the people. If two have the same one by then,
+// A directory that is made anew gets its names from the people. If two people have the same name,
 // the second has to take another.
 func TestDirectoryIsLost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -343,7 +343,7 @@ func TestDirectoryIsLost(t *testing.T) {
 	})
 }
 
-// A room may not know yet that somebody has gone whose name another one has by now.
+// A room may not know yet that the previous owner of a person's name has gone.
 func TestGhost(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -368,7 +368,7 @@ func TestGhost(t *testing.T) {
 	})
 }
 
-// Who leaves while the room is being made anew is missed by the others.
+// The others see the leaving of a person that happens while the room is being made anew.
 func TestLeavesWithoutRoom(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -388,7 +388,7 @@ func TestLeavesWithoutRoom(t *testing.T) {
 	})
 }
 
-// The same if the room has ended just before the goodbye.
+// The others also see a leaving if the room ended just before the goodbye.
 func TestLeavesWithRoom(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -408,7 +408,7 @@ func TestLeavesWithRoom(t *testing.T) {
 	})
 }
 
-// Somebody whose name is taken, or who leaves when no room can be reached, ends soon.
+// A person ends soon if their name is taken, or if they leave while no room can be reached.
 func TestEnds(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -482,7 +482,7 @@ func TestDeafPerson(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
 		ann := g.person("ann", room.Lobby)
-		var got []*heard // by somebody who reports nothing
+		var got []*heard // received by an actor that reports none of them
 		deaf := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*heard); ok {
 				got = append(got, m)
@@ -531,7 +531,7 @@ func TestDeafPerson(t *testing.T) {
 	})
 }
 
-// However much is written, who reads gets all of it.
+// A person that reads gets all lines, however many are written.
 func TestManyLines(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -551,8 +551,8 @@ func TestManyLines(t *testing.T) {
 	})
 }
 
-// A room that is lost with somebody in it cannot say that they are gone: those who return see it.
-// Who returns by another name is no other.
+// A room that is lost together with a person cannot announce that they are gone: the people who
+// return see it. A person who returns under another name is not announced as gone.
 func TestGone(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		g := newGrains(w)
@@ -578,7 +578,7 @@ func TestGone(t *testing.T) {
 		w.Advance(2 * gatherFor)
 		ann.saw("bob is gone") // once
 
-		late := cat // the room has said by then who is gone
+		late := cat // the room has already announced the missing people
 		late.away.Store(true)
 		g.lose(hallKind, room.Lobby, ann, cat, dan)
 		w.Advance(2 * gatherFor)
