@@ -18,7 +18,7 @@ type (
 		Seen uint64
 		Was  string
 	}
-	// A say is a line for the others in the room.
+	// say is a line for the others in the room.
 	say struct{ Text string }
 	// whoIsHere asks for the names in the room.
 	whoIsHere struct{}

@@ -108,7 +108,7 @@ func (g *grains) setAway(away bool) {
 	g.away = away
 }
 
-// A somebody is a person of a test.
+// somebody is a person of a test.
 type somebody struct {
 	*script
 	away  atomic.Bool // searches fail
