@@ -177,7 +177,7 @@ func through(from, to *process, begun time.Time) time.Duration {
 	return took
 }
 
-// reported returns how many lines the person was told may not have arrived.
+// reported returns the number of lines that were reported to the person as uncertain.
 func (p *process) reported() (lines int) {
 	for _, l := range p.Seen {
 		var n int
