@@ -83,6 +83,11 @@ func (l *link) finish(ctx actor.Context) {
 
 // down takes note that a generation has ended.
 func (l *link) down(ctx actor.Context, m *reconnect.Down) {
+	if l.ended { // quit has waited for it
+		l.up = nil
+		l.quit(ctx)
+		return
+	}
 	l.conn = ctx.Sender()
 	err := m.Err
 	if l.cause != nil {
@@ -100,6 +105,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.out.posted.trim(int(m.Counts.Unknown))
 		l.lost(ctx, err)
 	}
+	l.in.drop()
 	l.up, l.greeting, l.cause, l.out.first, l.out.send = nil, absent, nil, nil, nil
 	if l.timer != nil {
 		l.timer()

@@ -33,6 +33,8 @@ type stranger struct {
 	up   chan *reconnect.Up
 	down chan error
 	in   chan []frame.Record
+	// of the first generation
+	counts chan reconnect.Counts
 
 	retains  atomic.Bool // incoming messages are retained, not consumed
 	retained []*rdma.Received
@@ -62,6 +64,7 @@ func meetAs(t *testing.T, host, n *node, name string, incarnation uint64, id rdm
 	t.Helper()
 	s := &stranger{
 		t: t, sys: host.sys, name: name, inc: incarnation, up: make(chan *reconnect.Up, 1), down: make(chan error, 64), in: make(chan []frame.Record, 1<<16),
+		counts: make(chan reconnect.Counts, 1),
 	}
 	owner, err := host.sys.Root.SpawnNamed(actor.PropsFromFunc(s.receive, host.rt.OnLoop()), fmt.Sprint("stranger-", name, "-", incarnation))
 	if err != nil {
@@ -80,6 +83,10 @@ func (s *stranger) receive(ctx actor.Context) {
 	case *reconnect.Up:
 		s.up <- m
 	case *reconnect.Down:
+		select {
+		case s.counts <- m.Counts:
+		default:
+		}
 		s.down <- m.Err
 	case *rdma.Received:
 		retains := s.retains.Load() // now: the test may go on when it has read the frame

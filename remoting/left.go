@@ -28,7 +28,6 @@ type behind struct {
 // leaveBehind keeps the waiting messages when a connection ends.
 func (l *link) leaveBehind() {
 	l.behind.from = l.who.At.Source()
-	l.in.drop()
 	in := l.in.inbox
 	in.Trim(l.keep(in.Backlog()))
 	if l.keep(in.Backlog()) > 0 {

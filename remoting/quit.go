@@ -32,8 +32,12 @@ func (l *link) collapse(ctx actor.Context, err error) {
 }
 
 // quit stops the link's actor, when the rest has ended. What still waits for slow targets of this
-// node is refused, while the reporter can make it dead letters.
+// node is refused, while the reporter can make it dead letters. Unread frames wait for Down.
 func (l *link) quit(ctx actor.Context) {
+	if l.up != nil && l.in.unread.Len() > 0 {
+		l.greeting = refusing
+		return
+	}
 	l.close()
 	ctx.Stop(l.self)
 }
@@ -98,6 +102,7 @@ func (l *link) stopping(ctx actor.Context) {
 // close releases the resources of an ended link. Its peer may stay in memory for long: PIDs keep
 // it.
 func (l *link) close() {
+	l.in.drop()
 	l.back()
 	l.in.inbox.Close()
 	l.report.end()

@@ -90,7 +90,10 @@ func (l *link) received(ctx actor.Context, m *rdma.Received) {
 			return
 		}
 		l.heed(ctx, l.in.read(ctx, f))
-	case absent, refusing:
+	case absent:
+	case refusing: // consumed, it would be received for its sender
+		m.Retain()
+		l.in.unread.Push(unread{m: m})
 	default:
 		l.greet(ctx, m)
 	}

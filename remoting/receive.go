@@ -67,7 +67,7 @@ func (in *receiving) keepUnread(f unread) {
 // readOn reads waiting frames, as far as there is room for their messages, and the turn is not
 // over.
 func (in *receiving) readOn(ctx actor.Context) *parting {
-	for in.unread.Len() > 0 && !in.inbox.Full() && in.mayRead(ctx) {
+	for in.greeting == open && in.unread.Len() > 0 && !in.inbox.Full() && in.mayRead(ctx) {
 		if why := in.readNext(ctx); why != nil {
 			return why
 		}

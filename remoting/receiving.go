@@ -86,7 +86,8 @@ func (in *receiving) spend(r *frame.Record) {
 	}
 }
 
-// drop releases the unread frames: their connection has ended.
+// drop releases the unread frames. Their connection has ended: before that, their sender would
+// take them for received.
 func (in *receiving) drop() {
 	for in.unread.Len() > 0 {
 		in.unread.Pop().m.Release()
