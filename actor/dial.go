@@ -22,6 +22,8 @@ import (
 type attempts struct {
 	it    *ident
 	p     *cmid.Pending       // the Dial or Serve
+	name  string              // of a Dial: what it calls the other side
+	host  string              // of a Dial: the host in its address
 	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in outcome
 	addrs []cmid.AddrInfo     // the one being tried first
 	spent bool                // an address was tried: the next one needs a new identifier
@@ -184,6 +186,7 @@ func (it *ident) renew() error {
 	old.Context = nil
 	it.moveOut()
 	it.endTLS() // nobody else ends the handshake with the address that was tried
+	it.failShake(FailedLost, nil)
 	it.hand = nil
 	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
 	id.Inherit(old)
@@ -206,13 +209,12 @@ func (it *ident) dial(c *Dial, sender *actor.PID) {
 	if !ok {
 		return
 	}
-	it.dialled, it.host = cmp.Or(c.Name, c.Addr), node
 	p, now := it.expect(c, sender), it.l.el.Now()
 	if c.Timeout > 0 {
 		p.Due = now.Add(c.Timeout)
 	}
 	it.rearm()
-	t := &attempts{it: it, p: p, by: now.Add(positive(c.Timeout, it.rt.cfg.Timeouts.Connect))}
+	t := &attempts{it: it, p: p, name: cmp.Or(c.Name, c.Addr), host: node, by: now.Add(positive(c.Timeout, it.rt.cfg.Timeouts.Connect))}
 	it.attempts = t
 	t.try = func(ai cmid.AddrInfo) {
 		timeouts := &it.rt.cfg.Timeouts

@@ -17,10 +17,14 @@ import (
 // handshake is an identifier's state of a secured connection until that is established for its
 // owner.
 type handshake struct {
+	counts      *Handshakes       // it counts there; nil: it has completed or failed
+	features    secure.Features   // of this side's hello
+	promised    int               // bytes of a receive, by that hello; 0: the queue pair determines them
 	established *cmid.Established // the device's
 	came        *firstMessage     // the peer's; nil: not received, or handled
 
 	// Set at the side that connects.
+	host    string // that Dial names; "": it has named none
 	client  *secure.PSKClient
 	user    []byte        // the content of its first message
 	answers *cmid.Pending // its Connect, after the device has connected

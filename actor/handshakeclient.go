@@ -24,16 +24,21 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	if it.id.Device() == nil {
 		return fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
-	if it.cfg.Security.Mode == TLS {
-		return it.beginTLS(private)
+	hand := &handshake{user: bytes.Clone(user)}
+	name := ""
+	if it.attempts != nil {
+		name, hand.host = it.attempts.name, it.attempts.host
 	}
-	own := it.cfg.Security.Keys.toward(it.dialled)
+	if it.cfg.Security.Mode == TLS {
+		return it.beginTLS(hand, private)
+	}
+	own := it.cfg.Security.Keys.toward(name)
 	if own == nil {
 		return fmt.Errorf("Security.Keys has no key to connect with (Keyring.Use): %w", unix.EINVAL)
 	}
 	suite := secure.PreferredSuite()
-	it.features, it.who = secure.PSKFeatures(suite), own.Identity
-	b := it.hello().Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
+	hand.features, it.who = secure.PSKFeatures(suite), own.Identity
+	b := it.hello(hand.features).Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
 	if len(b) > limit {
 		return fmt.Errorf("a handshake needs %d bytes of private data, the device has %d: %w", len(b), limit, unix.EINVAL)
 	}
@@ -44,9 +49,8 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	}
 	secure.PutHint(b[wire.HelloLen:], it.cfg.Hint)
 	copy(b[wire.HelloLen+secure.HintLen:], data[:])
-	*private = b
-	it.hand = &handshake{client: client, user: bytes.Clone(user)}
-	it.beginShake(&it.l.secured.Dialled, "request sent")
+	*private, hand.client = b, client
+	it.beginShake(hand, &it.l.secured.Dialled, "request sent")
 	return it.queuePair(datapath.ModeMessages)
 }
 
@@ -63,7 +67,7 @@ func (it *ident) replied(ev *cmid.Established, answers *cmid.Pending) {
 
 func (it *ident) finish(data []byte) error {
 	h, rest, _ := wire.ParseHello(data, it.id.Limits().Padded)
-	if err := it.features.Same(secure.Features(h.Features), h.Version); err != nil {
+	if err := it.hand.features.Same(secure.Features(h.Features), h.Version); err != nil {
 		it.failShake(FailedMode, err)
 		return err
 	}

@@ -71,10 +71,6 @@ type SecurityTotals struct {
 	Overused uint64
 }
 
-// shake is the handshake that an identifier counts, of the one or the other side; nil: none is
-// under way.
-type shake struct{ *Handshakes }
-
 // handshakeNotes are what the flight recorder says of failures. Its texts are constants.
 var handshakeNotes = [...]string{
 	"failed: other", "failed: unknown key", "failed: mode mismatch", "failed: tampered", "failed: timed out",

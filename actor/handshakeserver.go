@@ -53,23 +53,23 @@ func (it *ident) challenge(in *incoming) {
 	h, _, _ := wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
 	request, data := secure.Hello(r.PrivateData), bytes.Clone(in.behind)
 	it.peerMode, it.peerHello, it.peerReads = datapath.ModeMessages, h, r.Param
-	it.features = it.cfg.features(secure.Features(h.Features))
+	hand := &handshake{in: in, features: it.cfg.features(secure.Features(h.Features))}
 	it.depths(nil, &it.peerReads)
-	own := it.hello()
-	it.promised = own.Eager // also if memory gets short meanwhile
-	it.hand = &handshake{in: in, reply: own.Put(make([]byte, secure.PSKReplyLen))}
+	own := it.hello(hand.features)
+	hand.promised = own.Eager // also if memory gets short meanwhile
+	hand.reply = own.Put(make([]byte, secure.PSKReplyLen))
 	in.stranger.Evict = func() { it.box.PostUserMessage(&evicted{}) }
 	it.requestTimer()
-	it.beginShake(&it.l.secured.Answered, "request received")
+	it.beginShake(hand, &it.l.secured.Answered, "request received")
 	if it.cfg.Security.Mode == TLS {
-		it.hand.reply = own.Put(nil)
-		it.hand.tls = &handshakes.TLS{Request: request, Reply: secure.Hello(it.hand.reply)}
+		hand.reply = own.Put(nil)
+		hand.tls = &handshakes.TLS{Request: request, Reply: secure.Hello(hand.reply)}
 		it.box.PostUserMessage(&computed{}) // there is nothing to compute
 		return
 	}
-	it.hand.request = data
+	hand.request = data
 	keys := it.cfg.Security.Keys.known()
-	suite, binding, reply := it.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(it.hand.reply)
+	suite, binding, reply := hand.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(hand.reply)
 	it.rt.running.Add(1)
 	it.rt.computing.Do(r.Peer.Source(), func() {
 		defer it.rt.running.Done()
@@ -125,7 +125,7 @@ func (it *ident) deny(err error) {
 	it.log.Warn("rdma: a peer that is not authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
 		"local", it.hand.in.r.Local, "err", Brief(err))
 	it.answered(fateUnauthenticated)
-	it.doInner(&cmid.Reject{PrivateData: it.cfg.refusal(it.features, why)}, nil, func(Event) {})
+	it.doInner(&cmid.Reject{PrivateData: it.cfg.refusal(it.hand.features, why)}, nil, func(Event) {})
 	it.destroy(err)
 }
 

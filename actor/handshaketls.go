@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
@@ -32,25 +31,26 @@ func (it *ident) canListen() error {
 }
 
 // beginTLS begins the handshake of the side that connects: private becomes what goes on the wire.
-func (it *ident) beginTLS(private *[]byte) error {
-	it.features = secure.FeatureTLS
-	b := it.hello().Put(make([]byte, secure.HintLen))
+func (it *ident) beginTLS(hand *handshake, private *[]byte) error {
+	hand.features = secure.FeatureTLS
+	b := it.hello(hand.features).Put(make([]byte, secure.HintLen))
 	secure.PutHint(b[secure.HelloLen:], it.cfg.Hint)
-	it.hand = &handshake{user: bytes.Clone(*private), tls: &handshakes.TLS{Request: secure.Hello(b)}}
+	hand.tls = &handshakes.TLS{Request: secure.Hello(b)}
 	*private = b
-	it.beginShake(&it.l.secured.Dialled, "request sent")
+	it.beginShake(hand, &it.l.secured.Dialled, "request sent")
 	return it.queuePair(datapath.ModeMessages)
 }
 
 // serverName is the name that the server's certificate has to have if Security.TLS names none.
 func (it *ident) serverName() string {
-	if it.host == "" {
+	host := it.hand.host
+	if host == "" {
 		return it.id.Info().Peer.Addr().WithZone("").String()
 	}
-	if a, err := netip.ParseAddr(it.host); err == nil {
+	if a, err := netip.ParseAddr(host); err == nil {
 		return a.WithZone("").String()
 	}
-	return it.host
+	return host
 }
 
 // Frame is datapath.Identifier's.

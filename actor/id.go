@@ -10,7 +10,6 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -37,13 +36,8 @@ type ident struct {
 
 	// Of an identifier that came with a request.
 	hand      *handshake // of a secured connection that is not established for the owner; nil: none
-	features  secure.Features
-	promised  int    // bytes of a receive, by the hello; 0: it is not made
-	who       string // of a secured connection, once it is known
-	dialled   string // what Dial calls the other side
-	host      string // that Dial names; "": it has named none
-	shake     shake  // what is counted of the handshake
-	request   bool   // nobody has answered it
+	who       string     // identity of a secured connection's peer, once it is known
+	request   bool       // nobody has answered it
 	listener  cmid.Handle
 	via       *listening // the listener's; nil: it came without one
 	requestBy time.Time

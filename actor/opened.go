@@ -16,7 +16,7 @@ import (
 func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 	if c := it.conn; c != nil && !c.Opened() {
 		active := answers != nil && answers.Command.Op() == states.OpConnect
-		if it.features != 0 {
+		if it.cfg.secured() {
 			ev.Identity = it.who
 		} else if active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)

@@ -53,11 +53,18 @@ func (it *ident) depths(p, request *cmid.ConnParam) {
 
 // terms is what the connection is asked to be.
 func (it *ident) terms(m datapath.Mode) datapath.Terms {
-	return datapath.Terms{
+	t := datapath.Terms{
 		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, SendMost: it.cfg.MaxSend, Sends: it.cfg.Sends, Eager: it.cfg.eager,
 		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
-		Features: uint8(it.features), Rekey: it.cfg.rekey, Promised: it.promised, Stream: it.cfg.Stream,
+		Rekey: it.cfg.rekey, Stream: it.cfg.Stream,
 	}
+	if hand := it.hand; hand != nil {
+		t.Features, t.Promised = uint8(hand.features), hand.promised
+	}
+	if it.conn != nil {
+		t.Promised = it.conn.Promised() // the hello may be said once more, after a refusal
+	}
+	return t
 }
 
 // queuePair makes the data path, once.
@@ -79,9 +86,6 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, it, t)
 	it.conn = c
-	if err == nil {
-		it.promised = c.Promised() // also if it is said once more, after a refusal
-	}
 	if err == nil && it.notifiable {
 		c.Granted()
 	}

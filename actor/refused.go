@@ -39,7 +39,7 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 		it.conn.Refuse(why)
 		return
 	case it.cfg.secured():
-		reject.PrivateData = it.cfg.refusal(it.features, why)
+		reject.PrivateData = it.cfg.refusal(it.hand.features, why)
 	case it.peerMode == datapath.ModeMessages:
 		reject.PrivateData = why.Reject()
 	}

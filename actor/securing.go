@@ -19,9 +19,10 @@ func (it *ident) unheard() bool { return it.hand != nil && !it.hand.decides }
 // deciding reports whether an authenticated peer waits for the owner's decision.
 func (it *ident) deciding() bool { return it.hand != nil && it.hand.decides }
 
-// hello is what this side says of itself.
-func (it *ident) hello() wire.Hello {
+// hello is what this side says of itself on a secured connection.
+func (it *ident) hello(own secure.Features) wire.Hello {
 	t := it.terms(datapath.ModeMessages)
+	t.Features = uint8(own)
 	return it.l.Hello(&t, it.id.Device().Attr())
 }
 

@@ -6,17 +6,27 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 )
 
-// beginShake counts a handshake. If an earlier one is under way, its connection did not come about.
-func (it *ident) beginShake(of *Handshakes, step string) {
+// beginShake begins a handshake, and counts it. If an earlier one is under way, its connection did
+// not come about.
+func (it *ident) beginShake(hand *handshake, of *Handshakes, step string) {
 	it.failShake(FailedLost, nil)
-	it.shake = shake{of}
+	it.hand = hand
+	hand.counts = of
 	of.Begun++
 	it.note(FlightHandshake, step, 0)
 }
 
+// shaking returns where the handshake counts; nil: none is under way.
+func (it *ident) shaking() *Handshakes {
+	if it.hand == nil {
+		return nil
+	}
+	return it.hand.counts
+}
+
 // shakeStep records how far the handshake is.
 func (it *ident) shakeStep(what string) {
-	if it.shake.Handshakes != nil {
+	if it.shaking() != nil {
 		it.note(FlightHandshake, what, 0)
 	}
 }
@@ -24,16 +34,16 @@ func (it *ident) shakeStep(what string) {
 // completeShake ends it well.
 func (it *ident) completeShake(what string) {
 	it.shakeStep(what)
-	if of := it.shake.Handshakes; of != nil {
-		it.shake = shake{}
+	if of := it.shaking(); of != nil {
+		it.hand.counts = nil
 		of.Completed++
 	}
 }
 
 // failShake ends it otherwise, if it has not ended.
 func (it *ident) failShake(why HandshakeFailure, err error) {
-	if of := it.shake.Handshakes; of != nil {
-		it.shake = shake{}
+	if of := it.shaking(); of != nil {
+		it.hand.counts = nil
 		of.Failed[why]++
 		it.note(FlightHandshake, handshakeNotes[why], errnoOf(err))
 	}
@@ -54,7 +64,7 @@ func (it *ident) countBroken(err error) {
 		overused *secure.LimitError
 	)
 	switch {
-	case it.shake.Handshakes != nil:
+	case it.shaking() != nil:
 		it.failShake(failureOf(err), err)
 	case errors.As(err, &tampered):
 		it.l.secured.Tampered++
