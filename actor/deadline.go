@@ -19,8 +19,8 @@ func (it *ident) expire() {
 	if it.request && !it.requestBy.After(now) {
 		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
 		it.refuseUnanswered(wire.RefusedLate)
-		if it.unheard() {
-			it.silent()
+		if it.handshake.unheard() {
+			it.handshake.silent()
 		}
 		it.answered(fateTimedOut)
 		it.destroy(err)

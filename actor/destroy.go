@@ -18,7 +18,7 @@ func (it *ident) destroy(cause error) {
 	}
 	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
-	} else if it.request && it.deciding() {
+	} else if it.request && it.handshake.deciding() {
 		it.conn.Reject(nil)
 	}
 	it.setLife(lifeEnding)
@@ -28,12 +28,8 @@ func (it *ident) destroy(cause error) {
 		}
 	}
 	it.life.blame(cause)
-	it.failShake(failureOf(it.life.cause), it.life.cause)
-	if it.hand != nil && it.hand.server != nil {
-		it.hand.server.Forget()
-	}
-	it.endTLS()
-	if it.unheard() {
+	it.handshake.end(it.life.cause)
+	if it.handshake.unheard() {
 		it.answered(fateUnauthenticated)
 	}
 	it.answered(fateDropped)
@@ -168,8 +164,8 @@ func (it *ident) settle() *cmid.Closed {
 	if it.conn != nil {
 		it.conn.Fates(ev)
 	}
-	it.uncrowd()
-	it.endTLS()
+	it.handshake.uncrowd()
+	it.handshake.end(it.life.cause) // if a panic has kept destroy from it
 	it.unlimit()
 	it.uncount() // first: who gets Closed may want another identifier in its place
 	if it.release != nil {

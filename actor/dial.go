@@ -185,9 +185,9 @@ func (it *ident) renew() error {
 	}
 	old.Context = nil
 	it.moveOut()
-	it.endTLS() // nobody else ends the handshake with the address that was tried
-	it.failShake(FailedLost, nil)
-	it.hand = nil
+	it.handshake.failed(FailedLost, nil) // with the address that was tried
+	it.handshake.end(nil)
+	it.handshake = nil
 	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
 	id.Inherit(old)
 	for _, p := range slices.Clone(old.Pending()) {
@@ -270,7 +270,7 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 	p := it.expect(c, sender)
 	t := &attempts{it: it, p: p}
 	it.attempts = t
-	if err := it.canListen(); err != nil {
+	if err := it.cfg.canListen(); err != nil {
 		t.fail(it.commandFailed(c, err))
 		return
 	}

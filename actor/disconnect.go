@@ -26,7 +26,7 @@ func (it *ident) brokenOff() {
 	if it.ending() || it.life.reported != nil {
 		return
 	}
-	if it.unheard() && it.lostUnheard(it.conn.BrokenBy()) {
+	if it.handshake.unheard() && it.lostUnheard(it.conn.BrokenBy()) {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
@@ -50,7 +50,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 		c.Stop()
 		ev.Err = c.Cause(ev.Err, it.life.cause)
 	}
-	if it.unheard() && it.lostUnheard(ev.Err) {
+	if it.handshake.unheard() && it.lostUnheard(ev.Err) {
 		return
 	}
 	if it.cfg.Manual || it.ending() {

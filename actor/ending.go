@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -24,6 +25,22 @@ func (it *ident) BreakOff(err error) {
 		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
 	}
 	it.box.PostUserMessage(&brokenOff{})
+}
+
+// countBroken counts a connection that this side has broken off for its records. What breaks a
+// handshake is counted there.
+func (it *ident) countBroken(err error) {
+	var (
+		tampered *TamperedError
+		overused *secure.LimitError
+	)
+	switch {
+	case it.handshake.failedBy(err):
+	case errors.As(err, &tampered):
+		it.l.secured.Tampered++
+	case errors.As(err, &overused):
+		it.l.secured.Overused++
+	}
 }
 
 // goodbyeTime is how long an end waits for its goodbye to leave.

@@ -1,11 +1,18 @@
 package actor
 
 import (
+	"bytes"
+	"errors"
+	"net/netip"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // A secured connection is made in two steps. In the first, the device connects: request and reply
@@ -14,14 +21,25 @@ import (
 // of both sides, sealed. So for the state machine the identifier is connected before its owner has
 // decided: in this phase, Accept and Reject are not the device's commands.
 
-// handshake is an identifier's state of a secured connection until that is established for its
-// owner.
+// handshake makes a secured connection, from its request until the owner has the connection. The
+// identifier executes the device's commands for it, and asks the owner. A nil handshake is not
+// under way: the methods that identifiers call in any state take one.
 type handshake struct {
+	owner handshakeOwner
+	l     *loop
+	box   *mailbox.Mailbox // the identifier's
+	id    *cmid.ID
+	conn  *datapath.Conn // nil: there is no queue pair yet
+	sec   *Security
+	hint  uint32 // of the request
+
+	stage       handshakeStage    // set by handshake.set
 	counts      *Handshakes       // it counts there; nil: it has completed or failed
 	features    secure.Features   // of this side's hello
-	promised    int               // bytes of a receive, by that hello; 0: the queue pair determines them
-	established *cmid.Established // the device's
-	came        *firstMessage     // the peer's; nil: not received, or handled
+	promised    int               // bytes of a receive, by that hello; 0: as the queue pair has it
+	established *cmid.Established // the device's; nil: the device has not connected
+	first       firstMessage      // the peer's, from handshakeHeard on
+	tls         *handshakes.TLS   // nil: PSK mode
 
 	// Set at the side that connects.
 	host    string // that Dial names; "": it has named none
@@ -33,14 +51,183 @@ type handshake struct {
 	in      *incoming         // nil: this side connects
 	request []byte            // PSK mode: the part behind the hint, with the id of a key
 	reply   []byte            // the private data of the reply
-	server  *secure.PSKServer // nil: not computed, or the peer is authenticated
-	first   []byte            // the content of the peer's first message
-	decides bool              // the owner has the request
-
-	tls *handshakes.TLS // in TLS mode, until it is done; nil otherwise
+	server  *secure.PSKServer // PSK mode; nil: not computed
 }
 
-// Messages of an identifier to itself.
+// handshakeOwner is what a handshake needs of its identifier.
+type handshakeOwner interface {
+	// authenticated notes who the peer is.
+	authenticated(who string)
+	// answered notes what became of the peer's request, once.
+	answered(how fate)
+	// BreakOff ends the connection.
+	BreakOff(err error)
+	// destroy ends the identifier.
+	destroy(cause error)
+}
+
+// handshakeStage is how far a handshake is. It only goes forward. The device of the side that
+// connects is connected from handshakeReplied on. The other side's device connects at any time
+// between handshakeReplied and handshakeDeciding (handshake.established).
+type handshakeStage uint8
+
+const (
+	// handshakeBegun has sent the request, or computes the reply to it.
+	handshakeBegun handshakeStage = iota
+	// handshakeReplied has received the reply, or sent it: the peer has to show who it is.
+	handshakeReplied
+	// handshakeProved has authenticated the peer, whose first message has to come.
+	handshakeProved
+	// handshakeHeard has the first message, which waits for its turn.
+	handshakeHeard
+	// handshakeKnown has taken the first message. If that is the peer's request, the owner gets it
+	// when the device has connected, too.
+	handshakeKnown
+	// handshakeDeciding waits for the decision of the owner, who has the peer's request.
+	handshakeDeciding
+)
+
+func (s handshakeStage) String() string {
+	return [...]string{"begun", "replied", "proved", "heard", "known", "deciding"}[s]
+}
+
+// set takes the next step. In builds that look for misuse a step back panics.
+func (h *handshake) set(to handshakeStage) {
+	if overwrite.On && to <= h.stage {
+		panic("rdma: a handshake that is " + h.stage.String() + " cannot become " + to.String())
+	}
+	h.stage = to
+}
+
+// unheard reports whether the owner knows nothing of the connection that the device has.
+func (h *handshake) unheard() bool { return h != nil && h.stage != handshakeDeciding }
+
+// deciding reports whether an authenticated peer waits for the owner's decision.
+func (h *handshake) deciding() bool { return h != nil && h.stage == handshakeDeciding }
+
+// addTo adds to the connection's terms what the handshake determines.
+func (h *handshake) addTo(t *datapath.Terms) {
+	if h != nil {
+		t.Features, t.Promised, t.Handshake = uint8(h.features), h.promised, h
+	}
+}
+
+// binding is what both sides have to see alike.
+func (h *handshake) binding() secure.Binding {
+	b := secure.Binding{Device: secure.DeviceInfiniBand, Hint: h.hint}
+	if h.id.Flavor()&states.IWARP != 0 {
+		b.Device = secure.DeviceIWARP
+	}
+	if h.sec.NoAddresses {
+		return b
+	}
+	var client, server Addr
+	if h.in != nil {
+		client, server = h.in.r.Peer, h.in.r.Local
+	} else {
+		in := h.id.Info()
+		client, server = in.Local, in.Peer
+	}
+	b.Client, b.Server = client.Addr(), netip.AddrPortFrom(server.Addr(), server.Port())
+	return b
+}
+
+// First is datapath.Handshake's.
+func (h *handshake) First(t wire.Type, body []byte) {
+	h.set(handshakeHeard)
+	h.first = firstMessage{t, bytes.Clone(body)}
+	h.box.PostUserMessage(&heard{})
+}
+
+// takeFirst reports whether the peer's first message has come and was not taken.
+func (h *handshake) takeFirst() bool {
+	if h == nil || h.stage != handshakeHeard {
+		return false
+	}
+	h.set(handshakeKnown)
+	return true
+}
+
+// begin counts the handshake.
+func (h *handshake) begin(of *Handshakes, step string) {
+	h.counts = of
+	of.Begun++
+	h.note(step, nil)
+}
+
+// passed records how far the handshake is.
+func (h *handshake) passed(step string) {
+	if h.counts != nil {
+		h.note(step, nil)
+	}
+}
+
+// completed counts that the handshake has ended well.
+func (h *handshake) completed(step string) {
+	h.passed(step)
+	if of := h.counts; of != nil {
+		h.counts = nil
+		of.Completed++
+	}
+}
+
+// failed counts that it has ended otherwise. False: it is not under way, or has ended before.
+func (h *handshake) failed(why HandshakeFailure, err error) bool {
+	if h == nil || h.counts == nil {
+		return false
+	}
+	h.counts.Failed[why]++
+	h.counts = nil
+	h.note(handshakeNotes[why], err)
+	return true
+}
+
+// failedBy is failed for the reason that is in err.
+func (h *handshake) failedBy(err error) bool {
+	return h != nil && h.counts != nil && h.failed(failureOf(err), err)
+}
+
+func (h *handshake) note(what string, err error) {
+	if f := h.l.flight; f != nil {
+		f.Note(h.l.el.Now(), uint64(h.id.Handle()), FlightHandshake, what, errnoOf(err))
+	}
+}
+
+// end gives the handshake up, because of cause; nil: the identifier ends in order.
+func (h *handshake) end(cause error) {
+	if h == nil {
+		return
+	}
+	h.failedBy(cause)
+	if h.server != nil {
+		h.server.Forget()
+	}
+	if h.tls == nil {
+		return
+	}
+	if cause == nil {
+		cause = errEnded
+	}
+	if t, rt := h.tls, h.l.rt; t.End(cause) {
+		rt.running.Add(1)
+		rt.Scheduler().Go(func() {
+			defer rt.running.Done()
+			t.Close()
+		})
+	}
+}
+
+// uncrowd ends what loop.crowd has begun.
+func (h *handshake) uncrowd() {
+	if h != nil && h.in != nil {
+		h.l.rt.strangers.Leave(h.in.stranger)
+	}
+}
+
+// errEnded is why a handshake is given up whose identifier ends in order.
+var errEnded = errors.New("the identifier was closed")
+
+// Messages of a handshake to its identifier.
 type (
 	// computed is the reply to a request: it is made off the loop.
 	computed struct {
@@ -48,21 +235,25 @@ type (
 		answer [secure.PSKReplyLen]byte
 		err    error
 	}
-	// firstMessage is the peer's first message. It is posted for a later turn, because the
-	// connection is still handling it.
-	firstMessage struct {
-		typ  wire.Type
-		body []byte
+	// tlsStep is a step that was computed.
+	tlsStep struct {
+		of *handshakes.TLS
+		*handshakes.Outcome
 	}
+	// heard says that the peer's first message has come. It has a turn of its own, because the
+	// connection still handles the message.
+	heard struct{}
+	// evicted says that the handshake gives way to another one.
+	evicted struct{}
 )
 
-func (*computed) Lane() mailbox.Lane     { return mailbox.Event }
-func (*firstMessage) Lane() mailbox.Lane { return mailbox.Event }
+func (*computed) Lane() mailbox.Lane { return mailbox.Event }
+func (*tlsStep) Lane() mailbox.Lane  { return mailbox.Event }
+func (*heard) Lane() mailbox.Lane    { return mailbox.Event }
+func (*evicted) Lane() mailbox.Lane  { return mailbox.Event }
 
-// tlsStep is a step that was computed: a message of an identifier to itself.
-type tlsStep struct {
-	of *handshakes.TLS
-	*handshakes.Outcome
+// firstMessage is what the peer says first.
+type firstMessage struct {
+	typ  wire.Type
+	body []byte
 }
-
-func (*tlsStep) Lane() mailbox.Lane { return mailbox.Event }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -24,67 +25,95 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	if it.id.Device() == nil {
 		return fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
-	hand := &handshake{user: bytes.Clone(user)}
-	name := ""
+	h, name := it.newHandshake(it.cfg.Hint), ""
+	h.user = bytes.Clone(user)
 	if it.attempts != nil {
-		name, hand.host = it.attempts.name, it.attempts.host
+		name, h.host = it.attempts.name, it.attempts.host
 	}
-	if it.cfg.Security.Mode == TLS {
-		return it.beginTLS(hand, private)
+	if h.sec.Mode == TLS {
+		h.features = secure.FeatureTLS
+		*private = h.askTLS(it.hello(h.features))
+	} else {
+		key := h.sec.Keys.toward(name)
+		if key == nil {
+			return fmt.Errorf("Security.Keys has no key to connect with (Keyring.Use): %w", unix.EINVAL)
+		}
+		suite := secure.PreferredSuite()
+		h.features = secure.PSKFeatures(suite)
+		b, err := h.askPSK(it.hello(h.features), key, suite, limit)
+		if err != nil {
+			return err
+		}
+		*private = b
+		it.authenticated(key.Identity) // if the reply opens
 	}
-	own := it.cfg.Security.Keys.toward(name)
-	if own == nil {
-		return fmt.Errorf("Security.Keys has no key to connect with (Keyring.Use): %w", unix.EINVAL)
-	}
-	suite := secure.PreferredSuite()
-	hand.features, it.who = secure.PSKFeatures(suite), own.Identity
-	b := it.hello(hand.features).Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
+	it.handshake.failed(FailedLost, nil) // an earlier one has led to no connection
+	it.handshake = h
+	h.begin(&it.l.secured.Dialled, "request sent")
+	err := it.queuePair(datapath.ModeMessages)
+	h.conn = it.conn
+	return err
+}
+
+// askPSK returns the private data of a request in PSK mode.
+func (h *handshake) askPSK(own wire.Hello, key *Credential, suite secure.Suite, limit int) ([]byte, error) {
+	b := own.Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
 	if len(b) > limit {
-		return fmt.Errorf("a handshake needs %d bytes of private data, the device has %d: %w", len(b), limit, unix.EINVAL)
+		return nil, fmt.Errorf("a handshake needs %d bytes of private data, the device has %d: %w", len(b), limit, unix.EINVAL)
 	}
-	in := it.id.Info()
-	client, data, err := secure.NewPSKClient(own, suite, it.binding(in.Local, in.Peer, it.cfg.Hint), secure.Hello(b))
+	client, data, err := secure.NewPSKClient(key, suite, h.binding(), secure.Hello(b))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	secure.PutHint(b[wire.HelloLen:], it.cfg.Hint)
+	h.client = client
+	secure.PutHint(b[wire.HelloLen:], h.hint)
 	copy(b[wire.HelloLen+secure.HintLen:], data[:])
-	*private, hand.client = b, client
-	it.beginShake(hand, &it.l.secured.Dialled, "request sent")
-	return it.queuePair(datapath.ModeMessages)
+	return b, nil
+}
+
+// askTLS returns the private data of a request in TLS mode.
+func (h *handshake) askTLS(own wire.Hello) []byte {
+	b := own.Put(make([]byte, secure.HintLen))
+	secure.PutHint(b[secure.HelloLen:], h.hint)
+	h.tls = &handshakes.TLS{Request: secure.Hello(b)}
+	return b
 }
 
 // replied takes the reply to this side's request: the device has connected.
 func (it *ident) replied(ev *cmid.Established, answers *cmid.Pending) {
-	hand := it.hand
-	hand.established, hand.answers = ev, answers
+	h := it.handshake
+	h.established, h.answers = ev, answers
 	data := ev.PrivateData
 	ev.PrivateData = nil
-	if err := it.finish(data); err != nil {
+	if err := h.takeReply(data); err != nil {
 		it.destroy(err) // this answers whoever waits for the Connect
 	}
 }
 
-func (it *ident) finish(data []byte) error {
-	h, rest, _ := wire.ParseHello(data, it.id.Limits().Padded)
-	if err := it.hand.features.Same(secure.Features(h.Features), h.Version); err != nil {
-		it.failShake(FailedMode, err)
+// takeReply takes what the reply says.
+func (h *handshake) takeReply(data []byte) error {
+	limits := h.id.Limits()
+	hello, rest, _ := wire.ParseHello(data, limits.Padded)
+	if err := h.features.Same(secure.Features(hello.Features), hello.Version); err != nil {
+		h.failed(FailedMode, err)
 		return err
 	}
-	it.shakeStep("reply received")
-	if it.hand.tls != nil {
-		it.conn.Agree(h, true, it.id.Limits().MaxMessage)
-		it.hand.tls.Reply = secure.Hello(data)
-		it.stepTLS()
+	h.passed("reply received")
+	h.set(handshakeReplied)
+	if h.tls != nil {
+		h.conn.Agree(hello, true, limits.MaxMessage)
+		h.tls.Reply = secure.Hello(data)
+		h.stepTLS()
 		return nil
 	}
-	ch, err := it.hand.client.Finish(secure.Hello(data), rest)
+	ch, err := h.client.Finish(secure.Hello(data), rest)
 	if err != nil {
-		it.failShake(FailedTampered, err)
+		h.failed(FailedTampered, err)
 		return err
 	}
-	it.conn.Agree(h, true, it.id.Limits().MaxMessage)
-	return it.conn.Secure(ch, it.hand.user)
+	h.set(handshakeProved)
+	h.conn.Agree(hello, true, limits.MaxMessage)
+	return h.conn.Secure(ch, h.user)
 }
 
 // rejectedBy reports that the peer, which is authenticated, has rejected this side.
@@ -93,7 +122,7 @@ func (it *ident) rejectedBy(body []byte, err error) {
 	if it.id.Flavor()&states.IWARP != 0 {
 		reason = cmid.RejectReset
 	}
-	p := it.hand.answers
+	p := it.handshake.answers
 	f := it.failure(p.Command, opName(p.Command), err)
 	ev := &cmid.Rejected{FailureBase: f, Reason: reason, PrivateData: body}
 	it.answer(p, ev)
@@ -113,7 +142,7 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 		return
 	case ok:
 		ev.Err = refusalError(rest)
-		it.failShake(failureOf(ev.Err), ev.Err)
+		it.handshake.failedBy(ev.Err)
 		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
 		if errors.Is(ev.Err, unix.EAGAIN) { // it has looked at neither
 			ev.Remedy = tryAgain

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -46,43 +47,63 @@ func (l *loop) deny(in *incoming, own secure.Features, why wire.Refusal, err err
 	l.discard(in.id, nil)
 }
 
+// newHandshake returns a handshake that has not begun.
+func (it *ident) newHandshake(hint uint32) *handshake {
+	return &handshake{owner: it, l: it.l, box: it.box, id: it.id, conn: it.conn, sec: it.cfg.Security, hint: hint, stage: handshakeBegun}
+}
+
+// hello is what this side says of itself on a secured connection.
+func (it *ident) hello(own secure.Features) wire.Hello {
+	t := it.terms(datapath.ModeMessages)
+	t.Features = uint8(own)
+	return it.l.Hello(&t, it.id.Device().Attr())
+}
+
+// authenticated is handshakeOwner's.
+func (it *ident) authenticated(who string) { it.who = who }
+
 // challenge answers a request: the handshake's reply is computed off the loop, and the device then
 // accepts.
 func (it *ident) challenge(in *incoming) {
-	r := in.r
-	h, _, _ := wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
-	request, data := secure.Hello(r.PrivateData), bytes.Clone(in.behind)
-	it.peerMode, it.peerHello, it.peerReads = datapath.ModeMessages, h, r.Param
-	hand := &handshake{in: in, features: it.cfg.features(secure.Features(h.Features))}
+	peer, _, _ := wire.ParseHello(in.r.PrivateData, it.id.Limits().Padded)
+	it.peerMode, it.peerHello, it.peerReads = datapath.ModeMessages, peer, in.r.Param
+	h := it.newHandshake(in.hint)
+	h.in, h.features = in, it.cfg.features(secure.Features(peer.Features))
 	it.depths(nil, &it.peerReads)
-	own := it.hello(hand.features)
-	hand.promised = own.Eager // also if memory gets short meanwhile
-	hand.reply = own.Put(make([]byte, secure.PSKReplyLen))
-	in.stranger.Evict = func() { it.box.PostUserMessage(&evicted{}) }
+	own := it.hello(h.features)
+	h.promised = own.Eager // also if memory gets short meanwhile
+	in.stranger.Evict = func() { h.box.PostUserMessage(&evicted{}) }
+	it.handshake = h
 	it.requestTimer()
-	it.beginShake(hand, &it.l.secured.Answered, "request received")
-	if it.cfg.Security.Mode == TLS {
-		hand.reply = own.Put(nil)
-		hand.tls = &handshakes.TLS{Request: request, Reply: secure.Hello(hand.reply)}
-		it.box.PostUserMessage(&computed{}) // there is nothing to compute
+	h.begin(&it.l.secured.Answered, "request received")
+	h.computeReply(own)
+}
+
+// computeReply computes the reply to the request, off the loop.
+func (h *handshake) computeReply(own wire.Hello) {
+	request := secure.Hello(h.in.r.PrivateData)
+	if h.sec.Mode == TLS {
+		h.reply = own.Put(nil)
+		h.tls = &handshakes.TLS{Request: request, Reply: secure.Hello(h.reply)}
+		h.box.PostUserMessage(&computed{}) // there is nothing to compute
 		return
 	}
-	hand.request = data
-	keys := it.cfg.Security.Keys.known()
-	suite, binding, reply := hand.features.Suite(), it.binding(r.Peer, r.Local, in.hint), secure.Hello(hand.reply)
-	it.rt.running.Add(1)
-	it.rt.computing.Do(r.Peer.Source(), func() {
-		defer it.rt.running.Done()
+	h.request, h.reply = bytes.Clone(h.in.behind), own.Put(make([]byte, secure.PSKReplyLen))
+	keys, suite, binding, reply := h.sec.Keys.known(), h.features.Suite(), h.binding(), secure.Hello(h.reply)
+	rt := h.l.rt
+	rt.running.Add(1)
+	rt.computing.Do(h.in.r.Peer.Source(), func() {
+		defer rt.running.Done()
 		m := new(computed)
-		m.server, m.answer, m.err = secure.NewPSKServer(keys, suite, binding, request, data, reply)
-		it.box.PostUserMessage(m)
+		m.server, m.answer, m.err = secure.NewPSKServer(keys, suite, binding, request, h.request, reply)
+		h.box.PostUserMessage(m)
 	})
 }
 
 // sendReply sends what was computed.
 func (it *ident) sendReply(m *computed) {
-	hand := it.hand
-	if hand == nil || it.ending() {
+	h := it.handshake
+	if it.ending() {
 		if m.server != nil {
 			m.server.Forget()
 		}
@@ -92,11 +113,11 @@ func (it *ident) sendReply(m *computed) {
 		it.deny(m.err)
 		return
 	}
-	if hand.tls == nil {
-		copy(hand.reply[wire.HelloLen:], m.answer[:])
-		hand.server = m.server
+	if h.tls == nil {
+		copy(h.reply[wire.HelloLen:], m.answer[:])
+		h.server = m.server
 	}
-	accept := &cmid.Accept{PrivateData: hand.reply, Param: it.cfg.Transport.AcceptParam(nil)}
+	accept := &cmid.Accept{PrivateData: h.reply, Param: it.cfg.Transport.AcceptParam(nil)}
 	asked := false
 	it.doInner(accept, func(p *cmid.Pending) {
 		asked = true
@@ -104,9 +125,11 @@ func (it *ident) sendReply(m *computed) {
 			it.deny(err)
 			return
 		}
-		it.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
-		it.shakeStep("reply sent")
-		it.awaitPeer()
+		h.conn = it.conn
+		h.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
+		h.passed("reply sent")
+		h.set(handshakeReplied)
+		h.awaitPeer()
 		p.Proceed(accept)
 	}, func(ev Event) {
 		f, failed := ev.(Failure)
@@ -121,57 +144,97 @@ func (it *ident) sendReply(m *computed) {
 
 // deny rejects the request because of err.
 func (it *ident) deny(err error) {
-	why := refusalOf(err)
-	it.log.Warn("rdma: a peer that is not authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
-		"local", it.hand.in.r.Local, "err", Brief(err))
+	it.handshake.warn(err)
 	it.answered(fateUnauthenticated)
-	it.doInner(&cmid.Reject{PrivateData: it.cfg.refusal(it.hand.features, why)}, nil, func(Event) {})
+	it.doInner(&cmid.Reject{PrivateData: it.cfg.refusal(it.handshake.features, refusalOf(err))}, nil, func(Event) {})
 	it.destroy(err)
+}
+
+// warn logs that the peer is rejected because of err.
+func (h *handshake) warn(err error) {
+	h.l.rt.log.Warn("rdma: a peer that is not authenticated was rejected", "id", h.id.Handle(), "peer", h.in.r.Peer,
+		"local", h.in.r.Local, "err", Brief(err))
 }
 
 // admitted notes that the device has connected to a peer that is not authenticated.
 func (it *ident) admitted(ev *cmid.Established, answers *cmid.Pending) {
 	answers.Answer(ev)
 	ev.PrivateData = nil
-	it.hand.established = ev
-	if it.hand.tls != nil {
-		it.stepTLS()
+	h := it.handshake
+	h.established = ev
+	if h.tls != nil {
+		h.stepTLS()
 		return
 	}
 	it.introduce()
+}
+
+// Prove is datapath.Handshake's.
+func (h *handshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
+	if h.server == nil || h.stage != handshakeReplied {
+		return nil, nil, &ProtocolError{What: "a message before the handshake"}
+	}
+	first, identity, ch, err := h.server.Confirm(sealed[:0], sealed)
+	if err == nil {
+		if err = h.keyIsKnown(); err != nil {
+			ch.Forget()
+		}
+	}
+	if err != nil {
+		h.owner.answered(fateUnauthenticated)
+		return nil, nil, err
+	}
+	h.passed("peer authenticated")
+	h.set(handshakeProved)
+	h.owner.authenticated(identity)
+	return first, ch, nil
+}
+
+// keyIsKnown returns an error if the peer's key was removed after its request came.
+func (h *handshake) keyIsKnown() error {
+	if h.sec.Mode != PSK {
+		return nil
+	}
+	return h.sec.Keys.known().Know(h.request)
+}
+
+// crowd counts a peer that is not authenticated. Another one may have to give way, on any loop. Not
+// ok: there are too many, or too many from its address or network.
+func (l *loop) crowd(in *incoming) (ok bool) {
+	in.stranger = &limits.Stranger{From: in.r.Peer.Source()}
+	evicted, ok := l.rt.strangers.Enter(in.stranger, l.rt.cfg.Limits.Handshakes, l.el.Now())
+	if evicted != nil {
+		evicted.Evict()
+	}
+	return ok
+}
+
+// awaitPeer notes that the handshake waits for the peer.
+func (h *handshake) awaitPeer() { h.l.rt.strangers.Wait(h.in.stranger, h.l.el.Now()) }
+
+// giveWay ends a handshake that has lost its place, unless the peer's request has come by now.
+func (h *handshake) giveWay() {
+	if h == nil || h.stage >= handshakeHeard {
+		return
+	}
+	h.warn(errCrowded)
+	h.failed(FailedCrowded, errCrowded)
+	h.owner.destroy(errCrowded)
+}
+
+// silent notes a peer that has not shown in time who it is.
+func (h *handshake) silent() {
+	h.owner.answered(fateUnauthenticated)
+	h.l.rt.log.Warn("rdma: a peer has not shown in time who it is", "id", h.id.Handle(), "peer", h.in.r.Peer, "local", h.in.r.Local)
 }
 
 // errCrowded is why a request is refused while there are too many of peers that are not
 // authenticated.
 var errCrowded = errors.New("too many peers that are not authenticated (Limits.Handshakes)")
 
-// Prove is datapath.Identifier's.
-func (it *ident) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
-	hand := it.hand
-	if hand == nil || hand.server == nil {
-		return nil, nil, &ProtocolError{What: "a message before the handshake"}
-	}
-	server := hand.server
-	hand.server = nil
-	first, identity, ch, err := server.Confirm(sealed[:0], sealed)
-	if err == nil {
-		if err = it.keyIsKnown(); err != nil {
-			ch.Forget()
-		}
-	}
-	if err != nil {
-		it.answered(fateUnauthenticated)
-		return nil, nil, err
-	}
-	it.shakeStep("peer authenticated")
-	it.who = identity
-	return first, ch, nil
-}
-
-// keyIsKnown returns an error if the peer's key was removed after its request came.
-func (it *ident) keyIsKnown() error {
-	if it.cfg.Security.Mode != PSK {
-		return nil
-	}
-	return it.cfg.Security.Keys.known().Know(it.hand.request)
+// neverShake counts a request that is refused at once.
+func (l *loop) neverShake(why HandshakeFailure, id uint64) {
+	l.secured.Answered.Begun++
+	l.secured.Answered.Failed[why]++
+	l.flight.Note(l.el.Now(), id, FlightHandshake, handshakeNotes[why], 0)
 }

@@ -11,27 +11,23 @@ import (
 
 // heardFirst handles the peer's first message.
 func (it *ident) heardFirst() {
-	hand := it.hand
-	if hand == nil || hand.came == nil || it.ending() {
+	h := it.handshake
+	if it.ending() || !h.takeFirst() {
 		return
 	}
-	m := hand.came
-	hand.came = nil
-	switch m.typ {
+	switch m := h.first; m.typ {
 	case wire.TypeAccept:
-		it.completeShake("accepted by the peer")
-		ev := hand.established
-		ev.PrivateData = m.body
-		it.hand = nil
-		it.opened(ev, hand.answers)
+		h.completed("accepted by the peer")
+		h.established.PrivateData = m.body
+		it.handshake = nil
+		it.opened(h.established, h.answers)
 	case wire.TypeReject:
-		it.completeShake("rejected by the peer")
+		h.completed("rejected by the peer")
 		it.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
 	case wire.TypeRefusal:
-		it.completeShake("refused by the peer")
+		h.completed("refused by the peer")
 		it.rejectedBy(nil, sealedRefusalError(m.body))
 	case wire.TypeRequest:
-		hand.first = m.body
 		it.introduce()
 	}
 }
@@ -40,7 +36,7 @@ func (it *ident) heardFirst() {
 // knows of it. Not so if what has come last is the news of it.
 func (it *ident) lostUnheard(cause error) (ended bool) {
 	it.heardFirst()
-	if !it.unheard() {
+	if !it.handshake.unheard() {
 		return false
 	}
 	if it.ending() {
@@ -64,7 +60,7 @@ func (it *ident) reset(cause error) {
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	p := it.hand.answers
+	p := it.handshake.answers
 	if p == nil { // nobody waits: the other side connects
 		it.destroy(err)
 		return
@@ -75,15 +71,13 @@ func (it *ident) reset(cause error) {
 }
 
 func (it *ident) established(ev *cmid.Established, answers *cmid.Pending) {
-	switch hand := it.hand; {
-	case it.ending() && hand != nil:
-		return
-	case hand != nil && hand.in != nil:
+	switch h := it.handshake; {
+	case h == nil:
+		it.opened(ev, answers)
+	case it.ending():
+	case h.in != nil:
 		it.admitted(ev, answers)
-		return
-	case hand != nil:
+	default:
 		it.replied(ev, answers)
-		return
 	}
-	it.opened(ev, answers)
 }

@@ -35,7 +35,7 @@ type ident struct {
 	onward *mailbox.Mailbox
 
 	// Of an identifier that came with a request.
-	hand      *handshake // of a secured connection that is not established for the owner; nil: none
+	handshake *handshake // of a secured connection; nil: none is under way
 	who       string     // identity of a secured connection's peer, once it is known
 	request   bool       // nobody has answered it
 	listener  cmid.Handle

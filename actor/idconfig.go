@@ -209,6 +209,20 @@ func (c *IDConfig) checkSecurity() error {
 	return fmt.Errorf("%s: %w", what, unix.EINVAL)
 }
 
+// errNoCertificate is why a listener in TLS mode is refused.
+var errNoCertificate = fmt.Errorf("Security.TLS has no certificate to listen with: %w", unix.EINVAL)
+
+// canListen returns an error if peers could not connect to a listener in its mode.
+func (c *IDConfig) canListen() error {
+	if !c.secured() || c.Security.Mode != TLS {
+		return nil
+	}
+	if t := c.Security.TLS; len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
+		return errNoCertificate
+	}
+	return nil
+}
+
 // refusal is the private data of a reject that says why a request is refused.
 func (c *IDConfig) refusal(own secure.Features, why wire.Refusal) []byte {
 	h := wire.Hello{Features: uint8(own), Credits: c.Credits, Eager: kib, MaxMessage: kib}

@@ -17,15 +17,15 @@ import (
 // introduce gives the request to whoever is to own it, once the peer is authenticated and the
 // device has connected.
 func (it *ident) introduce() {
-	hand := it.hand
-	if hand.established == nil || hand.first == nil || it.conn.Over() {
+	h := it.handshake
+	if h.established == nil || h.stage != handshakeKnown || it.conn.Over() {
 		return
 	}
-	it.uncrowd()
-	r := *hand.in.r
-	r.PrivateData, r.Identity, r.TLS = hand.first, it.who, hand.established.TLS
+	h.uncrowd()
+	r := *h.in.r
+	r.PrivateData, r.Identity, r.TLS = h.first.body, it.who, h.established.TLS
 	reject, over, ok := it.authorize(&r)
-	hand.decides = true
+	h.set(handshakeDeciding)
 	it.judged(ok && reject == nil && over == 0)
 	switch {
 	case it.ending():
@@ -44,7 +44,7 @@ func (it *ident) introduce() {
 		it.conn.Reject(private)
 		it.destroy(nil)
 	default:
-		it.introduceTo(hand.in, &r)
+		it.introduceTo(h.in, &r)
 	}
 }
 
@@ -84,7 +84,7 @@ func (it *ident) refuseFailed() {
 // authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
 // or has named an owner that nothing can be sent to.
 func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
-	in := it.hand.in
+	in := it.handshake.in
 	var owner *actor.PID
 	ok = it.l.callUser("Authorize or Route of a listener", in.name, func() {
 		defer func() {
@@ -118,7 +118,7 @@ func (it *ident) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.R
 	if reject == nil {
 		over = it.limit(r, set)
 	}
-	if in := it.hand.in; in.route != nil && reject == nil && over == 0 {
+	if in := it.handshake.in; in.route != nil && reject == nil && over == 0 {
 		seen := *r
 		owner, reject = in.route(&seen)
 	}
@@ -128,12 +128,12 @@ func (it *ident) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.R
 // judged notes what Authorize and Route have said of a peer that is authenticated.
 func (it *ident) judged(welcome bool) {
 	if welcome {
-		it.completeShake("authorized")
+		it.handshake.completed("authorized")
 		return
 	}
-	it.failShake(FailedNotAuthorized, nil)
-	it.log.Warn("rdma: a peer that is authenticated was rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
-		"local", it.hand.in.r.Local, "identity", it.who)
+	it.handshake.failed(FailedNotAuthorized, nil)
+	it.log.Warn("rdma: a peer that is authenticated was rejected", "id", it.id.Handle(), "peer", it.handshake.in.r.Peer,
+		"local", it.handshake.in.r.Local, "identity", it.who)
 }
 
 // limit counts the peer if there is room for it within what is set for it; 0: there is.
@@ -159,8 +159,8 @@ func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
 
 // refuseOver ends a connection whose peer has reached a limit.
 func (it *ident) refuseOver(why wire.Refusal) {
-	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.hand.in.r.Peer,
-		"local", it.hand.in.r.Local, "identity", it.who, "err", why.String())
+	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.handshake.in.r.Peer,
+		"local", it.handshake.in.r.Local, "identity", it.who, "err", why.String())
 	it.answered(fateIdentity)
 	it.conn.Refuse(why)
 	it.destroy(nil)
@@ -172,7 +172,7 @@ func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 		it.fail(c, sender, err)
 		return
 	}
-	err := it.keyIsKnown()
+	err := it.handshake.keyIsKnown()
 	if err == nil {
 		err = it.conn.Accept(c.PrivateData)
 	}
@@ -182,8 +182,8 @@ func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	it.answered(fateAccepted)
-	ev := it.hand.established
-	it.hand = nil
+	ev := it.handshake.established
+	it.handshake = nil
 	it.opened(ev, it.expect(c, sender))
 }
 

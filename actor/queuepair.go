@@ -58,9 +58,7 @@ func (it *ident) terms(m datapath.Mode) datapath.Terms {
 		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
 		Rekey: it.cfg.rekey, Stream: it.cfg.Stream,
 	}
-	if hand := it.hand; hand != nil {
-		t.Features, t.Promised = uint8(hand.features), hand.promised
-	}
+	it.handshake.addTo(&t)
 	if it.conn != nil {
 		t.Promised = it.conn.Promised() // the hello may be said once more, after a refusal
 	}

@@ -50,11 +50,16 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *computed:
 		it.sendReply(m)
 	case *tlsStep:
-		it.stepped(m)
-	case *firstMessage:
+		m.of.Done()
+		if !it.ending() {
+			it.handshake.stepped(m)
+		}
+	case *heard:
 		it.heardFirst()
 	case *evicted:
-		it.giveWay()
+		if !it.ending() {
+			it.handshake.giveWay()
+		}
 	case *drained:
 		it.sayGoodbye(it.disconnect)
 	case *goodbyeLeft:
@@ -163,13 +168,13 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.Connect:
 		it.do(c, func(p *cmid.Pending) { it.connect(p, c) }, it.replyOrDestroy(sender))
 	case *cmid.Accept:
-		if it.deciding() {
+		if it.handshake.deciding() {
 			it.acceptSecured(c, sender)
 			return
 		}
 		it.do(c, func(p *cmid.Pending) { it.accept(p, c) }, it.replyOrDestroy(sender))
 	case *cmid.Reject:
-		if it.deciding() {
+		if it.handshake.deciding() {
 			it.rejectSecured(c, sender)
 			return
 		}
@@ -180,7 +185,7 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 		it.do(cmd, nil, it.replyTo(sender))
 		it.options = append(it.options, c)
 	case *cmid.Listen:
-		if err := it.canListen(); err != nil {
+		if err := it.cfg.canListen(); err != nil {
 			it.fail(cmd, sender, err)
 			return
 		}

@@ -35,11 +35,11 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	switch {
 	case !it.request:
 		return
-	case it.deciding():
+	case it.handshake.deciding():
 		it.conn.Refuse(why)
 		return
 	case it.cfg.secured():
-		reject.PrivateData = it.cfg.refusal(it.hand.features, why)
+		reject.PrivateData = it.cfg.refusal(it.handshake.features, why)
 	case it.peerMode == datapath.ModeMessages:
 		reject.PrivateData = why.Reject()
 	}

@@ -63,3 +63,12 @@ func addTraffic(sum *Traffic, t Traffic) {
 	sum.CreditWait += t.CreditWait
 	sum.WaitsFor = max(sum.WaitsFor, t.WaitsFor)
 }
+
+// add adds a connection's key updates.
+func (t *SecurityTotals) add(it *ident) {
+	if c := it.conn; c != nil {
+		own, peers := c.KeyUpdates()
+		t.KeyUpdates += own
+		t.PeerKeyUpdates += peers
+	}
+}

@@ -22,6 +22,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	}
 	d := l.deviceOf(dev)
 	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d, mode: t.Mode}
+	c.terms.Handshake = nil // which ends before the connection
 	size := min(t.Messages, maxRawMessage)
 	c.maxSend, c.eager = t.bare(size), t.bare(size)
 	if c.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
@@ -37,7 +38,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		c.terms.Promised = h.Eager
 		c.takes, c.reads, c.eager = h.MaxMessage, ReadsMax, h.Eager
 		if t.Features != 0 {
-			c.sec = &security{tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
+			c.sec = &security{handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
 	}
 	if err := c.enter(); err != nil {

@@ -23,15 +23,6 @@ type Identifier interface {
 	SendRefused(s *Outgoing, kind, err error)
 	// Writable says that messages are taken again after one was refused.
 	Writable()
-	// Prove opens, in place, what a peer that has connected sends first on a secured connection,
-	// and returns the keys for what follows. An error ends the connection.
-	Prove(sealed []byte) (first []byte, ch *secure.Channel, err error)
-	// Frame takes what comes on a connection in TLS mode before its records begin. b is valid
-	// during the call.
-	Frame(b []byte)
-	// First says that the peer's first message on a secured connection has come. body is valid
-	// during the call.
-	First(t wire.Type, body []byte)
 	// Counted says that the connection's counts have changed. Called where the loop is Observed.
 	Counted()
 	// BreakOff ends the connection from this side, because of err; nil: the peer has said goodbye.
@@ -43,4 +34,16 @@ type Identifier interface {
 	// RenewFailed says that a message's renew has panicked with value, or, if that is nil, has
 	// called runtime.Goexit. The identifier breaks the connection off.
 	RenewFailed(value any)
+}
+
+// Handshake is what a secured connection reports to until the peer's first message has come. Loop
+// goroutine.
+type Handshake interface {
+	// Prove opens, in place, what a peer that has connected sends first, and returns the keys for
+	// what follows. An error ends the connection.
+	Prove(sealed []byte) (first []byte, ch *secure.Channel, err error)
+	// Frame takes what comes in TLS mode before the records begin. b is valid during the call.
+	Frame(b []byte)
+	// First says that the peer's first message has come. body is valid during the call.
+	First(t wire.Type, body []byte)
 }

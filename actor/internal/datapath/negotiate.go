@@ -159,4 +159,9 @@ func (t *Terms) perMessage() int {
 }
 
 // Want changes what Agree assumes about Reads, when the owner asks again after a refusal.
-func (c *Conn) Want(t Terms) { c.terms.Reads, c.terms.Serves = t.Reads, t.Serves }
+func (c *Conn) Want(t Terms) {
+	c.terms.Reads, c.terms.Serves = t.Reads, t.Serves
+	if c.sec != nil {
+		c.sec.handshake = t.Handshake
+	}
+}

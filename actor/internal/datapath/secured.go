@@ -19,20 +19,21 @@ import (
 
 // security is what makes a connection a secured one.
 type security struct {
-	channel *secure.Channel // nil: the handshake is not done
-	awaited wire.Type       // the peer's first message, if it has to come; 0: nothing may
-	flows   bool            // the first messages have come and gone
-	last    wire.Type       // of refusal
-	refusal []byte          // the reject that takes the goodbye's place; nil: there is none
-	tls     bool            // TLS mode: frames come first
-	frames  [][]byte        // that the device has not taken
-	heard   bool            // a frame has come
-	alert   []byte          // the alert that takes the goodbye's place; nil: there is none
-	inline  []byte          // of a small record, which the device copies
-	sealed  int             // records under the present key
-	rekeyed int             // times
-	renewed int             // by the peer
-	owed    owed
+	handshake Handshake       // nil: the first messages have come
+	channel   *secure.Channel // nil: the handshake is not done
+	awaited   wire.Type       // the peer's first message, if it has to come; 0: nothing may
+	flows     bool            // the first messages have come and gone
+	last      wire.Type       // of refusal
+	refusal   []byte          // the reject that takes the goodbye's place; nil: there is none
+	tls       bool            // TLS mode: frames come first
+	frames    [][]byte        // that the device has not taken
+	heard     bool            // a frame has come
+	alert     []byte          // the alert that takes the goodbye's place; nil: there is none
+	inline    []byte          // of a small record, which the device copies
+	sealed    int             // records under the present key
+	rekeyed   int             // times
+	renewed   int             // by the peer
+	owed      owed
 }
 
 // owed is a record that the device has not taken.
@@ -122,12 +123,12 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	s := c.sec
 	if s.framing() {
 		s.heard = true
-		c.up.Frame(sealed)
+		s.handshake.Frame(sealed)
 		return nil, false
 	}
 	var err error
 	if s.channel == nil {
-		if b, s.channel, err = c.up.Prove(sealed); err == nil {
+		if b, s.channel, err = s.handshake.Prove(sealed); err == nil {
 			s.awaited = wire.TypeRequest
 		}
 	} else if err = s.refused(sealed); err == nil {
@@ -181,7 +182,9 @@ func (c *Conn) takeFirst(b []byte) error {
 		return &wire.ProtocolError{What: "a first message that is not the one that has to come"}
 	}
 	s.awaited, s.flows = 0, t == wire.TypeAccept
-	c.up.First(t, body)
+	h := s.handshake
+	s.handshake = nil
+	h.First(t, body)
 	return nil
 }
 

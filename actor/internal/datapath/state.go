@@ -224,6 +224,8 @@ type Terms struct {
 	Rekey     int   // tests': after so many records this side changes its key; 0: when that is due
 	// what its request says; zero: it was not the peer who has asked, or it has no hello
 	Peer wire.Hello
+	// makes it a secured one; nil: it is not to be
+	Handshake Handshake
 }
 
 // connState is how far a connection's data path is on its way. It only goes forward.

@@ -1,0 +1,128 @@
+package actor
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/cmid"
+)
+
+// handshakeRecord is a handshake's owner that records its calls.
+type handshakeRecord struct {
+	who              string
+	fates            []fate
+	broken, destroys []error
+}
+
+func (r *handshakeRecord) authenticated(who string) { r.who = who }
+func (r *handshakeRecord) answered(how fate)        { r.fates = append(r.fates, how) }
+func (r *handshakeRecord) BreakOff(err error)       { r.broken = append(r.broken, err) }
+func (r *handshakeRecord) destroy(cause error)      { r.destroys = append(r.destroys, cause) }
+
+func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
+	r := new(handshakeRecord)
+	l := &loop{rt: &Runtime{log: slog.New(slog.DiscardHandler)}}
+	return &handshake{owner: r, l: l, id: new(cmid.ID), in: &incoming{r: new(cmid.ConnectRequest)}, sec: new(Security), stage: stage}, r
+}
+
+// What an identifier asks in any state has an answer where no handshake is under way.
+func TestNoHandshakeIsUnderWay(t *testing.T) {
+	var h *handshake
+	if h.unheard() || h.deciding() || h.takeFirst() || h.failed(FailedLost, nil) {
+		t.Error("a nil handshake is under way")
+	}
+	h.addTo(nil)
+	h.giveWay()
+	h.stepped(nil)
+	h.uncrowd()
+	h.end(nil)
+}
+
+// The owner knows nothing until it decides, and the first message is taken once.
+func TestHandshakeStages(t *testing.T) {
+	h, _ := lone(handshakeBegun)
+	for s := handshakeReplied; s < handshakeHeard; s++ {
+		h.set(s)
+		if !h.unheard() || h.deciding() || h.takeFirst() {
+			t.Errorf("%v: the owner or the first message is known", s)
+		}
+	}
+	h.set(handshakeHeard)
+	if !h.takeFirst() || h.takeFirst() || h.stage != handshakeKnown {
+		t.Errorf("%v after the first message was taken", h.stage)
+	}
+	h.set(handshakeDeciding)
+	if h.unheard() || !h.deciding() {
+		t.Error("the owner does not decide")
+	}
+	if !overwrite.On {
+		return
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a handshake has gone back")
+		}
+	}()
+	h.set(handshakeProved)
+}
+
+// A handshake counts as completed or as failed, once.
+func TestHandshakeCountsOnce(t *testing.T) {
+	var of Handshakes
+	h, _ := lone(handshakeBegun)
+	h.begin(&of, "begun")
+	h.completed("completed")
+	h.end(nil)
+	if of.Begun != 1 || of.Completed != 1 || of.AllFailed() != 0 {
+		t.Errorf("completed: %+v", of)
+	}
+	h.begin(&of, "begun")
+	h.end(unix.ETIMEDOUT)
+	if h.failed(FailedLost, nil) || of.Failed[FailedTimedOut] != 1 || of.AllFailed() != 1 {
+		t.Errorf("failed: %+v", of)
+	}
+}
+
+// A handshake gives way until the peer's first message has come.
+func TestHandshakeGivesWay(t *testing.T) {
+	for s := handshakeBegun; s <= handshakeDeciding; s++ {
+		h, r := lone(s)
+		h.giveWay()
+		if gave := len(r.destroys) == 1; gave != (s < handshakeHeard) || gave && !errors.Is(r.destroys[0], errCrowded) {
+			t.Errorf("%v: %v", s, r.destroys)
+		}
+	}
+}
+
+// What comes too early or too late for the handshake breaks the connection off.
+func TestHandshakeTakesNothingOutOfTurn(t *testing.T) {
+	h, r := lone(handshakeReplied) // of TLS mode, or without a key
+	if _, _, err := h.Prove(nil); err == nil || len(r.fates) != 0 {
+		t.Errorf("without a key: %v, %v", err, r.fates)
+	}
+	h.server = new(secure.PSKServer)
+	for _, s := range []handshakeStage{handshakeBegun, handshakeProved} {
+		h.stage = s
+		if _, _, err := h.Prove(nil); !errors.As(err, new(*wire.ProtocolError)) {
+			t.Errorf("a message to a handshake that is %v: %v", s, err)
+		}
+	}
+	h.Frame(nil)
+	h.tls = new(handshakes.TLS)
+	h.Frame(nil)
+	if len(r.broken) != 2 {
+		t.Errorf("frames: %v", r.broken)
+	}
+	h.stage = handshakeReplied
+	h.Frame(secure.InternalAlert())
+	if len(r.broken) != 3 || len(r.fates) != 1 || r.fates[0] != fateUnauthenticated || r.who != "" {
+		t.Errorf("an alert: %v, %v", r.broken, r.fates)
+	}
+}
