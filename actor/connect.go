@@ -38,13 +38,13 @@ func (it *ident) connect(p *cmid.Pending, c *cmid.Connect) {
 func (it *ident) accept(p *cmid.Pending, c *cmid.Accept) {
 	own := *c
 	own.Param = it.cfg.Transport.AcceptParam(c.Param)
-	it.depths(c.Param, &it.peerReads)
-	if err := it.prepare(it.peerMode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {
+	it.depths(c.Param, &it.peer.reads)
+	if err := it.prepare(it.peer.mode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {
 		p.Answer(it.commandFailed(c, err)) // a device that refuses it rejects the request
 		return
 	}
 	if it.conn != nil {
-		it.conn.Agree(it.peerHello, it.peerMode == datapath.ModeMessages, it.id.Limits().MaxMessage)
+		it.conn.Agree(it.peer.hello, it.peer.mode == datapath.ModeMessages, it.id.Limits().MaxMessage)
 	}
 	it.answered(fateAccepted)
 	p.Proceed(&own)
@@ -69,7 +69,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 	it.do(c, func(p *cmid.Pending) {
 		own := *c
 		var err error
-		if own.PrivateData, err = it.privateData(it.peerMode, c.PrivateData, it.id.Limits().RejectData); err != nil {
+		if own.PrivateData, err = it.privateData(it.peer.mode, c.PrivateData, it.id.Limits().RejectData); err != nil {
 			p.Answer(it.commandFailed(c, err))
 			return
 		}

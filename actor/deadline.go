@@ -16,7 +16,7 @@ func (it *ident) expire() {
 		return
 	}
 	now := it.l.el.Now()
-	if it.request && !it.requestBy.After(now) {
+	if it.asked.overdue(now) {
 		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
 		it.refuseUnanswered(wire.RefusedLate)
 		if it.handshake.unheard() {

@@ -18,7 +18,7 @@ func (it *ident) destroy(cause error) {
 	}
 	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
-	} else if it.request && it.handshake.deciding() {
+	} else if it.asked != nil && it.handshake.deciding() {
 		it.conn.Reject(nil)
 	}
 	it.setLife(lifeEnding)

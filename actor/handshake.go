@@ -60,6 +60,8 @@ type handshakeOwner interface {
 	authenticated(who string)
 	// answered notes what became of the peer's request, once.
 	answered(how fate)
+	// limit counts the peer, within the limits that are set for it. Not 0: there is no room.
+	limit(r *ConnectRequest, set PeerLimits) wire.Refusal
 	// BreakOff ends the connection.
 	BreakOff(err error)
 	// destroy ends the identifier.
@@ -240,8 +242,8 @@ type (
 		of *handshakes.TLS
 		*handshakes.Outcome
 	}
-	// heard says that the peer's first message has come. It has a turn of its own, because the
-	// connection still handles the message.
+	// heard reports the peer's first message. It is posted for a later turn, because the connection
+	// is still handling the message.
 	heard struct{}
 	// evicted says that the handshake gives way to another one.
 	evicted struct{}

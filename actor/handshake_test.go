@@ -23,8 +23,11 @@ type handshakeRecord struct {
 
 func (r *handshakeRecord) authenticated(who string) { r.who = who }
 func (r *handshakeRecord) answered(how fate)        { r.fates = append(r.fates, how) }
-func (r *handshakeRecord) BreakOff(err error)       { r.broken = append(r.broken, err) }
-func (r *handshakeRecord) destroy(cause error)      { r.destroys = append(r.destroys, cause) }
+func (r *handshakeRecord) limit(*ConnectRequest, PeerLimits) wire.Refusal {
+	return wire.RefusedLimits
+}
+func (r *handshakeRecord) BreakOff(err error)  { r.broken = append(r.broken, err) }
+func (r *handshakeRecord) destroy(cause error) { r.destroys = append(r.destroys, cause) }
 
 func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
 	r := new(handshakeRecord)

@@ -66,15 +66,14 @@ func (it *ident) authenticated(who string) { it.who = who }
 // accepts.
 func (it *ident) challenge(in *incoming) {
 	peer, _, _ := wire.ParseHello(in.r.PrivateData, it.id.Limits().Padded)
-	it.peerMode, it.peerHello, it.peerReads = datapath.ModeMessages, peer, in.r.Param
+	it.peer = peerTerms{datapath.ModeMessages, peer, in.r.Param}
 	h := it.newHandshake(in.hint)
 	h.in, h.features = in, it.cfg.features(secure.Features(peer.Features))
-	it.depths(nil, &it.peerReads)
+	it.depths(nil, &it.peer.reads)
 	own := it.hello(h.features)
 	h.promised = own.Eager // also if memory gets short meanwhile
 	in.stranger.Evict = func() { h.box.PostUserMessage(&evicted{}) }
 	it.handshake = h
-	it.requestTimer()
 	h.begin(&it.l.secured.Answered, "request received")
 	h.computeReply(own)
 }
@@ -126,7 +125,7 @@ func (it *ident) sendReply(m *computed) {
 			return
 		}
 		h.conn = it.conn
-		h.conn.Agree(it.peerHello, true, it.id.Limits().MaxMessage)
+		h.conn.Agree(it.peer.hello, true, it.id.Limits().MaxMessage)
 		h.passed("reply sent")
 		h.set(handshakeReplied)
 		h.awaitPeer()

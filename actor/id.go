@@ -3,14 +3,12 @@ package actor
 import (
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
@@ -34,16 +32,10 @@ type ident struct {
 	// to whom the owner has handed on messages last; nil: nobody
 	onward *mailbox.Mailbox
 
-	// Of an identifier that came with a request.
+	asked     *incoming  // the peer's request; nil: none waits for its answer
+	peer      peerTerms  // of the request that it came with; zero: it came with none
 	handshake *handshake // of a secured connection; nil: none is under way
 	who       string     // identity of a secured connection's peer, once it is known
-	request   bool       // nobody has answered it
-	listener  cmid.Handle
-	via       *listening // the listener's; nil: it came without one
-	requestBy time.Time
-	peerMode  datapath.Mode
-	peerHello wire.Hello
-	peerReads cmid.ConnParam // what its request says about Reads: ours and its own
 
 	listened *listening // of a listener
 

@@ -1,25 +1,32 @@
 package actor
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// incoming is a peer's connection request, on its way to the loop where the connection will live.
-// It already counts for that loop (loop.assigned) and for the runtime.
+// incoming is a peer's connection request, until it is answered: first on its way to the loop where
+// the connection will live, then at the identifier that is made for it there (ident.asked). It
+// counts for that loop (loop.assigned) and for the runtime from the beginning.
 type incoming struct {
 	id      *cmid.ID
-	r       *cmid.ConnectRequest
-	cfg     IDConfig     // the listener's
-	handler *actor.Props // the listener's; nil: owner has it
-	via     *listening   // the listener's
-	owner   *actor.PID   // the listener's, or whom its Route has named; nil: nobody
+	r       *cmid.ConnectRequest // the owner's, once it is notified
+	cfg     IDConfig             // the listener's
+	handler *actor.Props         // the listener's; nil: owner has it
+	via     *listening           // the listener's
+	owner   *actor.PID           // the listener's, or whom its Route has named; nil: nobody
 	box     *mailbox.Mailbox
 
-	name string // the listener's
+	listener cmid.Handle
+	name     string    // the listener's
+	due      time.Time // its identifier rejects it then
 
 	// Of a secured connection: the request's hint, and what is behind that; where Place puts it;
 	// the listener's Route.
@@ -29,4 +36,31 @@ type incoming struct {
 	route  func(r *ConnectRequest) (*actor.PID, *Reject)
 
 	stranger *limits.Stranger // among the runtime's, until its peer is authenticated
+}
+
+// overdue reports whether the request has not been answered in time.
+func (in *incoming) overdue(now time.Time) bool { return in != nil && !in.due.After(now) }
+
+// peerTerms is what a request says about the connection that its peer wants. The identifier keeps
+// it beyond the answer: if the device fails to send a Reject, the owner may answer again.
+type peerTerms struct {
+	mode  datapath.Mode
+	hello wire.Hello     // zero: it has none
+	reads cmid.ConnParam // of the peer
+}
+
+// takeTerms returns what the request says, and leaves the user's part of its private data.
+func (in *incoming) takeTerms() peerTerms {
+	r, t := in.r, peerTerms{mode: datapath.ModeRaw, reads: in.r.Param}
+	if in.cfg.Raw {
+		return t
+	}
+	var ok bool
+	t.hello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, in.id.Limits().Padded)
+	t.mode = datapath.ModeForeign
+	if ok {
+		t.mode = datapath.ModeMessages
+	}
+	r.Foreign = !ok
+	return t
 }

@@ -24,15 +24,17 @@ func (it *ident) introduce() {
 	h.uncrowd()
 	r := *h.in.r
 	r.PrivateData, r.Identity, r.TLS = h.first.body, it.who, h.established.TLS
-	reject, over, ok := it.authorize(&r)
+	reject, over, ok := h.authorize(&r)
 	h.set(handshakeDeciding)
-	it.judged(ok && reject == nil && over == 0)
+	h.judged(&r, ok && reject == nil && over == 0)
 	switch {
 	case it.ending():
 	case !ok:
 		it.refuseFailed()
 	case over != 0:
-		it.refuseOver(over)
+		it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", r.Peer,
+			"local", r.Local, "identity", it.who, "err", over.String())
+		it.refuse(fateIdentity, over, nil)
 	case reject != nil:
 		private := reject.PrivateData
 		if len(private) > wire.MaxUserData {
@@ -51,24 +53,13 @@ func (it *ident) introduce() {
 func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
 	if in.handler == nil {
 		it.setOwner(it.rt.newOwner(it.l, in.owner))
-	} else if !it.introduceToHandler(in) {
+	} else if to, ok := it.l.askHandler(in, func(*incoming) { it.refuseFailed() }); ok {
+		it.setOwner(to)
+	} else {
 		return
 	}
 	it.watch()
 	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
-}
-
-// introduceToHandler spawns the owner. Not ok: that has failed, and the peer is refused.
-func (it *ident) introduceToHandler(in *incoming) (ok bool) {
-	var o owner
-	defer func() {
-		if ok = ok && o.pid != nil; ok {
-			it.setOwner(o)
-		} else {
-			it.refuseFailed()
-		}
-	}()
-	return it.l.callUser("Handler of a listener", in.name, func() { o = it.rt.newHandler(it.l, in.handler) })
 }
 
 // errRouteFailed is why a request has ended whose Authorize, Route or Handler has failed.
@@ -76,31 +67,36 @@ var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.
 
 // refuseFailed ends a request because of the listener's code.
 func (it *ident) refuseFailed() {
-	it.answered(fateFailed)
-	it.conn.Refuse(wire.RefusedFailed)
-	it.destroy(errRouteFailed)
+	it.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
+}
+
+// refuse ends a connection whose peer is authenticated, and reports why to it.
+func (it *ident) refuse(how fate, why wire.Refusal, cause error) {
+	it.answered(how)
+	it.conn.Refuse(why)
+	it.destroy(cause)
 }
 
 // authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
 // or has named an owner that nothing can be sent to.
-func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
-	in := it.handshake.in
+func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
+	in, l := h.in, h.l
 	var owner *actor.PID
-	ok = it.l.callUser("Authorize or Route of a listener", in.name, func() {
+	ok = l.callUser("Authorize or Route of a listener", in.name, func() {
 		defer func() {
 			if !ok {
-				it.answered(fateFailed) // also after a Goexit
+				h.owner.answered(fateFailed) // also after a Goexit
 			}
 		}()
-		reject, over, owner = it.judge(r)
+		reject, over, owner = h.judge(r)
 		ok = true
 	})
 	if !ok {
 		return nil, 0, false
 	}
 	if owner != nil && reject == nil {
-		if err := it.rt.CheckOwner(owner); err != nil {
-			it.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
+		if err := l.rt.CheckOwner(owner); err != nil {
+			l.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
 			return nil, 0, false
 		}
 		in.owner, in.handler = owner, nil
@@ -109,31 +105,31 @@ func (it *ident) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wi
 }
 
 // judge calls Authorize and Route.
-func (it *ident) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
+func (h *handshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
 	var set PeerLimits
-	if f := it.cfg.Security.Authorize; f != nil {
+	if f := h.sec.Authorize; f != nil {
 		seen := *r
 		set, reject = f(&seen)
 	}
 	if reject == nil {
-		over = it.limit(r, set)
+		over = h.owner.limit(r, set)
 	}
-	if in := it.handshake.in; in.route != nil && reject == nil && over == 0 {
+	if route := h.in.route; route != nil && reject == nil && over == 0 {
 		seen := *r
-		owner, reject = in.route(&seen)
+		owner, reject = route(&seen)
 	}
 	return reject, over, owner
 }
 
 // judged notes what Authorize and Route have said of a peer that is authenticated.
-func (it *ident) judged(welcome bool) {
+func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 	if welcome {
-		it.handshake.completed("authorized")
+		h.completed("authorized")
 		return
 	}
-	it.handshake.failed(FailedNotAuthorized, nil)
-	it.log.Warn("rdma: a peer that is authenticated was rejected", "id", it.id.Handle(), "peer", it.handshake.in.r.Peer,
-		"local", it.handshake.in.r.Local, "identity", it.who)
+	h.failed(FailedNotAuthorized, nil)
+	h.l.rt.log.Warn("rdma: a peer that is authenticated was rejected", "id", h.id.Handle(), "peer", r.Peer, "local", r.Local,
+		"identity", r.Identity)
 }
 
 // limit counts the peer if there is room for it within what is set for it; 0: there is.
@@ -157,18 +153,9 @@ func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	return over
 }
 
-// refuseOver ends a connection whose peer has reached a limit.
-func (it *ident) refuseOver(why wire.Refusal) {
-	it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", it.handshake.in.r.Peer,
-		"local", it.handshake.in.r.Local, "identity", it.who, "err", why.String())
-	it.answered(fateIdentity)
-	it.conn.Refuse(why)
-	it.destroy(nil)
-}
-
 // acceptSecured is Accept of an owner whose peer is authenticated.
 func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
-	if err := cmp.Or(it.canAnswer(c.PrivateData), it.meet()); err != nil {
+	if err := cmp.Or(canAnswer(it.conn, c.PrivateData), it.meet()); err != nil {
 		it.fail(c, sender, err)
 		return
 	}
@@ -189,7 +176,7 @@ func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 
 // rejectSecured is the same for Reject.
 func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
-	if err := it.canAnswer(c.PrivateData); err != nil {
+	if err := canAnswer(it.conn, c.PrivateData); err != nil {
 		it.fail(c, sender, err)
 		return
 	}
@@ -199,11 +186,12 @@ func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
 	it.destroy(nil)
 }
 
-func (it *ident) canAnswer(user []byte) error {
+// canAnswer returns an error if c cannot carry an answer with user in it.
+func canAnswer(c *datapath.Conn, user []byte) error {
 	switch {
 	case len(user) > wire.MaxUserData:
 		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)
-	case it.conn.Over():
+	case c.Over():
 		return datapath.Flushed()
 	}
 	return nil

@@ -35,6 +35,28 @@ func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 	return o
 }
 
+// ask calls code of the listener's configuration, which is the user's. If it does not return, fail
+// rejects the request.
+func (l *loop) ask(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
+	defer func() {
+		if !ok {
+			fail(in)
+		}
+	}()
+	return l.callUser(what+" of a listener", in.name, code)
+}
+
+// askHandler spawns the owner of a request's connection. Not ok: that has failed, and fail has
+// rejected the request.
+func (l *loop) askHandler(in *incoming, fail func(*incoming)) (o owner, ok bool) {
+	ok = l.ask(in, "Handler", fail, func() { o = l.rt.newHandler(l, in.handler) })
+	if ok && o.pid == nil {
+		fail(in)
+		ok = false
+	}
+	return o, ok
+}
+
 // send queues a message; an owner that is near and idle receives it within the call. A mailbox that
 // was found once is used even after its actor has stopped: it answers the message, and gives a
 // *Received back.

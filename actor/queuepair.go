@@ -55,7 +55,7 @@ func (it *ident) depths(p, request *cmid.ConnParam) {
 func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	t := datapath.Terms{
 		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, SendMost: it.cfg.MaxSend, Sends: it.cfg.Sends, Eager: it.cfg.eager,
-		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peerHello,
+		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peer.hello,
 		Rekey: it.cfg.rekey, Stream: it.cfg.Stream,
 	}
 	it.handshake.addTo(&t)

@@ -33,14 +33,14 @@ func refusalOf(err error) wire.Refusal {
 func (it *ident) refuseUnanswered(why wire.Refusal) {
 	reject := &cmid.Reject{}
 	switch {
-	case !it.request:
+	case it.asked == nil:
 		return
 	case it.handshake.deciding():
 		it.conn.Refuse(why)
 		return
 	case it.cfg.secured():
 		reject.PrivateData = it.cfg.refusal(it.handshake.features, why)
-	case it.peerMode == datapath.ModeMessages:
+	case it.peer.mode == datapath.ModeMessages:
 		reject.PrivateData = why.Reject()
 	}
 	// illegal if the device has accepted a peer that is not authenticated

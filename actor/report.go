@@ -35,12 +35,12 @@ func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	}, more...)
 }
 
-// answered notes that the request was answered, and how.
+// answered notes that the request was answered, and how, once.
 func (it *ident) answered(how fate) {
-	if it.request {
-		it.request = false
-		it.via.count(how)
-		it.l.requests.Free(it.listener)
+	if in := it.asked; in != nil {
+		it.asked = nil
+		in.via.count(how)
+		it.l.requests.Free(in.listener)
 		it.rearm()
 	}
 }

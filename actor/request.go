@@ -3,7 +3,6 @@ package actor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -22,7 +21,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	}
 	in := &incoming{
 		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.counts(), owner: from.owner.pid, box: from.owner.box,
-		name: from.pid.Id,
+		listener: r.Listener, name: from.pid.Id,
 	}
 	in.via.count(fateRequested)
 	if from.ending() || l.rt.closing.Load() {
@@ -86,7 +85,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 		in.owner, in.box, in.handler, in.cfg.Manual = nil, nil, nil, false
 		l.assigned.Add(1)
 		if it := l.take(in); it != nil {
-			if _, err := it.privateData(it.peerMode, reject.PrivateData, it.id.Limits().RejectData); err != nil {
+			if _, err := it.privateData(it.peer.mode, reject.PrivateData, it.id.Limits().RejectData); err != nil {
 				it.log.Error("rdma: Route has rejected a request with too much private data: it is rejected without",
 					"id", it.id.Handle(), "peer", in.r.Peer, "err", err)
 				reject = &cmid.Reject{}
@@ -129,37 +128,11 @@ func (l *loop) placed(from *ident, in *incoming) bool {
 	return true
 }
 
-// ask calls code of the listener's configuration, which is the user's. If it does not return, fail
-// rejects the request.
-func (l *loop) ask(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
-	defer func() {
-		if !ok {
-			fail(in)
-		}
-	}()
-	return l.callUser(what+" of a listener", in.name, code)
-}
-
-// askHandler spawns the owner of a request's connection. Not ok: that has failed, and the request
-// was rejected.
-func (l *loop) askHandler(in *incoming) (o owner, ok bool) {
-	fail := func(in *incoming) {
-		l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
-		l.fail(in)
-	}
-	ok = l.ask(in, "Handler", fail, func() { o = l.rt.newHandler(l, in.handler) })
-	if ok && o.pid == nil {
-		fail(in)
-		ok = false
-	}
-	return o, ok
-}
-
 // take makes the actor of a new connection and notifies the owner of its listener, or the handler
 // that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
 	closing := l.rt.closing.Load()
-	tooMany, noRoom := !l.requests.MayLocal(in.r.Listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
+	tooMany, noRoom := !l.requests.MayLocal(in.listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
 	if !closing && !tooMany && !noRoom {
 		if crowded = in.cfg.secured() && !l.crowd(in); !crowded {
@@ -206,29 +179,35 @@ func (l *loop) welcome(in *incoming) *ident {
 	case in.cfg.secured():
 	case in.handler != nil:
 		var ok bool
-		if to, ok = l.askHandler(in); !ok {
+		to, ok = l.askHandler(in, func(in *incoming) {
+			l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
+			l.fail(in)
+		})
+		if !ok {
 			return nil
 		}
 	default:
 		to = l.rt.newOwner(l, in.owner)
 	}
 	it := l.rt.newIdent(l, to, in.cfg)
-	it.id, it.request, it.listener, it.via, it.counted = in.id, true, in.r.Listener, in.via, true
+	it.id, it.asked, it.counted = in.id, in, true
+	in.due = l.el.Now().Add(it.cfg.AcceptTimeout)
 	in.id.Context = it
 	if err := it.cfg.Transport.Set(it.id); err != nil {
 		it.log.Warn("rdma: the device refuses a request's Transport", "id", in.id.Handle(), "peer", in.r.Peer, "err", err)
 	}
 	it.state = in.id.State()
-	l.requests.Take(it.listener)
+	l.requests.Take(in.listener)
 	it.pid = l.rt.spawn(it)
 	l.ids[it] = struct{}{} // Shutdown may look before Started
+	it.publish()
+	it.rearm()
 	if in.cfg.secured() {
-		it.publish()
 		it.challenge(in)
 		return it
 	}
-	it.publish()
-	it.greet(in.r)
+	it.peer = in.takeTerms()
+	it.notify(in.r)
 	return it
 }
 
@@ -361,20 +340,4 @@ func (l *loop) tooOften(in *incoming) {
 		"local", in.r.Local)
 	l.refused(in.id, in.via, fateRate)
 	l.rejectFor(in, wire.RefusedRate)
-}
-
-// greet takes a request. It finds out who the peer is, and sets the deadline of the answer.
-func (it *ident) greet(r *cmid.ConnectRequest) {
-	it.peerMode, it.peerReads = datapath.ModeRaw, r.Param
-	if !it.cfg.Raw {
-		var ok bool
-		it.peerHello, r.PrivateData, ok = wire.ParseHello(r.PrivateData, it.id.Limits().Padded)
-		it.peerMode = datapath.ModeForeign
-		if ok {
-			it.peerMode = datapath.ModeMessages
-		}
-		r.Foreign = !ok
-	}
-	it.requestTimer()
-	it.notify(r)
 }

@@ -27,20 +27,14 @@ func (it *ident) phase(cmd Command) time.Duration {
 	return t.Address + slack
 }
 
-// requestTimer bounds the wait for an answer to a ConnectRequest.
-func (it *ident) requestTimer() {
-	it.requestBy = it.l.el.Now().Add(it.cfg.AcceptTimeout)
-	it.rearm()
-}
-
 // rearm sets the timer to the earliest deadline.
 func (it *ident) rearm() {
 	if it.ending() {
 		return
 	}
 	var first time.Time
-	if it.request {
-		first = it.requestBy
+	if it.asked != nil {
+		first = it.asked.due
 	}
 	sooner := func(due time.Time) {
 		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
