@@ -145,7 +145,7 @@ var deviceRules = []rule{
 }
 
 // guardRules are the commands that the kernel would execute, and this table refuses. Each states
-// what the kernel would do.
+// the kernel's behaviour.
 var guardRules = []rule{
 	guard(OpListen, every, in(Idle),
 		"not bound: send BindAddr first; the kernel would listen on 0.0.0.0 and a random port"),
