@@ -28,15 +28,18 @@ type echoes struct{}
 func (echoes) NumMethods() int { return 1 }
 
 func (echoes) Method(n int) (rpc string, enc drpc.Encoding, receiver drpc.Receiver, method any, ok bool) {
-	return "/echo", protobuf{}, func(srv any, _ context.Context, in, _ any) (drpc.Message, error) {
-		m := in.(*wrapperspb.StringValue)
-		if m.Value == "" {
-			return nil, errors.New("empty")
-		}
-		return m, nil
-	}, func(echoes, context.Context, *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
-		return nil, nil
-	}, n == 0
+	return "/echo", protobuf{}, receive, echoes.Echo, n == 0
+}
+
+func (echoes) Echo(_ context.Context, m *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
+	if m.Value == "" {
+		return nil, errors.New("empty")
+	}
+	return m, nil
+}
+
+func receive(srv any, ctx context.Context, in, _ any) (drpc.Message, error) {
+	return srv.(echoes).Echo(ctx, in.(*wrapperspb.StringValue))
 }
 
 // drpc's client and server: calls one after the other, and an error.
