@@ -210,6 +210,7 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 		l.fall(ctx, ErrShutdown)
 		return
 	}
+	l.due = l.local.Now().Add(timeout)
 	l.deadline = rdma.After(ctx, timeout, &overtime{})
 	l.wake(ctx)
 }
@@ -218,7 +219,7 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 func (l *link) overtime(ctx actor.Context) {
 	if !l.ended {
 		if !l.leaving {
-			l.host.shortfall.noteUnsent(l.whom().Name)
+			l.host.shortfall.noteUnsent(l.whom().Name, unix.ETIMEDOUT)
 		}
 		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
 	}

@@ -73,7 +73,7 @@ func (l *link) heed(ctx actor.Context, why *parting) {
 		if !l.leaving {
 			l.leaving, l.cause = true, why.err
 		}
-		ctx.Send(l.conn, &rdma.Close{})
+		ctx.Send(l.conn, &rdma.Close{Timeout: max(l.due.Sub(l.local.Now()), 1)})
 	case why.said:
 		l.end(ctx, why.err)
 	default:

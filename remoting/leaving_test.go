@@ -2,13 +2,18 @@ package remoting_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // Two nodes that shut down at the same time have received what the other one has sent: neither
@@ -40,5 +45,51 @@ func TestBothLeave(t *testing.T) {
 		both.Wait()
 		a.close()
 		b.close()
+	}
+}
+
+// A peer says goodbye while a node shuts down, and takes its time over what it was sent, or does not
+// take all: Shutdown waits for its answer, and returns an error that reports what was not sent.
+func TestLeavesWhileItReads(t *testing.T) {
+	for _, most := range []int{10, 300} { // fewer and more messages than it has room for
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			n := open(t, remoting.Config{Expose: everything}, 1)
+			defer n.close()
+			talked := make(chan struct{})
+			n.spawn("talks", func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+					defer close(talked)
+					for range most {
+						ctx.Send(ctx.Sender(), wrapperspb.Bytes(make([]byte, 60<<10)))
+					}
+				}
+			})
+			s := meet(t, n, "leaves:1").introduce()
+			s.retains.Store(true)
+			s.say(frame.Record{
+				Kind: frame.KindUser, Target: "talks", Sender: frame.PID{ID: "me"}, Type: "google.protobuf.StringValue", Body: marshalled(t, text("x")),
+			})
+			<-talked // what is sent during Shutdown is not accepted
+			ctx, cancel := timeout(soon)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- n.Shutdown(ctx) }()
+			eventually(t, "it does not shut down", func() bool {
+				_, err := n.ask(actor.NewPID("another:1", "x"), text("x"))
+				return errors.Is(err, actor.ErrDeadLetter)
+			})
+			time.Sleep(100 * time.Millisecond) // its links have heard of it
+			s.say(frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "it leaves"})
+			if most == 10 {
+				time.Sleep(6 * time.Second) // longer than an orderly end has elsewhere
+			}
+			time.Sleep(100 * time.Millisecond) // the node has read it
+			s.release()
+			err := <-ended
+			if want := "not all was sent to leaves:1: "; most == 10 && err != nil || most != 10 && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

@@ -29,6 +29,7 @@ type link struct {
 	timer     func()     // stops greetingTime; nil: it does not run
 	patience  func()     // stops Patience; nil: it does not run
 	deadline  func()     // stops overtime; nil: it does not run
+	due       time.Time  // when overtime comes
 	accepting bool       // a request of the peer's is being accepted
 	pausing   bool       // no dial before paused comes
 	cause     error      // why this side ends the generation

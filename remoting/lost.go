@@ -2,6 +2,7 @@ package remoting
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 	"github.com/rdmactor/rdmactor/remoting/internal/outbox"
@@ -24,6 +25,9 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.grants.Disconnected(l.local.Now())
 	p.purgeLocked()
 	p.counts.Unknown += uint64(l.out.posted.records)
+	if l.bye && p.user.Records() > 0 { // there is no other connection
+		l.host.shortfall.noteUnsent(l.who.Name, unix.ECONNRESET)
+	}
 	if l.bye && l.out.posted.records > 0 {
 		l.host.shortfall.noteUnconfirmed(l.who.Name, l.out.posted.records)
 	}

@@ -2,6 +2,7 @@ package remoting
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
@@ -92,7 +93,7 @@ func (l *link) stopping(ctx actor.Context) {
 		waits := l.p.waitsLocked() || !l.out.taken.IsZero()
 		l.p.mu.Unlock()
 		if waits {
-			l.host.shortfall.noteUnsent(l.whom().Name)
+			l.host.shortfall.noteUnsent(l.whom().Name, unix.ETIMEDOUT)
 		}
 	}
 	l.collapse(ctx, err)

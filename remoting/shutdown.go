@@ -68,8 +68,8 @@ func (n *Node) shutDown(ctx context.Context) error {
 	switch {
 	case !ended:
 		return fmt.Errorf("remoting: a loop does not get on: %w", context.Cause(last))
-	case !sent || unsent:
-		return fmt.Errorf("remoting: not all was sent%s: %w", peers, cmp.Or(context.Cause(ctx), error(unix.ETIMEDOUT)))
+	case !sent || unsent != nil:
+		return fmt.Errorf("remoting: not all was sent%s: %w", peers, cmp.Or(context.Cause(ctx), unsent, error(unix.ETIMEDOUT)))
 	case unconfirmed > 0:
 		return fmt.Errorf("remoting: %d messages were sent%s, and it is not known whether they were received: %w",
 			unconfirmed, peers, cmp.Or(context.Cause(ctx), error(unix.ECONNRESET)))
@@ -83,15 +83,15 @@ func (n *Node) shutDown(ctx context.Context) error {
 // goroutine.
 type shortfall struct {
 	mu          sync.Mutex
-	unsent      bool
+	unsent      error    // why the first messages were not sent; nil: all were
 	unconfirmed int      // messages that were sent
 	peers       []string // the names of these peers, some twice
 }
 
-func (s *shortfall) noteUnsent(peer string) {
+func (s *shortfall) noteUnsent(peer string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent, s.peers = true, append(s.peers, peer)
+	s.unsent, s.peers = cmp.Or(s.unsent, why), append(s.peers, peer)
 }
 
 func (s *shortfall) noteUnconfirmed(peer string, messages int) {
@@ -103,9 +103,9 @@ func (s *shortfall) noteUnconfirmed(peer string, messages int) {
 // namedPeers is how many peers the error of Shutdown names.
 const namedPeers = 8
 
-// total returns whether something was not sent, how many messages are unconfirmed, and the peers as
+// total returns why something was not sent, how many messages are unconfirmed, and the peers as
 // text for an error: " to a, b and 3 more", or "".
-func (s *shortfall) total() (unsent bool, unconfirmed int, peers string) {
+func (s *shortfall) total() (unsent error, unconfirmed int, peers string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.peers) == 0 {
