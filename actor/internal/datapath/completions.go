@@ -166,7 +166,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		case p.op != nil:
 			c.fetched(p.op, -1)
 			if status == verbs.StatusSuccess {
-				c.accomplished(p.op)
+				c.traffic.operationSucceeded(p.op)
 			}
 			p.op.Owner.Ended(c, p.op, opError(status))
 		case s == nil:

@@ -186,7 +186,7 @@ func (c *Conn) Stop() {
 	default:
 		c.setState(connOver)
 	}
-	c.credited()
+	c.creditWaitCheck()
 	if c.patience != nil {
 		c.patience.Stop()
 	}
@@ -194,7 +194,7 @@ func (c *Conn) Stop() {
 	c.putAside()
 	c.l.Shares.leave(c)
 	for c.queue.Len() > 0 {
-		c.unsent++
+		c.traffic.messageUnsent()
 		c.up.SendFailed(c.queue.Pop(), Flushed())
 	}
 	for c.Ops.Len() > 0 {
@@ -209,18 +209,8 @@ func (c *Conn) Stop() {
 	}
 }
 
-// Fates counts sends by what became of them.
-func (c *Conn) Fates(e *cmid.Closed) {
-	e.Delivered = c.Session.Delivered()
-	e.Unsent += c.unsent
-	e.Unknown = c.left - e.Delivered
-}
-
 // Delivered is how many of the posted messages the peer is known to have consumed.
 func (c *Conn) Delivered() uint64 { return c.Session.Delivered() }
-
-// Posted is how many messages the device was handed.
-func (c *Conn) Posted() uint64 { return c.left }
 
 // Acknowledged reports whether the peer says what it has consumed.
 func (c *Conn) Acknowledged() bool { return c.mode == ModeMessages }

@@ -64,7 +64,7 @@ func (c *Conn) posted(o *OneSided) {
 	if o.Op != verbs.WriteWithImm {
 		return
 	}
-	c.left++
+	c.traffic.immediateSent()
 	if c.mode == ModeMessages {
 		c.Session.SentImmediate()
 		c.observe()

@@ -24,7 +24,7 @@ func (c *Conn) OneSided(o *OneSided) error {
 		o.seq = c.seq
 		c.Ops.Push(o)
 		if c.owesCredit() {
-			c.wanting()
+			c.creditWaitNeeded()
 			c.l.Shares.again(c)
 		}
 		return nil

@@ -32,7 +32,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		if c.out != nil {
 			c.out.pulled()
 		}
-		c.credited()
+		c.creditWaitCheck()
 		c.reliefCheck()
 		switch h.Type {
 		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer, wire.TypeKeyUpdate, wire.TypeReceives:
@@ -64,6 +64,12 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 	if c.mode == ModeMessages && c.waits() {
 		c.Device.pump(c)
 	}
+}
+
+// deliver gives the owner a message.
+func (c *Conn) deliver(m *Inbound) {
+	c.traffic.messageReceived(len(m.Data))
+	c.up.Deliver(m)
 }
 
 // account takes the header off a message, and what an offer has behind it, and accounts for them.

@@ -367,7 +367,7 @@ func (b *arrivals) deliver() {
 		}
 		a := b.pop()
 		if a.from.Length > 0 {
-			b.c.traffic.LargeReceived++
+			b.c.traffic.largeReceived()
 		}
 		b.c.deliver(a.m)
 	}

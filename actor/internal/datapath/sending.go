@@ -16,16 +16,16 @@ func (c *Conn) Submit(s *Outgoing) {
 	switch limit := c.l.limits.Queue; {
 	case !c.taking():
 		err := c.NotSending()
-		c.unsent++
+		c.traffic.messageUnsent()
 		c.up.SendRefused(s, err, err)
 		s.Recycle()
 	case s.Len() > c.maxSend:
 		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
-		c.unsent++
+		c.traffic.messageUnsent()
 	case c.queue.Len() > 0 || c.Ops.Len() > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.Len() >= limit {
 			c.full = true
-			c.unsent++
+			c.traffic.messageUnsent()
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
 			c.up.SendRefused(s, ErrQueueFull, err)
 			s.Recycle()
@@ -34,7 +34,7 @@ func (c *Conn) Submit(s *Outgoing) {
 		c.seq++
 		s.seq = c.seq
 		c.queue.Push(s)
-		c.wanting()
+		c.creditWaitNeeded()
 		c.l.Shares.again(c)
 		c.observe()
 	default:
@@ -43,7 +43,7 @@ func (c *Conn) Submit(s *Outgoing) {
 }
 
 // TryPost is submit for who keeps s when device or peer have no room for it now.
-func (c *Conn) TryPost(s *Outgoing) (posted bool) {
+func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 	switch {
 	case s.buf == nil || !c.taking():
 		return false
@@ -51,11 +51,11 @@ func (c *Conn) TryPost(s *Outgoing) (posted bool) {
 		c.Awake()
 		return false
 	}
-	left, class := c.left, s.class
+	posted, class := c.Posted(), s.class
 	s.taken, s.class = true, -1 // one that fails does not go to the pool
 	c.Submit(s)
 	s.class = class
-	if c.left > left {
+	if c.Posted() > posted {
 		return true
 	}
 	if c.queue.Len() > 0 {
@@ -69,8 +69,22 @@ func (c *Conn) TryPost(s *Outgoing) (posted bool) {
 // Awake has Writable reported at the next news of the device or of the peer.
 func (c *Conn) Awake() {
 	c.full = true
-	c.wanting()
+	c.creditWaitNeeded()
 	c.l.Shares.again(c)
+}
+
+// creditWaitNeeded starts a wait for credits if there are none. Something is to be sent.
+func (c *Conn) creditWaitNeeded() {
+	if c.mode == ModeMessages && c.Session.Window() == 0 {
+		c.traffic.creditWaitBegins(c.l.el)
+	}
+}
+
+// creditWaitCheck ends the wait for credits if there are some, or if the connection is over.
+func (c *Conn) creditWaitCheck() {
+	if c.traffic.creditWaits() && (c.Session.Window() > 0 || c.Over()) {
+		c.traffic.creditWaitEnds(c.l.el)
+	}
 }
 
 // outlook collects what next decides by.
@@ -131,15 +145,9 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 	}
 	switch {
 	case err == nil && c.out.seals():
-		c.left++
-		c.traffic.SentBytes += uint64(n)
-		c.traffic.LargeSent++
+		c.traffic.messageSent(n, true)
 	case err == nil:
-		c.left++
-		c.traffic.SentBytes += uint64(n)
-		if typ == wire.TypeOffer {
-			c.traffic.LargeSent++
-		}
+		c.traffic.messageSent(n, typ == wire.TypeOffer)
 		c.Flight.quiet++
 		if !quiet {
 			c.Flight.quiet = 0
@@ -154,14 +162,14 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		c.retry()
 		return false
 	case errors.Is(err, unix.ENOMEM) && c.terms.Stream: // which would have a hole
-		c.unsent++
+		c.traffic.messageUnsent()
 		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
 		c.up.BreakOff(fmt.Errorf("a message of %d bytes could not be sent: %w", n, err))
 	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
-		c.unsent++
+		c.traffic.messageUnsent()
 		c.up.SendFailed(s, err)
 	default:
-		c.unsent++
+		c.traffic.messageUnsent()
 		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
 		c.refused(verbs.Send, err)
 	}
@@ -191,7 +199,7 @@ func (c *Conn) Pump() {
 	for room >= part(c.Depth) && !c.Over() && c.postNext() {
 	}
 	if c.queue.Len() > 0 || c.owesCredit() {
-		c.wanting()
+		c.creditWaitNeeded()
 	}
 	if c.full && !c.Over() && c.queue.Len() <= c.l.limits.Queue/2 {
 		c.full = false

@@ -182,8 +182,6 @@ type Conn struct {
 	retrying bool         // pump will be called
 	relief   relief
 
-	unsent  uint64
-	left    uint64 // handed to the device
 	traffic traffic
 }
 

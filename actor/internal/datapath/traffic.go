@@ -3,84 +3,123 @@ package datapath
 import (
 	"time"
 
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Traffic is what a connection has moved. Bytes are the users', without headers.
+// Traffic counts the messages and operations of a connection. Bytes are the user's, without
+// headers.
 type Traffic struct {
-	Sent          uint64 // messages that the device was handed
+	Sent          uint64 // messages and Writes with an immediate that the device took
 	SentBytes     uint64
 	Received      uint64 // messages that were delivered
 	ReceivedBytes uint64
 	LargeSent     uint64 // of Sent, those that the peer reads
-	LargeReceived uint64 // of Received, those that were read
-	Reads         uint64 // one-sided operations of this side that have succeeded
+	LargeReceived uint64 // of Received, those that this side read
+	Reads         uint64 // one-sided operations of this side that succeeded
 	ReadBytes     uint64
 	Writes        uint64
 	WriteBytes    uint64
 	Atomics       uint64
-	// CreditWaits is how often something has had to wait because the peer had no room for a
-	// message, and CreditWait how long in all, with the present wait.
+	// CreditWaits counts how often sending had to wait because the peer had no room for a message.
+	// CreditWait is the total time of these waits, including the present one.
 	CreditWaits uint64
 	CreditWait  time.Duration
-	// WaitsFor is how long the present wait for credits has lasted; 0: nothing waits for any.
+	// WaitsFor is the duration of the present wait for credits; 0: none.
 	WaitsFor time.Duration
 }
 
-// traffic is a connection's account of it. Times are those of the loop's turns.
+// traffic keeps a connection's counters. Only its methods use its fields. Times are those of the
+// loop's turns.
 type traffic struct {
-	Traffic
-	waits bool // for credits ...
-	since time.Time
+	counts  Traffic
+	unsent  uint64    // messages that failed before the device took them
+	waiting time.Time // start of the present wait for credits; zero: none
 }
 
-// Traffic is what has been moved until now.
-func (c *Conn) Traffic() Traffic {
-	t := c.traffic.Traffic
-	t.Sent = c.left
-	if c.traffic.waits {
-		t.WaitsFor = max(c.l.el.Now().Sub(c.traffic.since), 0)
-		t.CreditWait += t.WaitsFor
-	}
-	return t
-}
-
-// deliver gives the owner a message.
-func (c *Conn) deliver(m *Inbound) {
-	c.traffic.Received++
-	c.traffic.ReceivedBytes += uint64(len(m.Data))
-	c.up.Deliver(m)
-}
-
-// wanting begins a wait for credits, if there are none. Something is there to be sent.
-func (c *Conn) wanting() {
-	if !c.traffic.waits && c.mode == ModeMessages && c.Session.Window() == 0 {
-		c.traffic.waits, c.traffic.since = true, c.l.el.Now()
-		c.traffic.CreditWaits++
+// messageSent counts a message of n bytes that the device took, or that is being sealed for an
+// offer.
+func (t *traffic) messageSent(n int, large bool) {
+	t.counts.Sent++
+	t.counts.SentBytes += uint64(n)
+	if large {
+		t.counts.LargeSent++
 	}
 }
 
-// credited ends the wait, if there are credits, or nobody needs them any more.
-func (c *Conn) credited() {
-	if c.traffic.waits && (c.Session.Window() > 0 || c.Over()) {
-		c.traffic.waits = false
-		c.traffic.CreditWait += c.l.el.Now().Sub(c.traffic.since)
-	}
+// immediateSent counts a Write with an immediate that the device took. Its bytes count as an
+// operation's.
+func (t *traffic) immediateSent() { t.counts.Sent++ }
+
+// messageUnsent counts a message that failed before the device took it.
+func (t *traffic) messageUnsent() { t.unsent++ }
+
+// messageReceived counts a message of n bytes that is delivered.
+func (t *traffic) messageReceived(n int) {
+	t.counts.Received++
+	t.counts.ReceivedBytes += uint64(n)
 }
 
-// accomplished counts a one-sided operation of the owner's that has succeeded.
-func (c *Conn) accomplished(o *OneSided) {
-	if _, ours := o.Owner.(*arrivals); ours {
+// largeReceived counts a delivered message that this side read.
+func (t *traffic) largeReceived() { t.counts.LargeReceived++ }
+
+// operationSucceeded counts a one-sided operation of the owner.
+func (t *traffic) operationSucceeded(o *OneSided) {
+	if _, large := o.Owner.(*arrivals); large {
 		return // a part of a large message
 	}
-	switch t, n := &c.traffic, uint64(o.Near.Length); {
+	switch n := uint64(o.Near.Length); {
 	case o.Op == verbs.Read:
-		t.Reads++
-		t.ReadBytes += n
+		t.counts.Reads++
+		t.counts.ReadBytes += n
 	case o.Op.Writes():
-		t.Writes++
-		t.WriteBytes += n
+		t.counts.Writes++
+		t.counts.WriteBytes += n
 	case o.Op.Atomic():
-		t.Atomics++
+		t.counts.Atomics++
 	}
 }
+
+// creditWaitBegins starts a wait for credits, unless there is one.
+func (t *traffic) creditWaitBegins(el *eventloop.Loop) {
+	if t.waiting.IsZero() {
+		t.waiting = el.Now()
+		t.counts.CreditWaits++
+	}
+}
+
+// creditWaits reports whether there is a wait for credits.
+func (t *traffic) creditWaits() bool { return !t.waiting.IsZero() }
+
+// creditWaitEnds ends the wait for credits.
+func (t *traffic) creditWaitEnds(el *eventloop.Loop) {
+	t.counts.CreditWait += el.Now().Sub(t.waiting)
+	t.waiting = time.Time{}
+}
+
+// snapshot returns the counters, with the present wait.
+func (t *traffic) snapshot(el *eventloop.Loop) Traffic {
+	n := t.counts
+	if t.creditWaits() {
+		n.WaitsFor = max(el.Now().Sub(t.waiting), 0)
+		n.CreditWait += n.WaitsFor
+	}
+	return n
+}
+
+// fates counts the sends by outcome, when the peer is known to have consumed delivered messages.
+func (t *traffic) fates(e *cmid.Closed, delivered uint64) {
+	e.Delivered = delivered
+	e.Unsent += t.unsent
+	e.Unknown = t.counts.Sent - delivered
+}
+
+// Traffic returns the counters of the messages and operations until now.
+func (c *Conn) Traffic() Traffic { return c.traffic.snapshot(c.l.el) }
+
+// Fates counts the sends by outcome.
+func (c *Conn) Fates(e *cmid.Closed) { c.traffic.fates(e, c.Session.Delivered()) }
+
+// Posted returns the number of messages that the device took.
+func (c *Conn) Posted() uint64 { return c.traffic.counts.Sent }
