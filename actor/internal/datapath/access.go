@@ -17,7 +17,7 @@ import (
 // answers to that. The other side does so before its accept leaves, when its owner has decided.
 
 // guarded reports whether the peer has to be kept from memory, and let in.
-func (c *Conn) guarded() bool { return c.sec != nil && c.area != nil && c.Device.attr.QPAccess }
+func (c *Conn) guarded() bool { return c.sec != nil && c.res.exposed() && c.Device.attr.QPAccess }
 
 // shutOut keeps the peer from memory: nobody knows who it is.
 func (c *Conn) shutOut() error {

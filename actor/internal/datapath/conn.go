@@ -41,11 +41,11 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 			c.sec = &security{handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
 	}
-	if err := c.enter(); err != nil {
+	if err := c.res.claimDomain(d, t.Area, c.large()); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.pool, err = c.dom.recvPool(size); err != nil {
+	if c.pool, err = c.res.recvPool(size); err != nil {
 		c.leave()
 		return nil, err
 	}
@@ -54,14 +54,14 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		c.leave()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
 	}
-	if c.cq, err = d.completions(c.Depth + receives); err != nil {
+	if err = c.res.claimCompletions(c.Depth + receives); err != nil {
 		c.leave()
 		return nil, err
 	}
-	c.claim = c.Depth + receives
 	c.resized(receives)
 	d.Conns++
-	attr := verbs.QPInitAttr{PD: c.pd, SendCQ: c.cq.cq, RecvCQ: c.cq.cq, SRQ: c.pool.srq, MaxSendWR: c.Depth, MaxSGE: 1, Context: c}
+	attr := c.res.queuePairAttr()
+	attr.SRQ, attr.MaxSendWR, attr.Context = c.pool.srq, c.Depth, c
 	if c.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
@@ -94,7 +94,7 @@ func (c *Conn) release() {
 		c.setState(connReleased)
 		c.vacate()
 		c.l.Shares.leave(c)
-		c.cq.Room += c.claim
+		c.res.releaseCompletions()
 	}, c.remit, func() {
 		if c.out != nil {
 			c.out.close()
@@ -104,6 +104,17 @@ func (c *Conn) release() {
 		c.Device.vanish()
 	})
 }
+
+// leave returns the memory and the protection domain, after the queue pair is gone.
+func (c *Conn) leave() {
+	if c.pool != nil {
+		c.leavePools()
+	}
+	c.res.releaseDomain()
+}
+
+// Scoped reports whether c's protection domain is not the loop's shared one.
+func (c *Conn) Scoped() bool { return c.res.scoped() }
 
 // Establish begins the flow of messages: the owner has just got Established.
 func (c *Conn) Establish() {

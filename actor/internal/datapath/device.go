@@ -67,7 +67,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	if quiet {
 		d.wr.Flags = 0
 	}
-	switch pd, ok := c.dom.pd.(verbs.Registrar); {
+	switch pd, ok := c.res.sendsInPlace(); {
 	case len(b) <= d.attr.MaxInline:
 		d.wr.Inline = b
 	case ok:
@@ -92,13 +92,10 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	return err
 }
 
-// sendChunk is memory to send n bytes from.
+// sendChunk returns memory to send n bytes from. With nothing in flight the budget does not count,
+// because no completion of c would make room.
 func (c *Conn) sendChunk(n int) (*memory.Chunk, error) {
-	a := c.dom.SendArena(n)
-	if c.Flight.Len() == 0 {
-		return a.GetBeyond() // no completion of its own would make room
-	}
-	return a.Get()
+	return c.res.sendChunk(n, c.Flight.Len() == 0)
 }
 
 // postOp posts a one-sided operation.

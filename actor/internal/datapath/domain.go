@@ -1,7 +1,6 @@
 package datapath
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -63,53 +62,4 @@ func (dm *domain) close() {
 		}
 	}
 	dm.sinks.Close()
-}
-
-// enter chooses the protection domain of c's queue pair, and the domain whose memory c receives
-// into and sends from.
-//
-// Memory that a connection lets its peer reach is in a domain without any other queue pair, so that
-// another peer cannot reach it, whatever it knows. On a device whose queue pairs may all use
-// Device.PD's memory (the embedded one) every connection gets a domain, which costs a few bytes. On
-// others, as InfiniBand has it, everything that a queue pair touches must be in its own domain, so
-// the connection cannot use the loop's shared memory. There a connection gets a domain, with memory
-// of its own, only if it may have to offer or read messages, or if its owner has one (Terms.Area).
-func (c *Conn) enter() error {
-	d := c.Device
-	if a := c.terms.Area; a != nil {
-		a.enter()
-		c.area, c.pd, c.dom = a, a.pd, a.dom
-		return nil
-	}
-	c.pd, c.dom = d.Shared.pd, d.Shared
-	if !d.attr.SharesMemory && !c.large() {
-		return nil
-	}
-	pd, err := d.Verbs.AllocPD()
-	if err != nil {
-		return fmt.Errorf("alloc_pd on %s: %w", d.Verbs.Name(), err)
-	}
-	c.pd = pd
-	if !d.attr.SharesMemory {
-		c.dom = newDomain(d, pd, true)
-	}
-	return nil
-}
-
-// Scoped reports whether c's protection domain is its own.
-func (c *Conn) Scoped() bool { return c.pd != c.Device.Shared.pd }
-
-// leave gives the domain back, once the queue pair is gone.
-func (c *Conn) leave() {
-	if c.pool != nil {
-		c.leavePools()
-	}
-	switch {
-	case c.area != nil:
-		c.area.depart()
-	case c.dom.own:
-		c.dom.leave()
-	case c.Scoped():
-		c.Device.closed("dealloc_pd", c.pd.Close())
-	}
 }

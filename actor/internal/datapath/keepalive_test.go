@@ -33,7 +33,7 @@ func TestSignsBehindARead(t *testing.T) {
 			c, _, _ := s.holder(ModeMessages)
 			qp := new(signals)
 			c.QP, c.recv.qp, c.recv.fetching, c.Depth = qp, qp, tt.fetching, depth
-			c.Device, c.dom = &Device{l: s.l, attr: verbs.DeviceAttr{MaxInline: 64}}, new(domain)
+			c.Device, c.res.dom = &Device{l: s.l, attr: verbs.DeviceAttr{MaxInline: 64}}, new(domain)
 			c.Flight.Push(Posting{})
 			for range looksIdle {
 				c.Beat.look(c)

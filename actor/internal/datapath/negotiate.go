@@ -132,7 +132,7 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	}
 	c.maxSend = c.eager
 	if c.mode == ModeMessages {
-		c.peers.large = c.Scoped() && c.terms.Serves
+		c.peers.large = c.res.scoped() && c.terms.Serves
 		if c.maxSend = h.MaxMessage; !c.peers.large {
 			c.maxSend = min(c.maxSend, c.eager)
 		}

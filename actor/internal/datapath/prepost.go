@@ -185,7 +185,7 @@ func (t *Terms) tls() bool { return secure.Features(t.Features)&secure.FeatureTL
 
 // reserve posts n receives.
 func (c *Conn) reserve(n int) error {
-	if c.dom.own {
+	if c.res.private() {
 		c.pool.Arena.InOne(n) // one region
 	}
 	for range n {

@@ -158,8 +158,7 @@ func (c *Conn) give(b *memory.Chunk) {
 		b.Free()
 	}
 	if c.Over() {
-		c.dom.vanish()
-		c.Device.vanish()
+		c.res.reclaim()
 	}
 }
 

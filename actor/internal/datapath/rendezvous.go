@@ -14,8 +14,8 @@ import (
 
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}
-	if _, ok := c.pd.(verbs.Registrar); !ok || c.sec != nil {
-		o.memory = memory.NewRegionCache(c.Device.Verbs, c.pd, verbs.RemoteRead, c.l.HeldBudget, true)
+	if _, ok := c.res.registrar(); !ok || c.sec != nil {
+		o.memory = c.res.newRegions(c.l.HeldBudget)
 	}
 	return o
 }
@@ -78,7 +78,8 @@ func (o *offers) offering() bool { return o != nil && o.unread.Len() > 0 }
 func (o *offers) source(s *Outgoing) (m offered, err error) {
 	m.send = s
 	if o.memory == nil {
-		if m.mr, err = o.c.pd.(verbs.Registrar).Register(s.Bytes(), verbs.RemoteRead); err != nil {
+		pd, _ := o.c.res.registrar()
+		if m.mr, err = pd.Register(s.Bytes(), verbs.RemoteRead); err != nil {
 			return m, err
 		}
 		o.c.l.HeldBudget.TakeLarge(o.size(m))
@@ -127,7 +128,7 @@ func (o *offers) pulled() {
 		switch {
 		case m.chunk != nil:
 			s.Recycle()
-		case !c.area.shared(): // else another peer may still read it, on a way of its own
+		case !c.res.sharedArea(): // else another peer may still read it, on a way of its own
 			o.spend(s)
 		}
 	}
@@ -254,7 +255,7 @@ func (b *arrivals) advance(granted bool) {
 
 // allot takes memory for an offer. Not ok: the device has none, and is asked again.
 func (b *arrivals) allot(a *pending) (ok bool) {
-	chunk, err := b.c.dom.sinks.Get(int(a.from.Length))
+	chunk, err := b.c.res.sinks().Get(int(a.from.Length))
 	if err != nil {
 		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.Device.Verbs.Name(), "err", err)
 		b.wait = true
@@ -273,7 +274,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 		b.since = b.c.l.el.Now()
 	}
 	b.filling++
-	b.c.dom.sinks.Fill()
+	b.c.res.sinks().Fill()
 	b.c.l.Sources.Fill(b.from, int(chunk.SGE.Length))
 	return true
 }
@@ -281,7 +282,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 // filled: nothing is read into a chunk any more.
 func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.filling--
-	b.c.dom.sinks.Filled()
+	b.c.res.sinks().Filled()
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 

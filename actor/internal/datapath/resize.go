@@ -74,7 +74,7 @@ func (t *Terms) begins(most int) int {
 
 // resized begins the account of c's receives, n of them, before they are posted.
 func (c *Conn) resized(n int) {
-	if !c.l.resizable(&c.terms, &c.Device.attr) || !c.dom.own {
+	if !c.l.resizable(&c.terms, &c.Device.attr) || !c.res.private() {
 		return
 	}
 	most := c.l.largestReceive(&c.terms, &c.Device.attr)
@@ -103,7 +103,7 @@ func (c *Conn) poolOf(n int) (*recvPool, error) {
 			return p, nil
 		}
 	}
-	p, err := c.dom.recvPool(n)
+	p, err := c.res.recvPool(n)
 	if err == nil {
 		p.Arena.InOne(c.resize.count)
 		c.resize.joined = append(c.resize.joined, p)
@@ -188,7 +188,7 @@ func (c *Conn) shrink() {
 	r.holds, c.pool = LeastPosted, p
 	c.putAside()
 	c.counts()
-	c.dom.sinks.Reclaim() // nor does it keep memory for the next large message
+	c.res.sinks().Reclaim() // nor does it keep memory for the next large message
 }
 
 // counts has receives that become small count with what they take by now. Others of the domain may
@@ -227,7 +227,7 @@ func (c *Conn) putAside() {
 		return
 	}
 	for _, b := range r.aside {
-		c.dom.recv[b.Size()].aside--
+		c.res.poolOf(b).aside--
 		b.Free()
 	}
 	r.aside = nil
@@ -268,7 +268,7 @@ func (c *Conn) postRecv(b *memory.Chunk) error {
 
 // exchange gives what is posted instead of b, which has another size than receives are to have.
 func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
-	r, old := c.resize, c.dom.recv[b.Size()]
+	r, old := c.resize, c.res.poolOf(b)
 	var next *memory.Chunk
 	if last := len(r.aside) - 1; last >= 0 {
 		next, r.aside = r.aside[last], r.aside[:last]

@@ -138,13 +138,11 @@ type Conn struct {
 	l        *Loop
 	terms    Terms
 	Device   *Device
-	pd       verbs.PD // the queue pair's
-	dom      *domain  // of what it receives into and sends from
+	res      resources
 	QP       verbs.QP
 	pool     *recvPool
 	resize   *resizing // nil: its receives keep their size
 	recv     intake
-	cq       *completions
 	mode     Mode
 	sec      *security // nil: it is not secured
 	of       *occupied // the peer's; nil: nobody has said who it is
@@ -159,8 +157,7 @@ type Conn struct {
 	Beat      heartbeat
 	goodbyeAt uint32 // its number in flight
 
-	area    *Area // what pd and dom are of; nil: there is no memory for one-sided operations
-	granted bool  // the peer was given a key to write with
+	granted bool // the peer was given a key to write with
 
 	queue    ring.Ring[*Outgoing]
 	Arrivals *arrivals            // nil: no message has had to wait
@@ -174,7 +171,6 @@ type Conn struct {
 	takes    int    // bytes that the peer may offer
 	reads    uint32 // that may be under way
 	Depth    int    // of the send queue
-	claim    int    // of completions
 	Flight   flight
 	Session  wire.Session // of messages; of other modes what is granted
 	full     bool         // ErrQueueFull was reported: Writable is due
