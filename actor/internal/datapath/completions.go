@@ -128,7 +128,7 @@ func (d *Device) complete(wc *verbs.WC) {
 		if conn != nil {
 			conn.Completed(uint32(wc.ID), wc.Status)
 			if wc.Status != verbs.StatusSuccess {
-				conn.failed(&QueuePairError{Op: wc.Op, Status: wc.Status})
+				conn.queuePairFailed(&QueuePairError{Op: wc.Op, Status: wc.Status})
 			}
 		}
 		return
@@ -139,7 +139,7 @@ func (d *Device) complete(wc *verbs.WC) {
 		c.Free()
 		d.l.Shares.freed()
 		if conn != nil {
-			conn.failed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
+			conn.queuePairFailed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
 		}
 		return
 	}
@@ -181,6 +181,6 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 	}
 	free.put()
 	c.pay()
-	c.goOn()
+	c.goodbyeResume()
 	c.Device.pump(c)
 }

@@ -162,7 +162,7 @@ func (c *Conn) say(typ wire.Type, flags uint8) (ok bool) {
 	case errors.Is(err, unix.ENOMEM):
 		c.retry()
 	default:
-		c.refused(verbs.Send, err)
+		c.queuePairRefused(verbs.Send, err)
 	}
 	return false
 }
@@ -198,9 +198,7 @@ func (c *Conn) Stop() {
 		c.setState(connOver)
 	}
 	c.creditWaitCheck()
-	if c.patience != nil {
-		c.patience.Stop()
-	}
+	c.end.stop()
 	c.Beat.stop()
 	c.putAside()
 	c.l.Shares.leave(c)
@@ -241,15 +239,6 @@ func (c *Conn) WaitingOps() int { return c.Ops.Len() }
 // CatchUp handles what the device has completed.
 func (c *Conn) CatchUp() { c.Device.Drain() }
 
-// BreakDown stops it with err as the cause of its end; nil: the peer has said goodbye and gone.
-func (c *Conn) BreakDown(err error) {
-	c.broken = err
-	c.Stop()
-}
-
-// BrokenBy is why this side has broken it off; nil: it has not.
-func (c *Conn) BrokenBy() error { return c.broken }
-
 func (c *Conn) observe() {
 	if c.l.Observed {
 		c.up.Counted()
@@ -278,7 +267,7 @@ func (c *Conn) Counts() Counts {
 
 func (c *Conn) NotSending() error {
 	switch {
-	case c.Closing() || c.goodbye != goodbyeUnsaid:
+	case c.Closing() || c.end.leaving():
 		return errClosing
 	case c.Over():
 		return Flushed()

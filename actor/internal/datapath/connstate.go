@@ -37,10 +37,10 @@ func (c *Conn) Opened() bool { return c.state != connConnecting && c.state != co
 func (c *Conn) Flows() bool { return c.state >= connOpen && c.state < connOver }
 
 // sends reports whether what waits may be handed to the device.
-func (c *Conn) sends() bool { return c.Flows() && c.goodbye == goodbyeUnsaid }
+func (c *Conn) sends() bool { return c.Flows() && !c.end.leaving() }
 
 // taking reports whether the owner's messages are taken.
-func (c *Conn) taking() bool { return c.state == connOpen && c.goodbye == goodbyeUnsaid }
+func (c *Conn) taking() bool { return c.state == connOpen && !c.end.leaving() }
 
 // Closing reports whether Close waits for the peer, or has.
 func (c *Conn) Closing() bool { return c.state == connDraining || c.state == connDrained }

@@ -2,78 +2,193 @@ package datapath
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The side that ends a connection says goodbye first (docs/wire.md). The goodbye follows what was
-// posted, and nothing follows it: what still waits is not sent. So if a connection ends without
-// one, its peer was killed or cannot be reached.
+// ending is how a connection ends from this side: its goodbye, and the cause as far as this side
+// knows it. The two are independent, as a queue pair may fail before, during and after the goodbye.
+// Only its methods use its fields.
+type ending struct {
+	goodbye   goodbye
+	certainty certainty
+	goodbyeAt uint32           // number of the goodbye in flight
+	cause     error            // nil: unknown; before causeDecided it is a *QueuePairError
+	patience  *eventloop.Timer // of a failed queue pair; nil: none has failed
+}
+
+// goodbye is the progress of this side's goodbye. It only goes forward.
+//
+//	goodbyeUnsaid ──► goodbyeDue ──► goodbyePosted ──► goodbyeLeft
+//	      └───────────────┴────────────────────────────────▲
+//
+// Nothing else is sent from goodbyeDue on (Conn.sends). An end that has waited for goodbyeTime
+// (ident.sayGoodbye) continues as if the goodbye had left.
+type goodbye uint8
+
+const (
+	goodbyeUnsaid goodbye = iota
+	goodbyeDue            // there is no room for it yet
+	goodbyePosted
+	goodbyeLeft // completed, or it never will be sent
+)
+
+// certainty is how much this side knows about the cause of the end. It only grows, so the first
+// cause of the highest certainty is kept.
+//
+//	causeUnknown ──► causeVague ──► causeFailure ──► causeDecided
+//	     └──────────────┴─────────────────▲ └───────────▲
+type certainty uint8
+
+const (
+	causeUnknown certainty = iota
+	causeVague             // a failure of the queue pair that is likely a consequence
+	causeFailure           // the failure of the queue pair
+	causeDecided           // this side has broken the connection off, with this cause
+)
+
+// setGoodbye takes the next step. Builds that look for misuse end the process over a step that the
+// diagram does not have.
+func (e *ending) setGoodbye(to goodbye) {
+	if overwrite.On && !e.goodbye.leadsTo(to) {
+		panic(fmt.Sprintf("rdma: a goodbye in state %d cannot go to state %d", e.goodbye, to))
+	}
+	e.goodbye = to
+}
+
+// leadsTo reports whether the diagram has that step. A state may also be set again.
+func (g goodbye) leadsTo(to goodbye) bool { return to == g || to == g+1 || to == goodbyeLeft }
+
+// setCause keeps cause unless one of the same certainty, or of a higher one, is known.
+func (e *ending) setCause(to certainty, cause error) {
+	if to > e.certainty {
+		e.certainty, e.cause = to, cause
+	}
+}
+
+// leaving reports whether the goodbye is due, posted or has left.
+func (e *ending) leaving() bool { return e.goodbye != goodbyeUnsaid }
+
+// awaitsGoodbye reports whether the goodbye is still to leave.
+func (e *ending) awaitsGoodbye() bool { return e.goodbye == goodbyeDue || e.goodbye == goodbyePosted }
+
+// brokenBy returns the cause if this side has broken the connection off.
+func (e *ending) brokenBy() error {
+	if e.certainty < causeDecided {
+		return nil
+	}
+	return e.cause
+}
+
+// queuePairFailed notes a failure of the queue pair. overdue is called after FailPatience, unless
+// stop is called before.
+func (e *ending) queuePairFailed(failure *QueuePairError, el *eventloop.Loop, overdue func()) {
+	if failure.vague() {
+		e.setCause(causeVague, failure)
+	} else {
+		e.setCause(causeFailure, failure)
+	}
+	if e.patience == nil {
+		e.patience = el.AfterFunc(FailPatience, overdue)
+	}
+}
+
+// stop ends the wait for the device's report of a failed queue pair.
+func (e *ending) stop() {
+	if e.patience != nil {
+		e.patience.Stop()
+	}
+}
+
+// finalCause returns the cause of the end. reported is the device's, own is this side's reason to end
+// the connection; both may be nil. peerLeft: the peer has said goodbye, so it has ended the
+// connection, whatever failed afterwards.
+func (e *ending) finalCause(reported, own error, peerLeft bool) error {
+	switch {
+	case e.certainty == causeDecided:
+		return e.cause
+	case e.certainty == causeFailure && !peerLeft:
+		failure, _ := errors.AsType[*QueuePairError](e.cause)
+		failure.Err = reported
+		return failure
+	case reported == nil:
+		return own // a shutdown is not reported as the peer's end
+	}
+	return reported
+}
+
+// The side that ends a connection says goodbye first (docs/wire.md). The goodbye follows everything
+// that was posted, and nothing follows the goodbye: messages that still wait are not sent. So if a
+// connection ends without one, its peer was killed or cannot be reached.
 //
 // A work request that is posted is not yet on the wire, and on InfiniBand a disconnect drops it. So
 // this side waits for the goodbye's completion before it disconnects, for at most goodbyeTime
-// (ident.sayGoodbye), in case the peer takes nothing.
+// (ident.sayGoodbye), in case the peer receives nothing.
 
 // Leaving reports whether this side has begun to say goodbye.
-func (c *Conn) Leaving() bool { return c.goodbye != goodbyeUnsaid }
+func (c *Conn) Leaving() bool { return c.end.leaving() }
 
 // ForgoGoodbye ends the wait for the goodbye, if there is one.
 func (c *Conn) ForgoGoodbye() {
-	if c.goodbye != goodbyeUnsaid {
-		c.goodbye = goodbyeLeft
+	if c.end.leaving() {
+		c.end.setGoodbye(goodbyeLeft)
 	}
 }
 
 // SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
 	switch {
-	case !c.Session.Courteous() || c.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
+	case !c.Session.Courteous() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
 	case c.sec.mute():
-		c.goodbye = goodbyeLeft // this side ends the connection all the same
+		c.end.setGoodbye(goodbyeLeft) // this side ends the connection without one
 		return false
-	case c.goodbye == goodbyePosted:
+	case c.end.goodbye == goodbyePosted:
 		return true
 	}
-	c.goodbye = goodbyeDue
+	c.end.setGoodbye(goodbyeDue)
 	if c.Flight.Len() >= c.Depth {
 		return true // a completion makes room
 	}
-	switch err := c.farewell(); {
+	switch err := c.goodbyePost(); {
 	case err == nil:
-		c.goodbye, c.goodbyeAt = goodbyePosted, c.last()
+		c.end.setGoodbye(goodbyePosted)
+		c.end.goodbyeAt = c.last()
 	case errors.Is(err, errNoRoom):
 	default:
-		c.goodbye = goodbyeLeft
+		c.end.setGoodbye(goodbyeLeft)
 		return false
 	}
 	return true
 }
 
-// goOn goes on with the goodbye when the device has completed something.
-func (c *Conn) goOn() {
-	switch c.goodbye {
+// goodbyeResume continues the goodbye after the device has completed something.
+func (c *Conn) goodbyeResume() {
+	switch c.end.goodbye {
 	case goodbyeDue:
 		if c.SayGoodbye() {
 			return
 		}
 	case goodbyePosted:
-		if int32(c.Flight.head-c.goodbyeAt) <= 0 {
+		if int32(c.Flight.head-c.end.goodbyeAt) <= 0 {
 			return
 		}
 	default:
 		return
 	}
-	c.goodbye = goodbyeLeft
+	c.end.setGoodbye(goodbyeLeft)
 	c.up.GoodbyeLeft()
 }
 
-// control posts a message that is a header only.
+// control posts a message that is only a header.
 func (c *Conn) control(typ wire.Type, flags uint8) error {
 	var b [wire.HeaderLen]byte
 	c.Session.Header(typ, flags).Put(b[:])
@@ -85,10 +200,22 @@ func (c *Conn) control(typ wire.Type, flags uint8) error {
 	return nil
 }
 
-// Verdict returns why a connection ended, when the device has reported err, which may be nil.
+// BreakDown stops the data path, with err as the cause of its end; nil: the peer has said goodbye.
+func (c *Conn) BreakDown(err error) {
+	if err != nil {
+		c.end.setCause(causeDecided, err)
+	}
+	c.Stop()
+}
+
+// BrokenBy returns the cause with which this side has broken the connection off; nil: it has not.
+func (c *Conn) BrokenBy() error { return c.end.brokenBy() }
+
+// Verdict returns the cause of the end that follows from the goodbyes, after the device has
+// reported err, which may be nil.
 func (c *Conn) Verdict(err error) error {
 	switch {
-	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.goodbye != goodbyeUnsaid:
+	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.end.leaving():
 		return err
 	case !c.Session.Goodbye():
 		if err == nil {
@@ -96,55 +223,57 @@ func (c *Conn) Verdict(err error) error {
 		}
 		return &LostError{err}
 	case errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ETIMEDOUT):
-		return nil // the peer had said that it goes
+		return nil // the peer had announced its end
 	}
 	return err
 }
 
-// A queue pair that has failed has ended its connection, whatever rdma_cm says: on InfiniBand
-// rdma_cm does not look at queue pairs, and would call the connection connected for ever. So every
+// Cause returns the cause of the end. err is the device's report, own is this side's reason for the
+// end; both may be nil.
+func (c *Conn) Cause(err, own error) error { return c.end.finalCause(err, own, c.Session.Goodbye()) }
+
+// A queue pair that has failed has ended its connection, whatever rdma_cm reports: on InfiniBand
+// rdma_cm does not look at queue pairs, and would call the connection connected forever. So every
 // work request that completes with an error ends the connection, whether it was an owner's message,
 // a credit update, an offer or a receive; and so does the event QPFailed. The first error is the
 // cause, not the flushes that follow. A work request that the device does not accept (ENOMEM, a
-// Read of memory that does not exist) only fails itself.
+// Read of memory that does not exist) fails alone.
 //
 // Two kinds of failure have to wait. Flushes and refused postings are only consequences, and the
-// error or the end that is their cause may still be on its way. And on iWARP the device ends the
-// connection by itself, with a better reason (from a Terminate message). So these break the
-// connection off only if nobody has reported its end within FailPatience. In an ordinary end, the
-// flushes come when the connection is already ending or ended.
+// error or the end that is their cause may still be on its way. And on iWARP the device itself ends
+// the connection, with a better reason (from a Terminate message). So these break the connection
+// off only if its end is not reported within FailPatience. In an ordinary end, the flushes arrive
+// when the connection is already ending or has ended.
 
 // FailPatience is how long the device has to report the end of a connection whose queue pair has
 // failed.
 const FailPatience = 2 * time.Second
 
-// failed notes a sign that the queue pair is dead. Loop goroutine, possibly called from inside the
-// device.
-func (c *Conn) failed(e *QueuePairError) {
+// queuePairFailed handles a sign that the queue pair is dead. Loop goroutine, possibly called from
+// inside the device.
+func (c *Conn) queuePairFailed(e *QueuePairError) {
 	iwarp := c.ID.Flavor()&states.IWARP != 0
 	switch {
 	case c.Over() || !iwarp && !c.connected():
 	case !iwarp && !e.follows():
 		c.up.BreakOff(e)
 	default:
-		if c.suspect == nil || c.suspect.vague() && !e.vague() {
-			c.suspect = e
-		}
-		if c.patience == nil {
-			c.patience = c.l.el.AfterFunc(FailPatience, c.impatient)
-		}
+		c.end.queuePairFailed(e, c.l.el, c.queuePairOverdue)
 	}
 }
 
-// impatient ends a connection whose queue pair has failed, if nobody has reported its end.
-func (c *Conn) impatient() {
+// queuePairOverdue breaks off a connection whose queue pair has failed, if its end was not reported.
+func (c *Conn) queuePairOverdue() {
 	if c.connected() {
-		c.up.BreakOff(c.suspect)
+		c.up.BreakOff(c.end.cause)
 	}
 }
 
-// refused notes that the device refused a posting, which it does not while the queue pair is alive.
-func (c *Conn) refused(op verbs.Opcode, err error) { c.failed(&QueuePairError{Op: op, Err: err}) }
+// queuePairRefused handles a posting that the device refused, which it does not while the queue
+// pair is alive.
+func (c *Conn) queuePairRefused(op verbs.Opcode, err error) {
+	c.queuePairFailed(&QueuePairError{Op: op, Err: err})
+}
 
 // connected reports whether there is a connection, as far as rdma_cm knows.
 func (c *Conn) connected() bool {
@@ -152,26 +281,9 @@ func (c *Conn) connected() bool {
 	return s == states.Connected || s == states.Accepting
 }
 
-// Cause returns why a connection has ended. err is what the device has said, own is this side's
-// reason for ending it; both may be nil.
-func (c *Conn) Cause(err, own error) error {
-	switch {
-	case c.broken != nil:
-		return c.broken
-	case c.suspect == nil || c.suspect.vague() || c.Session.Goodbye():
-		// who has said goodbye has ended it, whatever failed then
-		if err == nil {
-			return own // who shuts down does not hear that its peer has ended it
-		}
-		return err
-	}
-	c.suspect.Err = err
-	return c.suspect
-}
-
-// FailedByItself handles the device's event that the queue pair has failed, after what it has
-// completed.
+// FailedByItself handles the device's event that the queue pair has failed, after the completions
+// that precede it.
 func (c *Conn) FailedByItself() {
 	c.Device.Drain()
-	c.failed(&QueuePairError{})
+	c.queuePairFailed(&QueuePairError{})
 }

@@ -128,7 +128,7 @@ func (b *heartbeat) stop() {
 // what the peer sends, that counts as a sign. False: the peer does not answer probes,
 // or is challenged already, or the connection is ending.
 func (c *Conn) Challenge(answered func()) (begun bool) {
-	if c.state != connOpen || c.goodbye != goodbyeUnsaid || c.Beat.challenged() || !c.Session.Courteous() || c.Session.Goodbye() {
+	if c.state != connOpen || c.end.leaving() || c.Beat.challenged() || !c.Session.Courteous() || c.Session.Goodbye() {
 		return false
 	}
 	c.Beat.challenge(c, answered)
@@ -196,7 +196,7 @@ func (b *heartbeat) look(c *Conn) {
 	if b.answered == nil {
 		c.rest()
 	}
-	if qp := c.recv.qp; qp != nil && qp.Waiting() && c.goodbye == goodbyeUnsaid {
+	if qp := c.recv.qp; qp != nil && qp.Waiting() && !c.end.leaving() {
 		b.quiet = 0
 		b.sign(c)
 		b.vouch(c)
@@ -207,7 +207,7 @@ func (b *heartbeat) look(c *Conn) {
 		b.vouch(c)
 		return
 	}
-	if b.quiet >= looksIdle && b.moves(c) || c.goodbye != goodbyeUnsaid {
+	if b.quiet >= looksIdle && b.moves(c) || c.end.leaving() {
 		return
 	}
 	b.quiet++

@@ -46,12 +46,12 @@ func (c *Conn) postOp(o *OneSided) (ok bool) {
 		return false
 	case errors.Is(err, verbs.ErrQPState): // the connection is over; the cause is yet to come
 		o.Owner.Ended(c, o, Flushed())
-		c.refused(o.Op, err)
+		c.queuePairRefused(o.Op, err)
 	default:
 		o.Owner.Ended(c, o, err)
 		// else it is this one that cannot be
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, verbs.ErrNotSupported) {
-			c.refused(o.Op, err)
+			c.queuePairRefused(o.Op, err)
 		}
 	}
 	return true

@@ -152,7 +152,7 @@ func (c *Conn) give(b *memory.Chunk) {
 	case b.Repostable() && c.pool.srq == nil && !c.Over():
 		if err := c.postRecv(b); err != nil {
 			// there is room for it: nothing but the queue pair's end speaks against it
-			c.refused(verbs.Recv, err)
+			c.queuePairRefused(verbs.Recv, err)
 		}
 	default:
 		b.Free()

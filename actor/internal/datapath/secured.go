@@ -102,8 +102,8 @@ func (c *Conn) sendFirst(t wire.Type, body []byte) error {
 	return nil
 }
 
-// farewell posts the last message.
-func (c *Conn) farewell() error {
+// goodbyePost posts the last message.
+func (c *Conn) goodbyePost() error {
 	if c.sec != nil && c.sec.alert != nil {
 		return c.postFrame(c.sec.alert)
 	}
@@ -257,7 +257,7 @@ func (c *Conn) owes() bool { return c.sec != nil && (c.sec.owed.due || len(c.sec
 
 // pay posts what is owed. False: it still is.
 func (c *Conn) pay() bool {
-	if !c.owes() || c.Over() && c.goodbye != goodbyeDue && c.goodbye != goodbyePosted {
+	if !c.owes() || c.Over() && !c.end.awaitsGoodbye() {
 		return true // nobody waits for it
 	}
 	if !c.payFrames() {
@@ -284,7 +284,7 @@ func (c *Conn) unpaid(err error) {
 		c.retry()
 		return
 	}
-	c.refused(verbs.Send, err)
+	c.queuePairRefused(verbs.Send, err)
 }
 
 // remit answers for what is owed and leaves no more, and frees its memory.

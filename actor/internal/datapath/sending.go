@@ -171,7 +171,7 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 	default:
 		c.traffic.messageUnsent()
 		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
-		c.refused(verbs.Send, err)
+		c.queuePairRefused(verbs.Send, err)
 	}
 	return true
 }
@@ -182,8 +182,8 @@ func (c *Conn) Pump() {
 	if !c.pay() {
 		return
 	}
-	if c.goodbye == goodbyeDue {
-		c.goOn()
+	if c.end.goodbye == goodbyeDue {
+		c.goodbyeResume()
 	}
 	if !c.sends() {
 		return

@@ -148,14 +148,8 @@ type Conn struct {
 	of       *occupied // the peer's; nil: nobody has said who it is
 	promised int       // bytes that it counts with there
 	state    connState
-	broken   error // why this side has broken it off; nil: it has not
-
-	suspect  *QueuePairError  // what speaks for a queue pair that is dead; nil: nothing
-	patience *eventloop.Timer // until it is broken off because of that
-
-	goodbye   goodbye // our own
-	Beat      heartbeat
-	goodbyeAt uint32 // its number in flight
+	end      ending
+	Beat     heartbeat
 
 	granted bool // the peer was given a key to write with
 
@@ -228,8 +222,8 @@ type Terms struct {
 //	     │           └─────────┴──────────────────────▲          ▲
 //	     └──────────► aborted ───────────────────────────────────┘
 //
-// The goodbye is apart from this: it is said after draining or without, before over or
-// behind it. From then on nothing else is sent.
+// The goodbye (ending.go) is independent of this: it is said with or without draining, before over
+// or after it. From then on nothing else is sent.
 type connState uint8
 
 const (
@@ -250,22 +244,6 @@ const (
 	connAborted
 	// connReleased has no queue pair any more, nor a claim to its device's memory and queues.
 	connReleased
-)
-
-// goodbye is how far a side is with its goodbye. It only goes forward.
-//
-//	goodbyeUnsaid ──► goodbyeDue ──► goodbyePosted ──► goodbyeLeft
-//	                      └────────────────────────────────▲
-//
-// Nothing else is sent from goodbyeDue on (Conn.sends). An end that has waited goodbyeTime goes on
-// as if it had left.
-type goodbye uint8
-
-const (
-	goodbyeUnsaid goodbye = iota
-	goodbyeDue            // there was no room for it yet
-	goodbyePosted         // posted
-	goodbyeLeft           // it has left, or never will
 )
 
 // intake is a connection's part of what its loop receives (share.go).
