@@ -24,7 +24,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d, mode: t.Mode}
 	c.terms.Handshake = nil // which ends before the connection
 	size := min(t.Messages, maxRawMessage)
-	c.maxSend, c.eager = t.bare(size), t.bare(size)
+	c.sizes.start(t.bare(size))
 	if c.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
 		c.Depth = min(t.Sends, SendDepth)
 	}
@@ -36,7 +36,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		h := l.Hello(&t, d.attr)
 		size = h.Eager + t.perMessage()
 		c.terms.Promised = h.Eager
-		c.takes, c.reads, c.eager = h.MaxMessage, ReadsMax, h.Eager
+		c.sizes.announce(h)
 		if t.Features != 0 {
 			c.sec = &security{handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
@@ -228,7 +228,7 @@ func (c *Conn) Acknowledged() bool { return c.mode == ModeMessages }
 func (c *Conn) Kind() Mode { return c.mode }
 
 // MaxMessage is the largest message, in bytes, that the peer takes.
-func (c *Conn) MaxMessage() int { return c.maxSend }
+func (c *Conn) MaxMessage() int { return c.sizes.largest }
 
 // Attr is what the device can do.
 func (c *Conn) Attr() *verbs.DeviceAttr { return &c.Device.attr }

@@ -124,7 +124,7 @@ func (d *Device) hand(c *Conn, p Posting) error {
 		}
 		return err
 	}
-	c.usedReceive(d.wr.Op)
+	c.sizes.posted(d.wr.Op)
 	return nil
 }
 

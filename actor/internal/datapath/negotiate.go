@@ -72,7 +72,7 @@ func (c *Conn) large() bool {
 	switch {
 	case c.mode != ModeMessages:
 		return false
-	case c.takes > c.eager || peer.MaxMessage > peer.Eager:
+	case c.sizes.expectsOffers() || peer.MaxMessage > peer.Eager:
 		return true
 	case c.terms.asks():
 		return c.terms.Serves
@@ -114,37 +114,18 @@ func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if !ok && c.mode == ModeMessages {
 		c.mode = ModeForeign
-		c.eager = c.terms.bare(c.eager)
+		c.sizes.start(c.terms.bare(c.sizes.direct))
 	}
-	if c.mode == ModeMessages {
-		c.Session.Agree(h)
-		c.eager = c.l.eager(&c.terms, c.Device.attr)
-		if limit > 0 {
-			limit -= c.terms.perMessage()
-		}
+	if c.mode != ModeMessages {
+		c.sizes.agreeBare(limit)
+		return
 	}
-	if limit > 0 {
-		c.eager = min(c.eager, limit)
+	c.Session.Agree(h)
+	most := c.l.eager(&c.terms, c.Device.attr)
+	if limit -= c.terms.perMessage(); limit > 0 {
+		most = min(most, limit)
 	}
-	if c.mode == ModeMessages {
-		c.peers.most = c.eager
-		c.eager = min(c.eager, h.Eager)
-	}
-	c.maxSend = c.eager
-	if c.mode == ModeMessages {
-		c.peers.large = c.res.scoped() && c.terms.Serves
-		if c.maxSend = h.MaxMessage; !c.peers.large {
-			c.maxSend = min(c.maxSend, c.eager)
-		}
-		least := c.eager
-		if h.Version >= 4 {
-			least = min(least, LeastPosted)
-		}
-		// it would wait for ever
-		if limit := c.l.limits.Send; c.terms.regionSize(c.maxSend) > limit {
-			c.maxSend = min(c.maxSend, max(least, c.terms.largest(limit)))
-		}
-	}
+	c.sizes.agreeHello(h, &c.terms, most, c.l.limits.Send, c.res.scoped() && c.terms.Serves)
 }
 
 // Promised is how many bytes a receive holds by this side's hello; 0: it sends none.

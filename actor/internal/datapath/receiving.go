@@ -82,14 +82,14 @@ func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, err error) {
 	}
 	switch b = b[wire.HeaderLen:]; h.Type {
 	case wire.TypeOffer:
-		from, err = wire.ParseOffer(b, c.takes)
+		from, err = wire.ParseOffer(b, c.sizes.takes)
 		if err == nil && c.sec != nil {
 			err = c.sec.channel.OpenLarge.Offered(from.Number)
 		}
 	case wire.TypeReceives:
 		var r wire.Receives
 		if r, err = wire.ParseReceives(b); err == nil {
-			err = c.takeReceives(r)
+			err = c.sizes.takeReceives(r)
 		}
 	}
 	return h, from, err

@@ -221,7 +221,7 @@ func (b *arrivals) pop() pending {
 // advance reads on. granted: the budget has memory for the next offer.
 func (b *arrivals) advance(granted bool) {
 	c := b.c
-	for c.Flows() && !b.ended && b.Begun-b.Done < c.reads {
+	for c.Flows() && !b.ended && b.Begun-b.Done < ReadsMax {
 		a := b.toRead()
 		if a == nil || b.wait {
 			break

@@ -79,10 +79,10 @@ func (c *Conn) resized(n int) {
 	}
 	most := c.l.largestReceive(&c.terms, &c.Device.attr)
 	c.resize = &resizing{
-		count: n, holds: c.eager, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.pool.Arena.Size(),
+		count: n, holds: c.sizes.direct, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.pool.Arena.Size(),
 		joined: []*recvPool{c.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
 	}
-	if c.eager < most {
+	if c.sizes.direct < most {
 		c.resize.small = n
 	}
 }
@@ -294,46 +294,4 @@ func smaller(b *memory.Chunk, r *resizing) int {
 		return 1
 	}
 	return 0
-}
-
-// sizes is what the peer's receives hold, on the sending side.
-type sizes struct {
-	used  uint32 // Sends, and Writes with an immediate
-	from  uint32 // the Send from which on the peer's receives hold next
-	next  int    // bytes; 0: they stay as they are
-	most  int    // bytes that this side sends at once, whatever the peer's receives hold
-	large bool   // this side can offer what they do not hold
-}
-
-// usedReceive counts an operation that the device has taken, if it uses up a receive.
-func (c *Conn) usedReceive(op verbs.Opcode) {
-	if op != verbs.Send && op != verbs.WriteWithImm {
-		return
-	}
-	if c.peers.used++; c.peers.next > 0 && c.peers.used == c.peers.from {
-		c.hold(c.peers.next)
-	}
-}
-
-// hold has messages of up to n bytes go at once: the peer's receives hold them.
-func (c *Conn) hold(n int) {
-	c.eager, c.peers.next = n, 0
-	if !c.peers.large {
-		c.maxSend = n
-	}
-}
-
-// takeReceives takes what the peer says of its receives. From the next header on it may rely on it.
-func (c *Conn) takeReceives(r wire.Receives) error {
-	p, n := &c.peers, int(min(r.Size, wire.MaxEager))
-	n = min(n, p.most)
-	switch {
-	case n < c.eager && !p.large:
-		return &wire.ProtocolError{What: "receives that become smaller, to a side that offers nothing"}
-	case n > c.eager && int32(r.From-p.used) > 0:
-		p.from, p.next = r.From, n
-		return nil
-	}
-	c.hold(n)
-	return nil
 }

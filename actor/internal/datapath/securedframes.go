@@ -32,7 +32,7 @@ func (c *Conn) Nudge() {
 }
 
 // FrameSize is how long frames may be, in bytes.
-func (c *Conn) FrameSize() int { return c.eager }
+func (c *Conn) FrameSize() int { return c.sizes.direct }
 
 // Alert has an alert take the goodbye's place, and that of the frames that wait.
 func (c *Conn) Alert(frame []byte) { c.sec.alert, c.sec.frames = frame, nil }

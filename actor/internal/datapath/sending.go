@@ -19,8 +19,8 @@ func (c *Conn) Submit(s *Outgoing) {
 		c.traffic.messageUnsent()
 		c.up.SendRefused(s, err, err)
 		s.Recycle()
-	case s.Len() > c.maxSend:
-		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.maxSend, ErrTooLarge, unix.EMSGSIZE))
+	case s.Len() > c.sizes.largest:
+		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.sizes.largest, ErrTooLarge, unix.EMSGSIZE))
 		c.traffic.messageUnsent()
 	case c.queue.Len() > 0 || c.Ops.Len() > 0 || !c.ready() || !c.readyFor(s):
 		if c.queue.Len() >= limit {
@@ -114,7 +114,7 @@ func (c *Conn) ready() bool {
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
-func (c *Conn) readyFor(s *Outgoing) bool { return s.Len() <= c.eager || c.offerable(s) }
+func (c *Conn) readyFor(s *Outgoing) bool { return s.Len() <= c.sizes.direct || c.offerable(s) }
 
 // offerable reports whether s may be offered now.
 func (c *Conn) offerable(s *Outgoing) bool {
@@ -133,7 +133,7 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 	}
 	var err error
 	typ := wire.TypeData
-	if n <= c.eager {
+	if n <= c.sizes.direct {
 		err = c.Device.post(c, s, b, quiet)
 	} else {
 		typ = wire.TypeOffer

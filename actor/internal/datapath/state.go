@@ -159,12 +159,8 @@ type Conn struct {
 	Ops      ring.Ring[*OneSided] // that wait for room in the send queue
 	seq      uint32               // of what was queued last, of both
 
-	maxSend  int // bytes the peer takes
-	eager    int // bytes that are sent at once; what is larger is offered
-	peers    sizes
-	takes    int    // bytes that the peer may offer
-	reads    uint32 // that may be under way
-	Depth    int    // of the send queue
+	sizes    sizes
+	Depth    int // of the send queue
 	Flight   flight
 	Session  wire.Session // of messages; of other modes what is granted
 	full     bool         // ErrQueueFull was reported: Writable is due

@@ -1,0 +1,89 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// sizes bounds the messages of a connection, in bytes. Its peer's receives may change their size
+// (resize.go), so it also follows which of them the next message uses. Only its methods use its
+// fields; the sides that send and receive also read largest, direct and takes.
+type sizes struct {
+	largest int    // that the peer takes
+	direct  int    // that are sent directly; larger ones are offered
+	takes   int    // that the peer may offer
+	most    int    // that are sent directly, however large the peer's receives are
+	next    int    // that the peer's receives hold from Send number from on; 0: they stay as they are
+	from    uint32 // see next
+	used    uint32 // receives that Sends and Writes with an immediate have used up
+	offers  bool   // this side can offer messages that the peer's receives do not hold
+}
+
+// start sets the size of the largest message before the peer's hello is known.
+func (s *sizes) start(largest int) { s.largest, s.direct = largest, largest }
+
+// announce sets the sizes that this side's hello grants to the peer. Until the peer's hello is
+// known they also bound what this side sends.
+func (s *sizes) announce(h wire.Hello) { s.takes, s.direct = h.MaxMessage, h.Eager }
+
+// expectsOffers reports, before the peer's hello is known, whether the peer may offer messages.
+func (s *sizes) expectsOffers() bool { return s.takes > s.direct }
+
+// agreeHello applies the peer's hello. most is the largest message that this side sends directly,
+// budget bounds the memory that it offers from. offers: this side can offer messages.
+func (s *sizes) agreeHello(h wire.Hello, t *Terms, most, budget int, offers bool) {
+	s.most, s.direct, s.offers = most, min(most, h.Eager), offers
+	s.largest = h.MaxMessage
+	if !offers {
+		s.largest = min(s.largest, s.direct)
+	}
+	least := s.direct
+	if h.Version >= 4 {
+		least = min(least, LeastPosted)
+	}
+	// a larger one would wait forever
+	if t.regionSize(s.largest) > budget {
+		s.largest = min(s.largest, max(least, t.largest(budget)))
+	}
+}
+
+// agreeBare applies the device's limit where the peer sends no hello; 0: none.
+func (s *sizes) agreeBare(limit int) {
+	if limit > 0 {
+		s.direct = min(s.direct, limit)
+	}
+	s.largest = s.direct
+}
+
+// posted counts an operation that the device took, if it uses up a receive of the peer.
+func (s *sizes) posted(op verbs.Opcode) {
+	if op != verbs.Send && op != verbs.WriteWithImm {
+		return
+	}
+	if s.used++; s.next > 0 && s.used == s.from {
+		s.resize(s.next)
+	}
+}
+
+// resize makes messages of up to n bytes go directly: the peer's receives hold them.
+func (s *sizes) resize(n int) {
+	s.direct, s.next = n, 0
+	if !s.offers {
+		s.largest = n
+	}
+}
+
+// takeReceives applies the peer's announcement of its receives. From the next header on the peer
+// may rely on it.
+func (s *sizes) takeReceives(r wire.Receives) error {
+	n := min(int(min(r.Size, wire.MaxEager)), s.most)
+	switch {
+	case n < s.direct && !s.offers:
+		return &wire.ProtocolError{What: "receives that become smaller, to a side that offers nothing"}
+	case n > s.direct && int32(r.From-s.used) > 0:
+		s.from, s.next = r.From, n
+		return nil
+	}
+	s.resize(n)
+	return nil
+}
