@@ -4,7 +4,7 @@
 //
 //	   Submit     sending.go, next.go         Identifier.Deliver
 //	     │                                            ▲
-//	   offers     rendezvous.go                   arrivals   rendezvous.go
+//	   offers     offers.go                       arrivals   arrivals.go
 //	     │                                            │
 //	Device.post   device.go                     Conn.Receive  receiving.go
 //	     │                                            │

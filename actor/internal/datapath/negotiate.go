@@ -1,6 +1,7 @@
 package datapath
 
 import (
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -145,4 +146,21 @@ func (c *Conn) Want(t Terms) {
 	if c.sec != nil {
 		c.sec.handshake = t.Handshake
 	}
+}
+
+// largest is the largest message whose region has at most n bytes.
+func (t *Terms) largest(n int) int {
+	fit := memory.Fitting(n)
+	if t.Features != 0 {
+		fit -= secure.LargeLen(fit) - fit
+	}
+	return fit
+}
+
+// regionSize is the size of the region for a message of n bytes.
+func (t *Terms) regionSize(n int) int {
+	if t.Features != 0 {
+		n = secure.LargeLen(n)
+	}
+	return memory.RegionSize(n)
 }

@@ -30,7 +30,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		}
 		c.shrink()
 		if c.out != nil {
-			c.out.pulled()
+			c.out.read(c.Session.Unread(), &c.Flight)
 		}
 		c.creditWaitCheck()
 		c.reliefCheck()

@@ -124,6 +124,9 @@ func (r *resources) registrar() (reg verbs.Registrar, ok bool) {
 	return reg, ok
 }
 
+// deregister frees memory that the registrar registered. Nothing that is posted names it.
+func (r *resources) deregister(mr *verbs.MR) { _ = r.d.Verbs.Free(mr) }
+
 // newRegions returns an empty cache of regions that the peer can read.
 func (r *resources) newRegions(b *memory.Budget) *memory.RegionCache {
 	return memory.NewRegionCache(r.d.Verbs, r.pd, verbs.RemoteRead, b, true)

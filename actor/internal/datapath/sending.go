@@ -114,15 +114,7 @@ func (c *Conn) ready() bool {
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
-func (c *Conn) readyFor(s *Outgoing) bool { return s.Len() <= c.sizes.direct || c.offerable(s) }
-
-// offerable reports whether s may be offered now.
-func (c *Conn) offerable(s *Outgoing) bool {
-	if c.out == nil {
-		c.out = newOffers(c)
-	}
-	return c.out.ready(s)
-}
+func (c *Conn) readyFor(s *Outgoing) bool { return s.Len() <= c.sizes.direct || c.offerReady(s) }
 
 // post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
 func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
@@ -137,11 +129,7 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		err = c.Device.post(c, s, b, quiet)
 	} else {
 		typ = wire.TypeOffer
-		if c.sec != nil {
-			err = c.out.begin(s)
-		} else {
-			err = c.out.post(s)
-		}
+		err = c.offerMessage(s)
 	}
 	switch {
 	case err == nil && c.out.seals():
@@ -188,7 +176,7 @@ func (c *Conn) Pump() {
 	if !c.sends() {
 		return
 	}
-	if !c.out.goes() {
+	if !c.offerSealed() {
 		c.update()
 		return
 	}
@@ -210,7 +198,7 @@ func (c *Conn) Pump() {
 	}
 	c.update()
 	if c.out != nil {
-		c.out.settle()
+		c.out.recycleSpent(c.Flight.head)
 	}
 	c.checkDrained()
 }

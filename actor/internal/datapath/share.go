@@ -332,7 +332,7 @@ func (c *Conn) waits() bool {
 // mustReceive reports whether what c waits for may be behind its peer's messages: also the Reads of
 // what it has offered.
 func (c *Conn) mustReceive() bool {
-	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.offering())
+	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.pending())
 }
 
 // bare reports whether the owner has no message of c's: all that have come wait here.

@@ -9,11 +9,11 @@ import (
 // (resize.go), so it also follows which of them the next message uses. Only its methods use its
 // fields; the sides that send and receive also read largest, direct and takes.
 type sizes struct {
-	largest int    // that the peer takes
-	direct  int    // that are sent directly; larger ones are offered
-	takes   int    // that the peer may offer
-	most    int    // that are sent directly, however large the peer's receives are
-	next    int    // that the peer's receives hold from Send number from on; 0: they stay as they are
+	largest int    // maximum that the peer takes
+	direct  int    // maximum that is sent directly; larger messages are offered
+	takes   int    // maximum that the peer may offer
+	most    int    // upper bound of direct, however large the peer's receives are
+	next    int    // capacity of the peer's receives from Send number from on; 0: no change is due
 	from    uint32 // see next
 	used    uint32 // receives that Sends and Writes with an immediate have used up
 	offers  bool   // this side can offer messages that the peer's receives do not hold

@@ -311,40 +311,6 @@ type pending struct {
 	open   *secure.LargeOpen // it is here, and is being opened
 }
 
-// offers is the large messages that a connection has offered and its peer has not read, oldest
-// first, and the memory they are in: in the connection's own protection domain, so that no other
-// peer can read it. A connection has one from its first large message on. Loop goroutine.
-type offers struct {
-	c       *Conn
-	unread  ring.Ring[offered]
-	held    int                 // bytes
-	want    int                 // bytes of the one that is next
-	wait    bool                // for memory for it
-	granted bool                // there is some
-	memory  *memory.RegionCache // nil: the domain registers the messages' own
-	sealing sealing             // of a secured connection
-	queued  bool                // step is
-	spent   []spent
-	timer   *eventloop.Timer // of spent; nil until the first
-}
-
-// offered is a message that the peer may read: in a region of the cache, or in its own, which is
-// registered.
-type offered struct {
-	send  *Outgoing // nil: answered
-	chunk *memory.Chunk
-	mr    *verbs.MR
-}
-
-// spent is a message whose own memory was registered and is not any more. A peer may have said
-// that it has read it before it has, and what is being answered still goes out. So the memory is
-// used again only when something that was posted afterwards has been sent, which goes the same
-// way.
-type spent struct {
-	send  *Outgoing
-	after uint32 // the number of the posting
-}
-
 // pausedConns is the connections that are paused and go on when there is enough memory: a heap,
 // because there may be thousands, and each message that is given back may be what one of them waits
 // for. First is who wants least.

@@ -1,0 +1,394 @@
+package datapath
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/ring"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// offers has the large messages that a connection offers, from the memory for them until the peer
+// has read them. They are in the connection's protection domain, so that no other peer can read
+// them. A connection has one from its first large message on. Loop goroutine. Only its methods use
+// its fields; it posts nothing.
+//
+// A large message of a secured connection is sealed before it is offered, one segment at a time
+// (segments.go), and counts as posted from the start. All later messages wait for it, because
+// records leave in order.
+type offers struct {
+	owner    offerer
+	up       Identifier
+	res      *resources
+	budget   *memory.Budget
+	el       *eventloop.Loop
+	segments *segments
+	secured  bool
+	memory   *memory.RegionCache // nil: the domain registers the messages themselves
+
+	unread  ring.Ring[offered] // oldest first
+	held    int                // bytes
+	want    int                // bytes of the next message
+	wait    bool               // memory for it is awaited
+	granted bool               // there is memory for it
+	sealing sealing            // of a secured connection
+	queued  bool               // it awaits its turn to seal
+	spent   []spent
+	timer   *eventloop.Timer // of spent; nil until the first
+}
+
+// offerer is the connection that offers messages.
+type offerer interface {
+	// Over reports whether the connection sends nothing more.
+	Over() bool
+	// Pump continues to send: there is memory, or a message is sealed.
+	Pump()
+}
+
+// offered is a message that the peer may read: in a region of the cache, or in its own memory,
+// which is registered.
+type offered struct {
+	send  *Outgoing // nil: answered
+	chunk *memory.Chunk
+	mr    *verbs.MR
+}
+
+// spent is a message whose own memory is no longer registered. A peer may report a Read before it
+// has completed, and the answer may still be leaving. So the memory is used again only after a
+// later posting has been sent, which leaves in the same order.
+type spent struct {
+	send  *Outgoing
+	after uint32 // the number of the posting
+}
+
+// sealing is the large message that is being sealed.
+type sealing struct {
+	m      offered // its send is nil: none
+	seal   *secure.LargeSeal
+	number uint64
+	done   bool // it is sealed, and the offer is to be posted
+}
+
+func newOffers(c *Conn) *offers {
+	o := &offers{
+		owner: c, up: c.up, res: &c.res, budget: c.l.HeldBudget, el: c.l.el, segments: &c.l.segments, secured: c.sec != nil,
+	}
+	if _, ok := c.res.registrar(); !ok || o.secured {
+		o.memory = c.res.newRegions(o.budget)
+	}
+	return o
+}
+
+// ready reports whether s may be offered now. If only memory is missing, the owner is pumped when
+// there is some.
+func (o *offers) ready(s *Outgoing) bool {
+	if o.unread.Len() == wire.MaxOffers || o.wait || o.seals() {
+		return false
+	}
+	if o.want = memory.RegionSize(o.length(s)); o.granted || o.budget.Admits((*offersClaim)(o)) {
+		return true
+	}
+	o.wait = true
+	return false
+}
+
+// length returns the bytes of s as the peer reads them.
+func (o *offers) length(s *Outgoing) int {
+	if o.secured {
+		return secure.LargeLen(s.Len())
+	}
+	return s.Len()
+}
+
+// offersClaim is offers as the budget sees them.
+type offersClaim offers
+
+func (o *offersClaim) Claim() (want, held int) {
+	if o.owner.Over() {
+		return 0, o.held
+	}
+	return o.want, o.held
+}
+
+func (o *offersClaim) Fair(int) bool { return true }
+
+func (o *offersClaim) Grant() {
+	o.wait, o.granted = false, true
+	o.owner.Pump()
+	o.granted = false
+}
+
+// expose makes s, which is ready, a message that the peer can read.
+func (o *offers) expose(s *Outgoing) (m offered, err error) {
+	m.send = s
+	if o.memory == nil {
+		pd, _ := o.res.registrar()
+		if m.mr, err = pd.Register(s.Bytes(), verbs.RemoteRead); err != nil {
+			return m, err
+		}
+		o.budget.TakeLarge(m.size())
+	} else {
+		if m.chunk, err = o.memory.Get(s.Len()); err != nil {
+			return m, err
+		}
+		copy(m.chunk.Bytes(), s.Bytes())
+	}
+	o.held += m.size()
+	return m, nil
+}
+
+// posted notes that the offer of m was posted.
+func (o *offers) posted(m offered) {
+	o.unread.Push(m)
+	o.granted = false // used
+}
+
+// pending reports whether the peer has something to read. o may be nil.
+func (o *offers) pending() bool { return o != nil && o.unread.Len() > 0 }
+
+func (m *offered) region() *verbs.MR {
+	if m.mr != nil {
+		return m.mr
+	}
+	return m.chunk.SGE.MR
+}
+
+// offer describes m to the peer. number is the message's, if it is sealed.
+func (m *offered) offer(number uint64) wire.Offer {
+	return wire.Offer{Length: uint32(m.send.Len()), Key: m.region().RKey, Addr: m.region().Addr, Number: number}
+}
+
+// size returns the bytes that m takes of the budget.
+func (m *offered) size() int { return memory.RegionSize(len(m.region().Bytes)) }
+
+// free releases the memory of m.
+func (o *offers) free(m offered) {
+	n := m.size()
+	o.held -= n
+	if m.chunk != nil {
+		m.chunk.Free()
+		return
+	}
+	o.res.deregister(m.mr)
+	o.budget.GiveLarge(n)
+}
+
+// read ends the oldest offers until only unread are left: the peer has read them. f has the
+// connection's postings.
+func (o *offers) read(unread int, f *flight) {
+	for o.unread.Len() > unread {
+		m := o.unread.Pop()
+		o.free(m)
+		s := m.send
+		if s.notify {
+			o.up.Sent(s)
+		}
+		switch {
+		case m.chunk != nil:
+			s.Recycle()
+		case !o.res.sharedArea(): // else another peer may still read it, over another connection
+			o.spend(s, f.next())
+		}
+	}
+}
+
+// spendFor is how long the memory of a message that was read waits for a later posting.
+const spendFor = 100 * time.Millisecond
+
+// spend keeps s until its memory may be used again: when the posting of number next has been sent.
+func (o *offers) spend(s *Outgoing, next uint32) {
+	o.spent = append(o.spent, spent{s, next})
+	if o.timer == nil {
+		o.timer = o.el.NewTimer(o.dropSpent)
+	}
+	o.timer.Reset(spendFor)
+}
+
+// recycleSpent recycles the messages that nothing can be sent from anymore. head is the number of
+// the oldest posting that is in flight.
+func (o *offers) recycleSpent(head uint32) {
+	n := 0
+	for n < len(o.spent) && int32(head-o.spent[n].after) > 0 {
+		o.spent[n].send.Recycle()
+		n++
+	}
+	o.spent = slices.Delete(o.spent, 0, n)
+}
+
+// dropSpent leaves the messages without a later posting to the garbage collector.
+func (o *offers) dropSpent() { o.spent = nil }
+
+// stop reports the messages that the peer has not read, as far as is known, as failed. The memory
+// stays until the queue pair is gone.
+func (o *offers) stop() {
+	o.sealAbandon()
+	for i := range o.unread.Len() {
+		m := o.unread.At(i)
+		if m.mr != nil {
+			m.send.class = -1 // a peer may still be reading it
+		}
+		o.up.SendFailed(m.send, Flushed())
+		m.send = nil
+	}
+	if o.wait {
+		o.wait = false
+		o.budget.Leave((*offersClaim)(o))
+	}
+}
+
+// close releases the memory that stop has left: the queue pair is gone.
+func (o *offers) close() {
+	for o.unread.Len() > 0 {
+		o.free(o.unread.Pop())
+	}
+	if o.memory != nil {
+		o.memory.Close()
+	}
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+	o.spent = nil
+}
+
+// sealBegin starts to seal s, which is ready.
+func (o *offers) sealBegin(s *Outgoing, ch *secure.Channel) (err error) {
+	m := offered{send: s}
+	if m.chunk, err = o.memory.Get(o.length(s)); err != nil {
+		return err
+	}
+	o.held += m.size()
+	o.granted = false // used
+	seal, number, err := ch.SealLarge.Begin(m.chunk.Bytes(), s.Bytes())
+	if err != nil {
+		o.free(m)
+		return err
+	}
+	o.sealing = sealing{m: m, seal: seal, number: number}
+	o.sealSchedule()
+	return nil
+}
+
+// sealSchedule asks for a turn to seal a segment.
+func (o *offers) sealSchedule() {
+	if !o.queued {
+		o.queued = true
+		o.segments.add(o)
+	}
+}
+
+// ahead implements job.
+func (o *offers) ahead() int {
+	if s := &o.sealing; s.m.send != nil && !s.done && !o.owner.Over() {
+		return s.seal.Ahead()
+	}
+	return 0
+}
+
+// step seals a segment.
+func (o *offers) step() {
+	o.queued = false
+	s := &o.sealing
+	if s.m.send == nil || s.done || o.owner.Over() {
+		return
+	}
+	if s.seal.Next() {
+		o.sealSchedule()
+		return
+	}
+	s.done = true
+	o.owner.Pump()
+}
+
+// seals reports whether a message is being sealed, or its offer waits for room. o may be nil.
+func (o *offers) seals() bool { return o != nil && o.sealing.m.send != nil }
+
+// sealed returns the offer of the message that is sealed. Not ok: it is not sealed yet.
+func (o *offers) sealed() (from wire.Offer, ok bool) {
+	if s := &o.sealing; s.done {
+		return s.m.offer(s.number), true
+	}
+	return from, false
+}
+
+// sealedPosted notes that the offer of the sealed message was posted.
+func (o *offers) sealedPosted() {
+	o.unread.Push(o.sealing.m)
+	o.sealing = sealing{}
+}
+
+// sealAbandon reports the message that is being sealed as failed. Its memory is free, as the peer
+// does not know of it.
+func (o *offers) sealAbandon() {
+	if !o.seals() {
+		return
+	}
+	m := o.sealing.m
+	o.sealing = sealing{}
+	s := m.send
+	o.free(m)
+	o.up.SendFailed(s, Flushed())
+}
+
+// offerReady reports whether s, a large message, may be offered now.
+func (c *Conn) offerReady(s *Outgoing) bool {
+	if c.out == nil {
+		c.out = newOffers(c)
+	}
+	return c.out.ready(s)
+}
+
+// offerMessage posts the offer of s, which is ready, or starts to seal s.
+func (c *Conn) offerMessage(s *Outgoing) error {
+	if c.sec != nil {
+		return c.out.sealBegin(s, c.sec.channel)
+	}
+	m, err := c.out.expose(s)
+	if err != nil {
+		return err
+	}
+	var b [wire.HeaderLen + wire.OfferLen]byte
+	c.Session.Header(wire.TypeOffer, 0).Put(b[:])
+	m.offer(0).Put(b[wire.HeaderLen:])
+	if err := c.Device.post(c, nil, b[:], false); err != nil {
+		c.out.free(m)
+		return err
+	}
+	c.out.posted(m)
+	c.l.Shares.again(c)
+	return nil
+}
+
+// offerSealed posts the offer of a message that was sealed, if there is one. Not ok: nothing may be
+// posted before it.
+func (c *Conn) offerSealed() (ok bool) {
+	if !c.out.seals() {
+		return true
+	}
+	from, ok := c.out.sealed()
+	if !ok || c.Flight.Len() >= c.Depth {
+		return false
+	}
+	var b [wire.HeaderLen + wire.SecuredOfferLen]byte
+	c.Session.Header(wire.TypeOffer, 0).Put(b[:])
+	from.PutSecured(b[wire.HeaderLen:])
+	switch err := c.Device.post(c, nil, b[:], false); {
+	case errors.Is(err, unix.ENOMEM):
+		c.retry()
+		return false
+	case err != nil: // the connection was broken off
+		return false
+	}
+	c.Flight.quiet = 0
+	c.out.sealedPosted()
+	c.l.Shares.again(c)
+	c.Session.Sent(wire.TypeOffer, 0)
+	c.observe()
+	return true
+}
