@@ -305,7 +305,7 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 		depth, q := 0, &postings{}
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
-			depth, q.QP, c.QP = c.Depth, c.QP, q
+			depth, q.QP, c.QP = c.Flight.Depth, c.QP, q
 			for range 5 * datapath.SendDepth {
 				o := r.op(verbs.Read, 0, 8)
 				ops = append(ops, o)

@@ -257,8 +257,8 @@ func TestCreditsWaitForRoom(t *testing.T) {
 		(<-come).Release()
 		time.Sleep(5 * time.Millisecond)
 		w.onLoop(w.far, func(l *loop) {
-			if c := w.conn(l, p.s); c.Flight.Len() < c.Depth {
-				w.Errorf("%d are under way of %d", c.Flight.Len(), c.Depth)
+			if c := w.conn(l, p.s); c.Flight.Len() < c.Flight.Depth {
+				w.Errorf("%d are under way of %d", c.Flight.Len(), c.Flight.Depth)
 			}
 		})
 		before := w.far.loops[0].el.Stats().Turns

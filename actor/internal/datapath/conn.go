@@ -25,11 +25,11 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	c.terms.Handshake = nil // which ends before the connection
 	size := min(t.Messages, maxRawMessage)
 	c.sizes.start(t.bare(size))
-	if c.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
-		c.Depth = min(t.Sends, SendDepth)
+	if c.Flight.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
+		c.Flight.Depth = min(t.Sends, SendDepth)
 	}
 	if limit := d.attr.MaxQPWR; limit > 0 {
-		c.Depth = min(c.Depth, limit)
+		c.Flight.Depth = min(c.Flight.Depth, limit)
 	}
 	c.Session = wire.NewSession(t.Credits)
 	if t.Mode == ModeMessages {
@@ -54,14 +54,14 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		c.leave()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
 	}
-	if err = c.res.claimCompletions(c.Depth + receives); err != nil {
+	if err = c.res.claimCompletions(c.Flight.Depth + receives); err != nil {
 		c.leave()
 		return nil, err
 	}
 	c.resized(receives)
 	d.Conns++
 	attr := c.res.queuePairAttr()
-	attr.SRQ, attr.MaxSendWR, attr.Context = c.pool.srq, c.Depth, c
+	attr.SRQ, attr.MaxSendWR, attr.Context = c.pool.srq, c.Flight.Depth, c
 	if c.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
@@ -141,7 +141,7 @@ func (c *Conn) update() {
 	if c.sec != nil && !c.rekey() {
 		return
 	}
-	for c.Flight.Len() < c.Depth {
+	for c.Flight.hasRoom() {
 		typ, flags, ok := c.Session.Next()
 		if !ok {
 			c.reliefCheck()
@@ -176,7 +176,7 @@ func (c *Conn) Drain() {
 }
 
 func (c *Conn) checkDrained() {
-	if c.state != connDraining || c.queue.Len() > 0 || c.Ops.Len() > 0 {
+	if c.state != connDraining || !c.queue.empty() {
 		return
 	}
 	if c.Flight.Len() > 0 || c.owes() || c.out.seals() || c.mode == ModeMessages && !c.Session.Settled() {
@@ -202,12 +202,12 @@ func (c *Conn) Stop() {
 	c.Beat.stop()
 	c.putAside()
 	c.l.Shares.leave(c)
-	for c.queue.Len() > 0 {
+	for c.queue.messages.Len() > 0 {
 		c.traffic.messageUnsent()
-		c.up.SendFailed(c.queue.Pop(), Flushed())
+		c.up.SendFailed(c.queue.popMessage(), Flushed())
 	}
-	for c.Ops.Len() > 0 {
-		o := c.Ops.Pop()
+	for c.queue.ops.Len() > 0 {
+		o := c.queue.popOp()
 		o.Owner.Ended(c, o, Flushed())
 	}
 	if c.Arrivals != nil {
@@ -234,7 +234,7 @@ func (c *Conn) MaxMessage() int { return c.sizes.largest }
 func (c *Conn) Attr() *verbs.DeviceAttr { return &c.Device.attr }
 
 // WaitingOps is how many one-sided operations wait for room in the send queue.
-func (c *Conn) WaitingOps() int { return c.Ops.Len() }
+func (c *Conn) WaitingOps() int { return c.queue.ops.Len() }
 
 // CatchUp handles what the device has completed.
 func (c *Conn) CatchUp() { c.Device.Drain() }
@@ -256,7 +256,7 @@ type Counts struct {
 }
 
 func (c *Conn) Counts() Counts {
-	n := Counts{Queued: c.queue.Len(), InFlight: c.Flight.Len()}
+	n := Counts{Queued: c.queue.messages.Len(), InFlight: c.Flight.Len()}
 	if c.mode == ModeMessages {
 		s := &c.Session
 		n.Send, n.Unacked, n.Unfreed = int(s.Window()), s.Unacked(), s.Unfreed()

@@ -16,7 +16,7 @@ import (
 
 // ending is how a connection ends from this side: its goodbye, and the cause as far as this side
 // knows it. The two are independent, as a queue pair may fail before, during and after the goodbye.
-// Only its methods use its fields.
+// Other code only reads its fields.
 type ending struct {
 	goodbye   goodbye
 	certainty certainty
@@ -66,6 +66,12 @@ func (e *ending) setGoodbye(to goodbye) {
 
 // leadsTo reports whether the diagram has that step. A state may also be set again.
 func (g goodbye) leadsTo(to goodbye) bool { return to == g || to == g+1 || to == goodbyeLeft }
+
+// goodbyePosted notes that the goodbye is the posting of that number.
+func (e *ending) goodbyePosted(number uint32) {
+	e.setGoodbye(goodbyePosted)
+	e.goodbyeAt = number
+}
 
 // setCause keeps cause unless one of the same certainty, or of a higher one, is known.
 func (e *ending) setCause(to certainty, cause error) {
@@ -155,13 +161,12 @@ func (c *Conn) SayGoodbye() bool {
 		return true
 	}
 	c.end.setGoodbye(goodbyeDue)
-	if c.Flight.Len() >= c.Depth {
+	if !c.Flight.hasRoom() {
 		return true // a completion makes room
 	}
 	switch err := c.goodbyePost(); {
 	case err == nil:
-		c.end.setGoodbye(goodbyePosted)
-		c.end.goodbyeAt = c.last()
+		c.end.goodbyePosted(c.last())
 	case errors.Is(err, errNoRoom):
 	default:
 		c.end.setGoodbye(goodbyeLeft)
@@ -178,7 +183,7 @@ func (c *Conn) goodbyeResume() {
 			return
 		}
 	case goodbyePosted:
-		if int32(c.Flight.head-c.end.goodbyeAt) <= 0 {
+		if !c.Flight.completed(c.end.goodbyeAt) {
 			return
 		}
 	default:
@@ -195,7 +200,7 @@ func (c *Conn) control(typ wire.Type, flags uint8) error {
 	if err := c.Device.post(c, nil, b[:], false); err != nil {
 		return err
 	}
-	c.Flight.quiet = 0
+	c.Flight.posted(false)
 	c.Session.Sent(typ, flags)
 	return nil
 }

@@ -73,5 +73,5 @@ func (c *Conn) posted(o *OneSided) {
 
 // owesCredit reports whether the oldest operation that waits has to have a credit.
 func (c *Conn) owesCredit() bool {
-	return c.mode == ModeMessages && c.Ops.Len() > 0 && (*c.Ops.At(0)).Op == verbs.WriteWithImm
+	return c.mode == ModeMessages && c.queue.immediateNext()
 }

@@ -5,13 +5,14 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// flight has the postings that the device has not completed, oldest first. The number of a posting
-// is its work request's ID. Postings complete in order, so a completion also completes all earlier
-// ones, which may have asked for none.
+// flight has the postings of a send queue that the device has not completed, oldest first. The
+// number of a posting is its work request's ID. Postings complete in order, so a completion also
+// completes all earlier ones, which may have asked for none. Other code only reads its fields.
 type flight struct {
+	Depth int // of the send queue
 	ring  ring.Ring[Posting]
 	head  uint32 // number of the oldest
-	quiet int    // posted since the last one that completes by itself
+	quiet int    // posted since the last one that asked for a completion
 }
 
 // Posting is a work request of the send queue.
@@ -21,8 +22,25 @@ type Posting struct {
 	chunk *memory.Chunk // what a Send is sent from; nil: inline
 }
 
-// Len is how many there are.
+// Len returns the number of postings.
 func (f *flight) Len() int { return f.ring.Len() }
+
+// hasRoom reports whether the send queue has room for another posting.
+func (f *flight) hasRoom() bool { return f.Len() < f.Depth }
+
+// posted notes whether the newest posting is quiet, which means that it asks for no completion.
+func (f *flight) posted(quiet bool) {
+	f.quiet++
+	if !quiet {
+		f.quiet = 0
+	}
+}
+
+// completes reports whether the device will report a completion.
+func (f *flight) completes() bool { return f.quiet < f.Len() }
+
+// completed reports whether the posting of that number has completed.
+func (f *flight) completed(number uint32) bool { return int32(f.head-number) > 0 }
 
 // next is the number of the next posting.
 func (f *flight) next() uint32 { return f.head + uint32(f.Len()) }

@@ -234,7 +234,7 @@ func (b *heartbeat) sign(c *Conn) {
 	b.signs++
 	most := 0
 	if c.recv.fetching > 0 {
-		most = c.Depth/2 - 1
+		most = c.Flight.Depth/2 - 1
 	}
 	if b.signs%looksIdle == 0 && c.Flight.Len() <= most {
 		c.say(wire.TypeCredit, 0)
@@ -257,7 +257,7 @@ func (c *Conn) signs() uint64 {
 // waiting behind.
 func (b *heartbeat) moves(c *Conn) bool {
 	var n uint64
-	if !c.Session.Probing() || int32(c.Flight.head-b.probe) <= 0 {
+	if !c.Session.Probing() || !c.Flight.completed(b.probe) {
 		n = uint64(c.Flight.head)
 	}
 	if m, ok := c.QP.(verbs.Mover); ok {
@@ -270,7 +270,7 @@ func (b *heartbeat) moves(c *Conn) bool {
 
 // sendProbe asks the peer for a sign, if there is room, and the last time was answered.
 func (b *heartbeat) sendProbe(c *Conn) {
-	if c.Session.Probing() || c.Session.Goodbye() || c.Flight.Len() >= c.Depth {
+	if c.Session.Probing() || c.Session.Goodbye() || !c.Flight.hasRoom() {
 		return
 	}
 	if c.say(wire.TypeProbe, 0) { // else the next look tries again

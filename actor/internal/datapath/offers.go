@@ -211,11 +211,11 @@ func (o *offers) spend(s *Outgoing, next uint32) {
 	o.timer.Reset(spendFor)
 }
 
-// recycleSpent recycles the messages that nothing can be sent from anymore. head is the number of
-// the oldest posting that is in flight.
-func (o *offers) recycleSpent(head uint32) {
+// recycleSpent recycles the messages that nothing can be sent from anymore. f has the connection's
+// postings.
+func (o *offers) recycleSpent(f *flight) {
 	n := 0
-	for n < len(o.spent) && int32(head-o.spent[n].after) > 0 {
+	for n < len(o.spent) && f.completed(o.spent[n].after) {
 		o.spent[n].send.Recycle()
 		n++
 	}
@@ -372,7 +372,7 @@ func (c *Conn) offerSealed() (ok bool) {
 		return true
 	}
 	from, ok := c.out.sealed()
-	if !ok || c.Flight.Len() >= c.Depth {
+	if !ok || !c.Flight.hasRoom() {
 		return false
 	}
 	var b [wire.HeaderLen + wire.SecuredOfferLen]byte
@@ -385,7 +385,7 @@ func (c *Conn) offerSealed() (ok bool) {
 	case err != nil: // the connection was broken off
 		return false
 	}
-	c.Flight.quiet = 0
+	c.Flight.posted(false)
 	c.out.sealedPosted()
 	c.l.Shares.again(c)
 	c.Session.Sent(wire.TypeOffer, 0)

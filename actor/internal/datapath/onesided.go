@@ -20,9 +20,7 @@ func (c *Conn) OneSided(o *OneSided) error {
 	}
 	bare := o.Op == verbs.WriteWithImm && c.mode == ModeMessages && c.Session.Window() == 0
 	if next := c.outlook(); bare || next.ops || next.posted >= next.depth || next.step() != stepNone {
-		c.seq++
-		o.seq = c.seq
-		c.Ops.Push(o)
+		c.queue.pushOp(o)
 		if c.owesCredit() {
 			c.creditWaitNeeded()
 			c.l.Shares.again(c)
@@ -38,10 +36,10 @@ func (c *Conn) OneSided(o *OneSided) error {
 func (c *Conn) postOp(o *OneSided) (ok bool) {
 	switch err := c.Device.postOp(c, o); {
 	case err == nil:
-		c.Flight.quiet = 0
+		c.Flight.posted(false)
 		c.posted(o)
 	case errors.Is(err, errNoRoom):
-		c.Ops.PushFront(o) // a completion makes room
+		c.queue.returnOp(o) // a completion makes room
 		c.retry()
 		return false
 	case errors.Is(err, verbs.ErrQPState): // the connection is over; the cause is yet to come

@@ -92,7 +92,7 @@ func (c *Conn) reliefSend() {
 		c.l.Shares.resume(c)
 	case c.mode != ModeMessages:
 		c.l.Shares.again(c) // memory may be short by now
-	case needed && c.Flight.Len() < c.Depth:
+	case needed && c.Flight.hasRoom():
 		c.say(wire.TypeCredit, 0) // without room, update schedules it again
 	}
 }

@@ -204,7 +204,7 @@ func (c *Conn) counts() {
 
 // resizes reports whether the peer can be notified now that the receives have another size.
 func (c *Conn) resizes() bool {
-	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.owes() && !c.out.seals() && c.Flight.Len() < c.Depth
+	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.owes() && !c.out.seals() && c.Flight.hasRoom()
 }
 
 // announce notifies the peer. Not ok: the device has not taken the message.
@@ -215,7 +215,7 @@ func (c *Conn) announce(r wire.Receives) (ok bool) {
 	if c.Device.post(c, nil, b[:], false) != nil {
 		return false // there will be another occasion
 	}
-	c.Flight.quiet = 0
+	c.Flight.posted(false)
 	c.Session.Sent(wire.TypeReceives, 0)
 	return true
 }

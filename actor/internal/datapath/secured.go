@@ -98,7 +98,7 @@ func (c *Conn) sendFirst(t wire.Type, body []byte) error {
 	if err := c.Device.post(c, nil, t.Put(body), false); err != nil {
 		return err
 	}
-	c.Flight.quiet = 0
+	c.Flight.posted(false)
 	return nil
 }
 
@@ -266,7 +266,7 @@ func (c *Conn) pay() bool {
 	if !c.sec.owed.due {
 		return true
 	}
-	if c.Flight.Len() >= c.Depth {
+	if !c.Flight.hasRoom() {
 		return false // a completion makes room
 	}
 	if err := c.Device.postRecord(c, &c.sec.owed, false); err != nil {
@@ -274,7 +274,7 @@ func (c *Conn) pay() bool {
 		return false
 	}
 	c.sec.owed = owed{}
-	c.Flight.quiet = 0
+	c.Flight.posted(false)
 	return true
 }
 

@@ -52,7 +52,7 @@ func (c *Conn) Record(sealed []byte) {
 func (c *Conn) payFrames() (ok bool) {
 	s := c.sec
 	for len(s.frames) > 0 {
-		if c.Flight.Len() >= c.Depth {
+		if !c.Flight.hasRoom() {
 			return false // a completion makes room
 		}
 		if err := c.postFrame(s.frames[0]); err != nil {
@@ -81,7 +81,7 @@ func (c *Conn) postFrame(b []byte) error {
 	err := c.Device.postRecord(c, &o, false)
 	switch {
 	case err == nil:
-		c.Flight.quiet = 0
+		c.Flight.posted(false)
 	case o.posting.chunk != nil:
 		o.posting.chunk.Free()
 	}

@@ -22,18 +22,16 @@ func (c *Conn) Submit(s *Outgoing) {
 	case s.Len() > c.sizes.largest:
 		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.sizes.largest, ErrTooLarge, unix.EMSGSIZE))
 		c.traffic.messageUnsent()
-	case c.queue.Len() > 0 || c.Ops.Len() > 0 || !c.ready() || !c.readyFor(s):
-		if c.queue.Len() >= limit {
-			c.full = true
+	case !c.queue.empty() || !c.ready() || !c.readyFor(s):
+		if c.queue.messages.Len() >= limit {
+			c.queue.refuse()
 			c.traffic.messageUnsent()
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
 			c.up.SendRefused(s, ErrQueueFull, err)
 			s.Recycle()
 			return
 		}
-		c.seq++
-		s.seq = c.seq
-		c.queue.Push(s)
+		c.queue.pushMessage(s)
 		c.creditWaitNeeded()
 		c.l.Shares.again(c)
 		c.observe()
@@ -47,7 +45,7 @@ func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 	switch {
 	case s.buf == nil || !c.taking():
 		return false
-	case c.queue.Len() > 0 || !c.ready():
+	case c.queue.messages.Len() > 0 || !c.ready():
 		c.Awake()
 		return false
 	}
@@ -58,8 +56,8 @@ func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 	if c.Posted() > posted {
 		return true
 	}
-	if c.queue.Len() > 0 {
-		c.queue.Pop()
+	if c.queue.messages.Len() > 0 {
+		c.queue.popMessage()
 	}
 	c.Awake()
 	c.retry()
@@ -68,7 +66,7 @@ func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 
 // Awake has Writable reported at the next news of the device or of the peer.
 func (c *Conn) Awake() {
-	c.full = true
+	c.queue.refuse()
 	c.creditWaitNeeded()
 	c.l.Shares.again(c)
 }
@@ -89,28 +87,28 @@ func (c *Conn) creditWaitCheck() {
 
 // outlook collects what next decides by.
 func (c *Conn) outlook() outlook {
-	o := outlook{depth: c.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
+	o := outlook{depth: c.Flight.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
 	if c.owes() || c.out.seals() {
 		o.posted = o.depth
 	}
 	if c.mode == ModeMessages {
 		o.window = c.Session.Window()
 	}
-	if o.ops = c.Ops.Len() > 0; o.ops {
-		o.opSeq, o.opCredit = (*c.Ops.At(0)).seq, c.owesCredit()
+	if o.ops = c.queue.ops.Len() > 0; o.ops {
+		o.opSeq, o.opCredit = c.queue.nextOp().seq, c.owesCredit()
 	}
-	if n := c.queue.Len(); n > 0 {
-		s := *c.queue.At(0)
+	if c.queue.messages.Len() > 0 {
+		s := c.queue.nextMessage()
 		o.sends, o.sendSeq, o.alone = true, s.seq, s.notify
 		o.ready = o.room() && c.readyFor(s)
-		o.inline = n > 1 && len((*c.queue.At(1)).buf) <= c.Device.attr.MaxInline
+		o.inline = c.queue.inlineFollows(c.Device.attr.MaxInline)
 	}
 	return o
 }
 
 // ready reports whether a message that does not wait may be handed to the device now.
 func (c *Conn) ready() bool {
-	return c.Flight.Len() < c.Depth && !c.owes() && !c.out.seals() && (c.mode != ModeMessages || c.Session.Window() > 0)
+	return c.Flight.hasRoom() && !c.owes() && !c.out.seals() && (c.mode != ModeMessages || c.Session.Window() > 0)
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
@@ -136,16 +134,13 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		c.traffic.messageSent(n, true)
 	case err == nil:
 		c.traffic.messageSent(n, typ == wire.TypeOffer)
-		c.Flight.quiet++
-		if !quiet {
-			c.Flight.quiet = 0
-		}
+		c.Flight.posted(quiet)
 		if c.mode == ModeMessages {
 			c.Session.Sent(typ, 0)
 			c.observe()
 		}
 	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && c.Flight.Len() > 0:
-		c.queue.PushFront(s) // a completion makes room
+		c.queue.returnMessage(s) // a completion makes room
 		c.l.Shares.again(c)
 		c.retry()
 		return false
@@ -180,25 +175,24 @@ func (c *Conn) Pump() {
 		c.update()
 		return
 	}
-	if c.Ops.Len() > 0 {
+	if c.queue.ops.Len() > 0 {
 		c.update() // what carries no count must not keep the peer waiting for it
 	}
-	room := c.Depth - c.Flight.Len()
-	for room >= part(c.Depth) && !c.Over() && c.postNext() {
+	room := c.Flight.Depth - c.Flight.Len()
+	for room >= part(c.Flight.Depth) && !c.Over() && c.postNext() {
 	}
-	if c.queue.Len() > 0 || c.owesCredit() {
+	if c.queue.messages.Len() > 0 || c.owesCredit() {
 		c.creditWaitNeeded()
 	}
-	if c.full && !c.Over() && c.queue.Len() <= c.l.limits.Queue/2 {
-		c.full = false
+	if !c.Over() && c.queue.writable(c.l.limits.Queue) {
 		c.up.Writable()
 	}
-	if c.Closing() && c.queue.Len() == 0 && c.Ops.Len() == 0 {
+	if c.Closing() && c.queue.empty() {
 		c.Session.Finish() // behind the last that takes a credit
 	}
 	c.update()
 	if c.out != nil {
-		c.out.recycleSpent(c.Flight.head)
+		c.out.recycleSpent(&c.Flight)
 	}
 	c.checkDrained()
 }
@@ -208,12 +202,12 @@ func (c *Conn) postNext() bool {
 	o := c.outlook()
 	switch next := o.step(); next {
 	case stepOp:
-		return c.postOp(c.Ops.Pop())
+		return c.postOp(c.queue.popOp())
 	case stepSend, stepQuiet:
-		if !c.renew(*c.queue.At(0)) {
+		if !c.renew(c.queue.nextMessage()) {
 			return false
 		}
-		return c.post(c.queue.Pop(), next == stepQuiet)
+		return c.post(c.queue.popMessage(), next == stepQuiet)
 	}
 	return false
 }
@@ -250,14 +244,9 @@ func (c *Conn) Abandon() {
 	}
 }
 
-// retry has what the device did not take tried again, if no completion will do that.
+// retry pumps c after RetryAfter, if no completion will do that earlier.
 func (c *Conn) retry() {
-	if c.retrying || c.Flight.quiet < c.Flight.Len() {
-		return
+	if !c.Flight.completes() {
+		c.queue.retry(c.l.el, c.Pump)
 	}
-	c.retrying = true
-	c.l.el.NewTimer(func() {
-		c.retrying = false
-		c.Pump()
-	}).Reset(RetryAfter)
 }

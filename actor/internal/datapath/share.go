@@ -326,7 +326,7 @@ func (s *shares) unlist(c *Conn) {
 
 // waits reports whether news of the peer's credits can lead to anything.
 func (c *Conn) waits() bool {
-	return c.queue.Len() > 0 || c.full || c.owesCredit() || c.Closing()
+	return c.queue.messages.Len() > 0 || c.queue.refused || c.owesCredit() || c.Closing()
 }
 
 // mustReceive reports whether what c waits for may be behind its peer's messages: also the Reads of

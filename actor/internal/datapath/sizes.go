@@ -6,8 +6,8 @@ import (
 )
 
 // sizes bounds the messages of a connection, in bytes. Its peer's receives may change their size
-// (resize.go), so it also follows which of them the next message uses. Only its methods use its
-// fields; the sides that send and receive also read largest, direct and takes.
+// (resize.go), so it also follows which of them the next message uses. Other code only reads its
+// fields.
 type sizes struct {
 	largest int    // maximum that the peer takes
 	direct  int    // maximum that is sent directly; larger messages are offered

@@ -153,20 +153,15 @@ type Conn struct {
 
 	granted bool // the peer was given a key to write with
 
-	queue    ring.Ring[*Outgoing]
-	Arrivals *arrivals            // nil: no message has had to wait
-	out      *offers              // nil: no large message was sent
-	Ops      ring.Ring[*OneSided] // that wait for room in the send queue
-	seq      uint32               // of what was queued last, of both
+	queue    sendQueue
+	Arrivals *arrivals // nil: no message has had to wait
+	out      *offers   // nil: no large message was sent
 
-	sizes    sizes
-	Depth    int // of the send queue
-	Flight   flight
-	Session  wire.Session // of messages; of other modes what is granted
-	full     bool         // ErrQueueFull was reported: Writable is due
-	due      bool         // in the device's list of what to pump
-	retrying bool         // pump will be called
-	relief   relief
+	sizes   sizes
+	Flight  flight
+	Session wire.Session // of messages; of other modes what is granted
+	due     bool         // in the device's list of what to pump
+	relief  relief
 
 	traffic traffic
 }

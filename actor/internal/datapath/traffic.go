@@ -30,7 +30,7 @@ type Traffic struct {
 	WaitsFor time.Duration
 }
 
-// traffic keeps a connection's counters. Only its methods use its fields. Times are those of the
+// traffic keeps a connection's counters. Other code only reads its fields. Times are those of the
 // loop's turns.
 type traffic struct {
 	counts  Traffic

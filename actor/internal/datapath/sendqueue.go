@@ -1,0 +1,84 @@
+package datapath
+
+import (
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/ring"
+	"github.com/rdmactor/rdmactor/verbs"
+)
+
+// sendQueue has the messages and the one-sided operations that wait for credits or for room in the
+// device. Other code only reads its fields. The zero value is empty.
+type sendQueue struct {
+	messages ring.Ring[*Outgoing]
+	ops      ring.Ring[*OneSided]
+	seq      uint32 // of the entry that was queued last
+	refused  bool   // the owner waits for Writable
+	retrying bool   // a timer pumps the queue
+}
+
+// empty reports whether nothing waits.
+func (q *sendQueue) empty() bool { return q.messages.Len() == 0 && q.ops.Len() == 0 }
+
+// pushMessage queues s behind all that waits.
+func (q *sendQueue) pushMessage(s *Outgoing) {
+	q.seq++
+	s.seq = q.seq
+	q.messages.Push(s)
+}
+
+// pushOp queues o behind all that waits.
+func (q *sendQueue) pushOp(o *OneSided) {
+	q.seq++
+	o.seq = q.seq
+	q.ops.Push(o)
+}
+
+// returnMessage puts s back in its place: the device did not take it.
+func (q *sendQueue) returnMessage(s *Outgoing) { q.messages.PushFront(s) }
+
+// returnOp puts o back in its place: the device did not take it.
+func (q *sendQueue) returnOp(o *OneSided) { q.ops.PushFront(o) }
+
+// nextMessage returns the oldest message. There must be one.
+func (q *sendQueue) nextMessage() *Outgoing { return *q.messages.At(0) }
+
+// nextOp returns the oldest operation. There must be one.
+func (q *sendQueue) nextOp() *OneSided { return *q.ops.At(0) }
+
+func (q *sendQueue) popMessage() *Outgoing { return q.messages.Pop() }
+func (q *sendQueue) popOp() *OneSided      { return q.ops.Pop() }
+
+// inlineFollows reports whether a second message waits that the device copies.
+func (q *sendQueue) inlineFollows(maxInline int) bool {
+	return q.messages.Len() > 1 && len((*q.messages.At(1)).buf) <= maxInline
+}
+
+// immediateNext reports whether the oldest operation is a Write with an immediate.
+func (q *sendQueue) immediateNext() bool {
+	return q.ops.Len() > 0 && q.nextOp().Op == verbs.WriteWithImm
+}
+
+// refuse notes that the owner waits for Writable.
+func (q *sendQueue) refuse() { q.refused = true }
+
+// writable reports, once, whether an owner that was refused may be sent Writable: at most half of
+// limit messages wait.
+func (q *sendQueue) writable(limit int) bool {
+	if !q.refused || q.messages.Len() > limit/2 {
+		return false
+	}
+	q.refused = false
+	return true
+}
+
+// retry calls pump after RetryAfter, unless it is due already.
+func (q *sendQueue) retry(el *eventloop.Loop, pump func()) {
+	if q.retrying {
+		return
+	}
+	q.retrying = true
+	el.NewTimer(func() {
+		q.retrying = false
+		pump()
+	}).Reset(RetryAfter)
+}
