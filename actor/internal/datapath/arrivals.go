@@ -86,7 +86,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 	}
 	a.m.Chunk = chunk
 	b.c.l.Shares.large += chunk.Size()
-	b.c.of.take(chunk.Size())
+	b.c.person.takeLarge(chunk.Size())
 	a.m.Data = chunk.Bytes()[:a.length:a.length]
 	b.held += int(chunk.SGE.Length)
 	if b.filling == 0 {
@@ -123,7 +123,9 @@ func (b *arrivals) Claim() (want, held int) {
 }
 
 // Fair is memory.Claimant's.
-func (b *arrivals) Fair(want int) bool { return b.c.l.Sources.Lets(b.from, want) && b.c.of.lets(want) }
+func (b *arrivals) Fair(want int) bool {
+	return b.c.l.Sources.Lets(b.from, want) && b.c.person.lets(want)
+}
 
 // Grant is memory.Claimant's.
 func (b *arrivals) Grant() {

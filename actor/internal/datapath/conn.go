@@ -45,12 +45,12 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	var err error
-	if c.pool, err = c.res.recvPool(size); err != nil {
+	if c.recv.pool, err = c.res.recvPool(size); err != nil {
 		c.leave()
 		return nil, err
 	}
 	receives := t.receives()
-	if limit := d.attr.MaxQPWR; c.pool.srq == nil && limit > 0 && receives > limit {
+	if limit := d.attr.MaxQPWR; c.recv.pool.srq == nil && limit > 0 && receives > limit {
 		c.leave()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
 	}
@@ -61,8 +61,8 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	c.resized(receives)
 	d.Conns++
 	attr := c.res.queuePairAttr()
-	attr.SRQ, attr.MaxSendWR, attr.Context = c.pool.srq, c.Flight.Depth, c
-	if c.pool.srq == nil {
+	attr.SRQ, attr.MaxSendWR, attr.Context = c.recv.pool.srq, c.Flight.Depth, c
+	if c.recv.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
 	if c.QP, err = id.CreateQP(attr); err != nil {
@@ -70,7 +70,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	c.l.Shares.join(c)
-	if err = c.shutOut(); err == nil && c.pool.srq == nil {
+	if err = c.shutOut(); err == nil && c.recv.pool.srq == nil {
 		err = c.reserve(receives)
 	}
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *Conn) release() {
 	}
 	usercode.Steps(c.Stop, func() {
 		c.setState(connReleased)
-		c.vacate()
+		c.person.leave(c.l, c.recv.bytes)
 		c.l.Shares.leave(c)
 		c.res.releaseCompletions()
 	}, c.remit, func() {
@@ -107,7 +107,7 @@ func (c *Conn) release() {
 
 // leave returns the memory and the protection domain, after the queue pair is gone.
 func (c *Conn) leave() {
-	if c.pool != nil {
+	if c.recv.pool != nil {
 		c.leavePools()
 	}
 	c.res.releaseDomain()

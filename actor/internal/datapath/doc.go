@@ -1,6 +1,6 @@
 // Package datapath moves the messages of connections: from a Send to the queue pair, and from a
-// completion to the owner. It stands on the verbs and knows no actors: what it has to report goes
-// to one interface, Identifier, which the actor of an rdma_cm_id implements.
+// completion to the owner. It is built on the verbs and knows no actors: it reports to one
+// interface, Identifier, which the actor of an rdma_cm_id implements.
 //
 //	   Submit     sending.go, next.go         Identifier.Deliver
 //	     │                                            ▲
@@ -12,43 +12,62 @@
 //	     ▼                                            ▲
 //	queue pair ──────────────── the peer ──────── queue pair
 //
-// A Loop is what the connections of one event loop share: for each device its completion queues,
-// protection domains and receive buffers, the memory for messages (package memory), and who waits
-// for some of it (share.go).
+// A Loop is shared by the connections of one event loop: for each device its completion queues,
+// protection domains and receive buffers, and the memory for messages (package memory), with the
+// connections that wait for some of it (share.go).
 //
-// A Conn is one connection's data path. Its lifetime is connState's diagram (connstate.go). What it
-// hands to the device next follows from a few counts alone (next.go).
+// A Conn is one connection's data path. Its lifetime is connState's diagram (connstate.go). Which
+// posting is next follows from a few counts alone (next.go).
 //
-// # Files
+// # Concerns
 //
-// At the bottom is what there is: state.go (all of a Loop, a Device and a Conn), connstate.go,
-// messages.go, inflight.go, errors.go. Above it is what decides: next.go (what is sent next),
-// share.go (who may receive), negotiate.go (what goes at once). Above that is what acts: the
-// picture's files, onesided.go, conn.go (the connection from New to Release), overlooked.go (how it
-// begins), ending.go and keepalive.go (how it ends).
+// A Conn is put together from structs, one for each concern. Their methods get the
+// values that they need instead of the Conn, as far as possible:
+//
+//	sendQueue   sendqueue.go   messages and operations that wait for credits or room
+//	flight      inflight.go    postings that the device has not completed
+//	sizes       sizes.go       how large messages may be, in either direction
+//	offers      offers.go      large messages that the peer reads
+//	arrivals    arrivals.go    messages that wait for the owner, and Reads of the peer's offers
+//	intake      share.go       the connection's part of what its loop receives
+//	membership  person.go      its part of what its person's connections occupy
+//	resources   resources.go   its part of the device
+//	heartbeat   keepalive.go   silence of the peer
+//	relief      relief.go      credits for a peer that would stall
+//	ending      ending.go      the goodbye, and the cause of the end
+//	security    secured.go     records and frames of a secured connection
+//	traffic     traffic.go     counters
+//
+// The methods of Conn that act for a concern are in the same file, and begin with its name where
+// they are not of the package's interface: offerReady, reliefSend, goodbyeResume.
+//
+// state.go has the types of the loop and the device. next.go (what is sent next), share.go (which
+// connection may receive) and negotiate.go (which messages are sent directly) decide without
+// acting. conn.go takes a connection from New to Release, and overlooked.go through its first
+// message.
 //
 // # Messages
 //
-// An Outgoing and an Inbound are parts of what the layer above has for a message (Of points back),
-// so that a message is one allocation, and none where the last one came back. An Outgoing is the
-// connection's from Submit until SendFailed, or until its memory went back to the pool. An Inbound
-// is its receiver's from Deliver until Consumed, which gives the peer its credit.
+// An Outgoing and an Inbound are parts of the upper layer's value for a message (Of points back),
+// so that a message is one allocation, and none if a returned one is used again. An Outgoing is the
+// connection's from Submit until SendFailed, or until its memory has returned to the pool. An
+// Inbound is its receiver's from Deliver until Consumed, which gives the peer its credit.
 //
 // # Goroutines
 //
 // Everything belongs to the loop's goroutine, and nothing is locked. The exceptions are Pooled,
-// Init and what an Outgoing has before it is submitted. A connection goes on behind a call of
-// Identifier, so it is released in a turn of its own.
+// Init and the fields of an Outgoing before it is submitted. A connection continues after a call of
+// Identifier, so it is released in a later turn.
 //
 // # Errors
 //
 // A message that was not sent is reported with the reason (ErrQueueFull, ErrTooLarge, ErrFlushed).
-// What ends the connection goes to Identifier.BreakOff once: the peer's breach of the protocol, the
-// queue pair's failure (QueuePairError), silence (LostError). What cannot be had when it is made is
-// a ResourceError.
+// The cause of a connection's end goes to Identifier.BreakOff once: the peer's breach of the
+// protocol, the queue pair's failure (QueuePairError), silence (LostError). A resource that is
+// missing when a connection is made is a ResourceError.
 //
 // # Limitations
 //
-// One queue pair for a connection, one loop for its life. Registered memory is not shared between
+// A connection has one queue pair, and stays on one loop. Registered memory is not shared between
 // loops.
 package datapath

@@ -15,7 +15,7 @@ import (
 // Granted notes that the owner has given the peer a key to write with: from now on the peer may
 // notify it. The right stays when the key is revoked, because what the peer has written before may
 // still be on its way.
-func (c *Conn) Granted() { c.granted = true }
+func (c *Conn) Granted() { c.recv.granted = true }
 
 // Immediates reports whether the peer takes Writes with an immediate, as far as it has said.
 // Without a hello nobody says.
@@ -50,7 +50,7 @@ func (c *Conn) written(chunk *memory.Chunk, n, imm uint32) {
 // judgeWritten returns an error if the peer may not do that.
 func (c *Conn) judgeWritten(n uint32) error {
 	switch {
-	case !c.granted:
+	case !c.recv.granted:
 		return &wire.ProtocolError{What: fmt.Sprintf("a Write of %d bytes with an immediate, and nothing was granted", n)}
 	case c.mode == ModeMessages:
 		return c.Session.TakeImmediate()

@@ -2,22 +2,21 @@ package datapath
 
 import "github.com/rdmactor/rdmactor/actor/internal/limits"
 
-// What all connections of one person occupy of a loop's memory to receive into is bounded, if the
-// user says so. What a connection's peer may send at once is promised to it in the hello, before
-// anybody knows who it is. So that is what a connection counts with, from when it is known whose it
-// is:
+// The memory of a loop that the connections of one person receive into is bounded, if the user sets
+// a bound. The hello promises a peer how much it may send without waiting, before the peer is
+// known. So a connection counts with that much, from when its person is known:
 //
 //   - Floor: one connection, and one large message.
-//   - Bound: as many bytes as Belong was called with last.
+//   - Bound: the bytes that Belong was called with last.
 //   - Excess: a further connection is refused, receives stay small (resize.go), and a large message
-//     waits at its sender, and is in nobody's way (memory.Claimant's Fair). It is looked at again
-//     whenever less counts.
+//     waits at its sender, where it is in no other connection's way (memory.Claimant's Fair). It is
+//     tried again whenever less counts.
 //
-// Stopping a connection in the middle would not do: what makes its owner consume may be behind the
-// next message.
+// To stop a connection in the middle is no alternative: the message that makes its owner consume
+// may be behind the next one.
 
-// occupied is what one occupies of a loop's memory. Loop goroutine. It is no fairshare.Shares: each
-// person has a bound, and no share of the others'.
+// occupied is the part of a loop's memory that one person occupies. Loop goroutine. It is no
+// fairshare.Shares: each person has a bound, and no share of the others'.
 type occupied struct {
 	who      limits.Person
 	most     int // bytes; 0: any number
@@ -25,28 +24,34 @@ type occupied struct {
 	Large    int // bytes of large messages, being read or here
 }
 
-// Belong notes whose the connection is, and what all of who's may occupy, in bytes; 0: any amount.
-// Not ok: there is no room for this one.
-func (c *Conn) Belong(who limits.Person, most int) (ok bool) {
-	o := c.l.Persons[who]
+// membership is a connection's part of its person's account. Other code only reads its fields. The
+// zero value is that of a connection whose person is unknown, or not bounded.
+type membership struct {
+	of       *occupied // nil: unknown
+	promised int       // bytes of receives that the connection counts with
+}
+
+// join makes the connection one of who's, whose connections may occupy most bytes, and promises it
+// n bytes of receives. Not ok: there is no room for this one.
+func (m *membership) join(l *Loop, who limits.Person, most, n int) (ok bool) {
+	o := l.Persons[who]
 	if o == nil {
 		o = &occupied{who: who}
 	}
 	o.most = most
-	c.l.RecvBudget.Look() // it may be more than before
-	n := c.promise()
+	l.RecvBudget.Look() // it may be more than before
 	if most > 0 && o.Receives > 0 && o.Receives+n > most {
 		return false
 	}
 	o.Receives += n
-	c.of, c.promised, c.l.Persons[who] = o, n, o
+	m.of, m.promised, l.Persons[who] = o, n, o
 	return true
 }
 
-// promises has the connection count with n bytes of receives, when their size changes. Not ok:
+// promise makes the connection count with n bytes of receives, when their size changes. Not ok:
 // there is no room for more.
-func (c *Conn) promises(n int) (ok bool) {
-	o, more := c.of, n-c.promised
+func (m *membership) promise(l *Loop, n int) (ok bool) {
+	o, more := m.of, n-m.promised
 	switch {
 	case o == nil:
 		return true
@@ -54,61 +59,68 @@ func (c *Conn) promises(n int) (ok bool) {
 		return false
 	}
 	o.Receives += more
-	c.promised = n
+	m.promised = n
 	if more < 0 {
-		c.l.RecvBudget.Look()
+		l.RecvBudget.Look()
 	}
 	return true
 }
 
-// promise is how many bytes of receives the peer's messages may fill before the owner has consumed
-// any.
-func (c *Conn) promise() int {
-	n := c.terms.Credits
-	if c.pool.srq == nil {
-		n = c.terms.receives()
-	}
-	return n * c.pool.Arena.Size()
-}
-
-// vacate ends a connection's part: from now on only what the owner has of it counts.
-func (c *Conn) vacate() {
-	if c.of != nil {
-		c.of.Receives += c.recv.bytes - c.promised
-		c.l.RecvBudget.Look()
-		c.of.forget(c.l)
+// leave ends the promise. From then on only the held bytes, which the owner has, count.
+func (m *membership) leave(l *Loop, held int) {
+	if m.of != nil {
+		m.of.Receives += held - m.promised
+		l.RecvBudget.Look()
+		m.of.forget(l)
 	}
 }
 
 // lets reports whether a large message may take n bytes.
-func (o *occupied) lets(n int) bool {
+func (m *membership) lets(n int) bool {
+	o := m.of
 	return o == nil || o.most <= 0 || o.Large == 0 || o.Receives+o.Large+n <= o.most
 }
 
-// take counts n bytes of a large message.
-func (o *occupied) take(n int) {
-	if o != nil {
-		o.Large += n
+// takeLarge counts n bytes of a large message.
+func (m *membership) takeLarge(n int) {
+	if m.of != nil {
+		m.of.Large += n
 	}
 }
 
-// gave takes back n bytes of a message of c's.
-func (o *occupied) gave(c *Conn, n int, large bool) {
-	switch {
-	case o == nil:
+// returnLarge counts n bytes of a large message that was consumed.
+func (m *membership) returnLarge(l *Loop, n int) {
+	if m.of != nil {
+		m.of.Large -= n
+		m.of.forget(l)
+	}
+}
+
+// returnReceive counts n bytes of a consumed message. left: the connection has left.
+func (m *membership) returnReceive(l *Loop, n int, left bool) {
+	if m.of == nil {
 		return
-	case large:
-		o.Large -= n
-	case c.state == connReleased:
-		o.Receives -= n
-		c.l.RecvBudget.Look()
 	}
-	o.forget(c.l)
+	if left {
+		m.of.Receives -= n
+		l.RecvBudget.Look()
+	}
+	m.of.forget(l)
 }
 
-// forget forgets it if it is nothing any more.
+// forget removes an account that is empty.
 func (o *occupied) forget(l *Loop) {
 	if o.Receives == 0 && o.Large == 0 {
 		delete(l.Persons, o.who)
 	}
+}
+
+// Belong makes the connection one of who's, whose connections may occupy most bytes; 0: any amount.
+// Not ok: there is no room for this one.
+func (c *Conn) Belong(who limits.Person, most int) (ok bool) {
+	n := c.terms.Credits
+	if c.recv.pool.srq == nil {
+		n = c.terms.receives()
+	}
+	return c.person.join(c.l, who, most, n*c.recv.pool.Arena.Size())
 }

@@ -186,13 +186,13 @@ func (t *Terms) tls() bool { return secure.Features(t.Features)&secure.FeatureTL
 // reserve posts n receives.
 func (c *Conn) reserve(n int) error {
 	if c.res.private() {
-		c.pool.Arena.InOne(n) // one region
+		c.recv.pool.Arena.InOne(n) // one region
 	}
 	for range n {
-		b, err := c.pool.Arena.Get()
+		b, err := c.recv.pool.Arena.Get()
 		if err != nil {
 			limit := c.l.RecvBudget.Most()
-			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.pool.Arena.Size(), Limit: limit, Err: err}
+			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.recv.pool.Arena.Size(), Limit: limit, Err: err}
 		}
 		if err := c.postRecv(b); err != nil {
 			return fmt.Errorf("post_recv on %s: %w", c.Device.Verbs.Name(), err)

@@ -135,7 +135,7 @@ func (c *Conn) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
 	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+memory.CopyCost) > b.Size() {
 		return b, data
 	}
-	kept := c.pool.copies.Copy(data)
+	kept := c.recv.pool.copies.Copy(data)
 	if kept == nil {
 		return b, data
 	}
@@ -149,7 +149,7 @@ func (c *Conn) give(b *memory.Chunk) {
 	switch {
 	case b.Large():
 		c.Arrivals.gave(b)
-	case b.Repostable() && c.pool.srq == nil && !c.Over():
+	case b.Repostable() && c.recv.pool.srq == nil && !c.Over():
 		if err := c.postRecv(b); err != nil {
 			// there is room for it: nothing but the queue pair's end speaks against it
 			c.queuePairRefused(verbs.Recv, err)

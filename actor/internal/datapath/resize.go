@@ -78,42 +78,42 @@ func (c *Conn) resized(n int) {
 		return
 	}
 	most := c.l.largestReceive(&c.terms, &c.Device.attr)
-	c.resize = &resizing{
-		count: n, holds: c.sizes.direct, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.pool.Arena.Size(),
-		joined: []*recvPool{c.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
+	c.recv.resize = &resizing{
+		count: n, holds: c.sizes.direct, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.recv.pool.Arena.Size(),
+		joined: []*recvPool{c.recv.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
 	}
 	if c.sizes.direct < most {
-		c.resize.small = n
+		c.recv.resize.small = n
 	}
 }
 
 // Offered notes that the peer can offer messages. The side that was asked knows that from the
 // beginning.
 func (c *Conn) Offered() {
-	if c.resize != nil {
-		c.resize.offers = true
+	if c.recv.resize != nil {
+		c.recv.resize.offers = true
 	}
 }
 
 // poolOf is the pool of receives for messages of n bytes, which is joined. An error: there is none.
 func (c *Conn) poolOf(n int) (*recvPool, error) {
 	n += c.terms.perMessage()
-	for _, p := range c.resize.joined {
+	for _, p := range c.recv.resize.joined {
 		if p.Arena.Size() == poolSize(n) {
 			return p, nil
 		}
 	}
 	p, err := c.res.recvPool(n)
 	if err == nil {
-		p.Arena.InOne(c.resize.count)
-		c.resize.joined = append(c.resize.joined, p)
+		p.Arena.InOne(c.recv.resize.count)
+		c.recv.resize.joined = append(c.recv.resize.joined, p)
 	}
 	return p, err
 }
 
 // demanded notes that the peer had a message of n bytes, which it may have offered.
 func (c *Conn) demanded(n int, offered bool) {
-	r := c.resize
+	r := c.recv.resize
 	if r == nil || n <= LeastPosted || n > r.most {
 		return
 	}
@@ -125,30 +125,30 @@ func (c *Conn) demanded(n int, offered bool) {
 
 // grow has the receives become large.
 func (c *Conn) grow() {
-	r := c.resize
+	r := c.recv.resize
 	if !c.resizes() {
 		return
 	}
 	p, err := c.poolOf(r.most)
-	n, before := r.count*r.large, c.promised
-	if err != nil || r.share == 0 && c.l.largeReceives.Has(r.source)+n > c.l.RecvBudget.Spare() || !c.promises(n) {
+	n, before := r.count*r.large, c.person.promised
+	if err != nil || r.share == 0 && c.l.largeReceives.Has(r.source)+n > c.l.RecvBudget.Spare() || !c.person.promise(c.l, n) {
 		return
 	}
 	if !c.replaces(p) {
 		c.putAside()
-		c.promises(before)
+		c.person.promise(c.l, before)
 		return
 	}
 	if r.share == 0 {
 		r.share = n
 		c.l.largeReceives.Add(r.source, n)
 	}
-	r.holds, c.pool = r.most, p
+	r.holds, c.recv.pool = r.most, p
 }
 
 // replaces takes all the memory that the small receives will be replaced by, and notifies the peer.
 func (c *Conn) replaces(p *recvPool) (ok bool) {
-	r := c.resize
+	r := c.recv.resize
 	for len(r.aside) < r.small {
 		b, err := p.Arena.Get()
 		if err != nil {
@@ -162,7 +162,7 @@ func (c *Conn) replaces(p *recvPool) (ok bool) {
 
 // rest is a look at the receives: they become small when the peer has not needed large ones.
 func (c *Conn) rest() {
-	r := c.resize
+	r := c.recv.resize
 	if r == nil || r.holds == LeastPosted {
 		return
 	}
@@ -176,7 +176,7 @@ func (c *Conn) rest() {
 
 // shrink has the receives become small, if the peer has answered.
 func (c *Conn) shrink() {
-	r := c.resize
+	r := c.recv.resize
 	if r == nil || !r.asked || c.Session.Resizing() {
 		return
 	}
@@ -185,7 +185,7 @@ func (c *Conn) shrink() {
 	if err != nil {
 		return // they hold more than the peer sends
 	}
-	r.holds, c.pool = LeastPosted, p
+	r.holds, c.recv.pool = LeastPosted, p
 	c.putAside()
 	c.counts()
 	c.res.sinks().Reclaim() // nor does it keep memory for the next large message
@@ -194,8 +194,8 @@ func (c *Conn) shrink() {
 // counts has receives that become small count with what they take by now. Others of the domain may
 // have such of any size.
 func (c *Conn) counts() {
-	r := c.resize
-	c.promises(r.bytes)
+	r := c.recv.resize
+	c.person.promise(c.l, r.bytes)
 	if r.small == r.count {
 		c.l.largeReceives.Add(r.source, -r.share)
 		r.share = 0
@@ -222,7 +222,7 @@ func (c *Conn) announce(r wire.Receives) (ok bool) {
 
 // putAside gives back what was kept to replace small receives.
 func (c *Conn) putAside() {
-	r := c.resize
+	r := c.recv.resize
 	if r == nil {
 		return
 	}
@@ -235,9 +235,9 @@ func (c *Conn) putAside() {
 
 // leavePools is for a connection that has gone.
 func (c *Conn) leavePools() {
-	r := c.resize
+	r := c.recv.resize
 	if r == nil {
-		c.pool.leave()
+		c.recv.pool.leave()
 		return
 	}
 	for _, p := range r.joined {
@@ -249,8 +249,8 @@ func (c *Conn) leavePools() {
 
 // postRecv posts a receive, or what takes its place.
 func (c *Conn) postRecv(b *memory.Chunk) error {
-	r := c.resize
-	p := c.pool
+	r := c.recv.resize
+	p := c.recv.pool
 	if r != nil && b.Size() != p.Arena.Size() {
 		b, p = c.exchange(b)
 	}
@@ -268,14 +268,14 @@ func (c *Conn) postRecv(b *memory.Chunk) error {
 
 // exchange gives what is posted instead of b, which has another size than receives are to have.
 func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
-	r, old := c.resize, c.res.poolOf(b)
+	r, old := c.recv.resize, c.res.poolOf(b)
 	var next *memory.Chunk
 	if last := len(r.aside) - 1; last >= 0 {
 		next, r.aside = r.aside[last], r.aside[:last]
-		c.pool.aside--
+		c.recv.pool.aside--
 	} else {
 		var err error
-		if next, err = c.pool.Arena.Get(); err != nil {
+		if next, err = c.recv.pool.Arena.Get(); err != nil {
 			return b, old
 		}
 	}
@@ -285,7 +285,7 @@ func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	if r.holds == LeastPosted {
 		c.counts()
 	}
-	return next, c.pool
+	return next, c.recv.pool
 }
 
 // smaller is 1 if b is no large receive.

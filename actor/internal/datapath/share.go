@@ -59,12 +59,12 @@ func (s *shares) full() bool { return s.free()-s.Owed < s.limit/16 }
 // join and leave count a connection, with what it needs to receive a message.
 func (s *shares) join(c *Conn) {
 	qp, ok := c.QP.(verbs.Pauser)
-	if c.pool.srq == nil || !ok {
+	if c.recv.pool.srq == nil || !ok {
 		return
 	}
 	c.recv.qp, c.recv.counted = qp, true
-	s.Floor += c.pool.Arena.Size()
-	s.Owed += c.pool.Arena.Size()
+	s.Floor += c.recv.pool.Arena.Size()
+	s.Owed += c.recv.pool.Arena.Size()
 }
 
 func (s *shares) leave(c *Conn) {
@@ -73,9 +73,9 @@ func (s *shares) leave(c *Conn) {
 	}
 	s.forget(c)
 	c.recv.counted = false
-	s.Floor -= c.pool.Arena.Size()
+	s.Floor -= c.recv.pool.Arena.Size()
 	if c.recv.bytes == 0 {
-		s.Owed -= c.pool.Arena.Size()
+		s.Owed -= c.recv.pool.Arena.Size()
 	}
 	s.freed()
 }
@@ -121,7 +121,7 @@ func (s *shares) took(c *Conn, b *memory.Chunk) {
 	}
 	b.Counted = true
 	if c.recv.counted && c.recv.bytes == 0 {
-		s.Owed -= c.pool.Arena.Size()
+		s.Owed -= c.recv.pool.Arena.Size()
 	}
 	n := b.Size()
 	if c.recv.qp != nil {
@@ -140,14 +140,14 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 			s.Held -= n
 			s.l.RecvBudget.Fewer()
 		}
-		c.of.gave(c, n, false)
+		c.person.returnReceive(s.l, n, c.state == connReleased)
 		c.recv.bytes -= n
 		c.recv.messages--
 		if c.recv.counted && c.recv.bytes == 0 {
-			s.Owed += c.pool.Arena.Size()
+			s.Owed += c.recv.pool.Arena.Size()
 		}
 	} else if b.Large() {
-		c.of.gave(c, b.Size(), true)
+		c.person.returnLarge(s.l, b.Size())
 		s.large -= b.Size()
 	}
 	s.again(c)

@@ -133,25 +133,20 @@ type recvPool struct {
 // Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop
 // goroutine.
 type Conn struct {
-	ID       *cmid.ID
-	up       Identifier
-	l        *Loop
-	terms    Terms
-	Device   *Device
-	res      resources
-	QP       verbs.QP
-	pool     *recvPool
-	resize   *resizing // nil: its receives keep their size
-	recv     intake
-	mode     Mode
-	sec      *security // nil: it is not secured
-	of       *occupied // the peer's; nil: nobody has said who it is
-	promised int       // bytes that it counts with there
-	state    connState
-	end      ending
-	Beat     heartbeat
-
-	granted bool // the peer was given a key to write with
+	ID     *cmid.ID
+	up     Identifier
+	l      *Loop
+	terms  Terms
+	Device *Device
+	res    resources
+	QP     verbs.QP
+	recv   intake
+	mode   Mode
+	sec    *security // nil: it is not secured
+	state  connState
+	end    ending
+	Beat   heartbeat
+	person membership
 
 	queue    sendQueue
 	Arrivals *arrivals // nil: no message has had to wait
@@ -249,7 +244,10 @@ type intake struct {
 	wants    int // what placed it there
 	fetching int // Reads and atomic operations under way
 	counted  bool
-	early    int // bytes of receives for what came before Established
+	early    int       // bytes of receives for what came before Established
+	pool     *recvPool // of the receives
+	resize   *resizing // nil: the receives keep their size
+	granted  bool      // the peer has a key to notify with
 }
 
 // shares is a loop's account of what its connections receive (share.go). Loop goroutine. It is no
