@@ -7,10 +7,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// The peer of a secured connection is nobody until its handshake is done, and its queue pair is in
-// the domain of its owner's memory by then. So until then the queue pair lets it reach nothing, if
-// the device can do that. Where there is no owner's memory, nothing is open to the peer before the
-// first messages have come and gone, and so nothing has to be kept from it.
+// The peer of a secured connection is unauthenticated until its handshake is done, and its queue
+// pair is in the domain of its owner's memory by then. So until then the queue pair lets it reach
+// nothing, if the device can do that. Where there is no owner's memory, nothing is open to the peer
+// before the first messages have come and gone, and so nothing has to be kept from it.
 //
 // The peer may use memory as soon as it knows that this side has agreed. So the side that has
 // connected lets its peer in before its request leaves: it knows who the peer is, and the peer
@@ -19,7 +19,7 @@ import (
 // guarded reports whether the peer has to be kept from memory, and let in.
 func (c *Conn) guarded() bool { return c.sec != nil && c.res.exposed() && c.Device.attr.QPAccess }
 
-// shutOut keeps the peer from memory: nobody knows who it is.
+// shutOut denies the peer access to memory: it is not authenticated yet.
 func (c *Conn) shutOut() error {
 	if !c.guarded() {
 		return nil
@@ -30,7 +30,7 @@ func (c *Conn) shutOut() error {
 	return nil
 }
 
-// letIn ends that.
+// letIn allows the peer access to memory.
 func (c *Conn) letIn() error {
 	if !c.guarded() {
 		return nil

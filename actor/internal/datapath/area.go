@@ -53,11 +53,11 @@ func (a *Area) depart() {
 	a.Leave()
 }
 
-// shared reports whether peers of other connections can reach what is registered in it.
+// shared reports whether peers of other connections can reach the memory that is registered in it.
 func (a *Area) shared() bool { return a != nil && a.conns > 1 }
 
-// Leave notes that a user has gone. With the last one the memory goes, but what somebody still uses
-// is a user, too.
+// Leave ends a user. The last one frees the memory, but memory that is still in use counts as a
+// user, too.
 func (a *Area) Leave() {
 	if a.users--; a.users > 0 {
 		return
@@ -85,7 +85,7 @@ func (a *Area) Leave() {
 	a.d.vanish()
 }
 
-// Alloc registers n bytes, within Limits.Memory. lease says who uses them.
+// Alloc registers n bytes, within Limits.Memory. lease tracks their users.
 func (a *Area) Alloc(n int, access verbs.Access, lease *Lease) (*verbs.MR, error) {
 	l := a.d.l
 	if n > l.MemoryBudget {

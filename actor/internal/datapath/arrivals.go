@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// put adds what has come.
+// put queues a message, or an offer of one.
 func (b *arrivals) put(m *Inbound, from wire.Offer) {
 	m.Since = time.Now() // not the loop's, which may be a long turn old
 	p := pending{m: m, from: from, length: from.Length, number: from.Number}
@@ -21,7 +21,7 @@ func (b *arrivals) put(m *Inbound, from wire.Offer) {
 	b.Waiting.Push(p)
 }
 
-// toRead is the offer that is next to be read.
+// toRead returns the oldest offer that is not requested completely.
 func (b *arrivals) toRead() *pending {
 	for ; b.next < b.Waiting.Len(); b.next++ {
 		if a := b.Waiting.At(b.next); a.asked < a.from.Length {
@@ -98,15 +98,16 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 	return true
 }
 
-// filled: nothing is read into a chunk any more.
+// filled ends the reading into chunk.
 func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.filling--
 	b.c.res.sinks().Filled()
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 
-// stop notes that the connection has ended: what was still being read has kept memory from
-// others. What is more than a peer is given was no fault of it: this side stood still.
+// stop ends the reading of offers: the connection has ended. A peer whose offers were still being
+// read has kept memory from others. Its fault ends with ReadPatience: anything longer means that
+// this side stood still.
 func (b *arrivals) stop() {
 	if b.filling > 0 {
 		b.c.l.Sources.Wasted(b.from, min(b.c.l.el.Now().Sub(b.since), ReadPatience+ReadPatience/readLooks))
@@ -114,7 +115,7 @@ func (b *arrivals) stop() {
 	b.drop()
 }
 
-// Claim is memory.Claimant's.
+// Claim implements memory.Claimant.
 func (b *arrivals) Claim() (want, held int) {
 	if a := b.toRead(); a != nil && a.m.Chunk == nil && !b.c.Over() {
 		return memory.RegionSize(int(a.from.Length)), b.held
@@ -122,19 +123,19 @@ func (b *arrivals) Claim() (want, held int) {
 	return 0, b.held
 }
 
-// Fair is memory.Claimant's.
+// Fair implements memory.Claimant.
 func (b *arrivals) Fair(want int) bool {
 	return b.c.l.Sources.Lets(b.from, want) && b.c.person.lets(want)
 }
 
-// Grant is memory.Claimant's.
+// Grant implements memory.Claimant.
 func (b *arrivals) Grant() {
 	b.wait = false
 	b.advance(true)
 }
 
-// Ended is OpOwner's. Reads end in order: the oldest offer that is not here completely has got
-// more of its bytes.
+// Ended implements OpOwner. Reads end in order, so its bytes belong to the oldest offer that is
+// incomplete.
 func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	b.Done++
 	c.Session.Reading(b.Begun != b.Done)
@@ -150,7 +151,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	case !errors.Is(err, ErrFlushed): // refused by this side's device: no fault of the peer's
 		c.up.BreakOff(&QueuePairError{Op: verbs.Read, Err: err})
 		return
-	default: // what has ended the connection is reported otherwise
+	default: // the cause of the end is reported elsewhere
 		b.ended = true
 		return
 	}
@@ -178,10 +179,10 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	c.Device.pump(c)
 }
 
-// Abandoned is OpOwner's: nobody waits for an answer.
+// Abandoned implements OpOwner. A Read has no sender to answer.
 func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 
-// deliver gives the owner what is here, up to the first offer that is still to be read.
+// deliver gives the owner the messages up to the first offer that is still to be read.
 func (b *arrivals) deliver() {
 	for b.Waiting.Len() > 0 && b.c.Flows() {
 		if next := b.Waiting.At(0); next.came < next.from.Length || next.open != nil {
@@ -195,14 +196,14 @@ func (b *arrivals) deliver() {
 	}
 }
 
-// gave takes the memory of a message back that was read.
+// gave frees the memory of a consumed message.
 func (b *arrivals) gave(c *memory.Chunk) {
 	b.held -= int(c.SGE.Length)
 	c.Free()
 }
 
-// drop gives back what is not delivered any more. What is being read into is the device's until its
-// Reads have ended.
+// drop releases the messages that will not be delivered. The device keeps the memory that it reads
+// into until its Reads have ended.
 func (b *arrivals) drop() {
 	if b.Begun != b.Done {
 		return
@@ -225,7 +226,7 @@ func (b *arrivals) drop() {
 	}
 }
 
-// watch sees to it that the peer answers.
+// watch starts the timer that ends a connection whose peer does not answer Reads.
 func (b *arrivals) watch() {
 	if b.armed || b.Begun == b.Done {
 		return
@@ -237,9 +238,9 @@ func (b *arrivals) watch() {
 	b.timer.Reset(ReadPatience / readLooks)
 }
 
-// look ends a connection whose peer has not answered a Read. It counts how often it has looked in
-// vain, and not the time: while this side's loop was blocked, or its machine suspended, nobody has
-// read what the peer has sent.
+// look ends a connection whose peer has not answered a Read. It counts fruitless looks instead of
+// the time: while this side's loop was blocked, or its machine suspended, the peer's data was not
+// read.
 func (b *arrivals) look() {
 	b.armed = false
 	if b.Begun != b.Done && b.seen == b.Done {
@@ -295,7 +296,7 @@ func (b *arrivals) step() {
 	if a == nil || b.c.Over() {
 		return
 	}
-	b.schedule() // for the rest, or the next
+	b.schedule() // the rest, or the next message
 	switch more, err := a.open.Next(); {
 	case more:
 	case err != nil:

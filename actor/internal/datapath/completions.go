@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// cqEntries is what a completion queue is asked to hold, if the device has so many and no
+// cqEntries is the requested size of a completion queue, if the device has so many entries and no
 // connection needs more.
 const cqEntries = 16 << 10
 
@@ -59,7 +59,7 @@ func (d *Device) Run(budget int) (more bool) {
 		}
 	}()
 	if d.ready = d.poll(budget) >= budget; !d.ready {
-		d.l.Shares.freed() // for messages that found d.ready: see refill
+		d.l.Shares.freed() // see refill: messages may have found d.ready
 	}
 	left = false
 	return d.ready
@@ -151,7 +151,7 @@ func (d *Device) complete(wc *verbs.WC) {
 }
 
 // Completed ends the posting of that number, and the earlier ones, which have succeeded without a
-// completion of their own.
+// completion.
 func (c *Conn) Completed(number uint32, status verbs.Status) {
 	var free outgoingChain
 	for {

@@ -116,9 +116,9 @@ func (c *Conn) leave() {
 // Scoped reports whether c's protection domain is not the loop's shared one.
 func (c *Conn) Scoped() bool { return c.res.scoped() }
 
-// Establish begins the flow of messages: the owner has just got Established.
+// Establish starts the flow of messages, after the owner was notified of Established.
 func (c *Conn) Establish() {
-	if c.Over() { // broken off meanwhile
+	if c.Over() { // broken off since then
 		return
 	}
 	c.setState(connOpen)
@@ -167,8 +167,8 @@ func (c *Conn) say(typ wire.Type, flags uint8) (ok bool) {
 	return false
 }
 
-// Drain is what Close needs: it has the identifier notified when everything that was sent was
-// consumed, or in raw mode completed.
+// Drain prepares for Close: it calls the identifier when all messages have been consumed, or in raw
+// mode completed.
 func (c *Conn) Drain() {
 	c.setState(connDraining)
 	c.l.Shares.again(c)
@@ -186,8 +186,8 @@ func (c *Conn) checkDrained() {
 	c.up.Drained()
 }
 
-// Stop ends the data path. What waits is reported as failed. What the device has, it flushes when
-// the queue pair is destroyed.
+// Stop ends the data path. Waiting messages are reported as failed. The device flushes its postings
+// when the queue pair is destroyed.
 func (c *Conn) Stop() {
 	switch {
 	case c.Over():
@@ -218,25 +218,25 @@ func (c *Conn) Stop() {
 	}
 }
 
-// Delivered is how many of the posted messages the peer is known to have consumed.
+// Delivered returns the number of posted messages that the peer is known to have consumed.
 func (c *Conn) Delivered() uint64 { return c.Session.Delivered() }
 
-// Acknowledged reports whether the peer says what it has consumed.
+// Acknowledged reports whether the peer acknowledges the messages that it has consumed.
 func (c *Conn) Acknowledged() bool { return c.mode == ModeMessages }
 
-// Kind is how messages travel.
+// Kind returns the mode of the messages.
 func (c *Conn) Kind() Mode { return c.mode }
 
-// MaxMessage is the largest message, in bytes, that the peer takes.
+// MaxMessage returns the size of the largest message, in bytes, that the peer takes.
 func (c *Conn) MaxMessage() int { return c.sizes.largest }
 
-// Attr is what the device can do.
+// Attr returns the attributes of the device.
 func (c *Conn) Attr() *verbs.DeviceAttr { return &c.Device.attr }
 
-// WaitingOps is how many one-sided operations wait for room in the send queue.
+// WaitingOps returns the number of one-sided operations that wait for room in the send queue.
 func (c *Conn) WaitingOps() int { return c.queue.ops.Len() }
 
-// CatchUp handles what the device has completed.
+// CatchUp handles the completions that the device has.
 func (c *Conn) CatchUp() { c.Device.Drain() }
 
 func (c *Conn) observe() {
@@ -247,9 +247,9 @@ func (c *Conn) observe() {
 
 // Counts are a connection's counts of messages. Without a hello only the last two are kept.
 type Counts struct {
-	Send     int // that may be sent before the peer has to consume some
+	Send     int // sendable before the peer has to consume some
 	Unacked  int // sent, not known to be consumed
-	Receive  int // that the peer may send before the owner has to consume some
+	Receive  int // receivable before the owner has to consume some
 	Unfreed  int // received, not consumed by the owner yet
 	Queued   int // waiting for credits or for the device
 	InFlight int // the device's: posted, not completed

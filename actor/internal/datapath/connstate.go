@@ -27,7 +27,7 @@ func (s connState) leadsTo(to connState) bool {
 	return to == s+1
 }
 
-// Connecting reports whether the owner has not heard of Established yet.
+// Connecting reports whether the owner has not been notified of Established yet.
 func (c *Conn) Connecting() bool { return c.state == connConnecting }
 
 // Opened reports whether it was open at any time.
@@ -36,14 +36,14 @@ func (c *Conn) Opened() bool { return c.state != connConnecting && c.state != co
 // Flows reports whether messages are delivered.
 func (c *Conn) Flows() bool { return c.state >= connOpen && c.state < connOver }
 
-// sends reports whether what waits may be handed to the device.
+// sends reports whether queued messages may be posted.
 func (c *Conn) sends() bool { return c.Flows() && !c.end.leaving() }
 
-// taking reports whether the owner's messages are taken.
+// taking reports whether the owner may submit messages.
 func (c *Conn) taking() bool { return c.state == connOpen && !c.end.leaving() }
 
 // Closing reports whether Close waits for the peer, or has.
 func (c *Conn) Closing() bool { return c.state == connDraining || c.state == connDrained }
 
-// Over reports whether nothing is sent or delivered any more.
+// Over reports whether the connection sends and delivers nothing more.
 func (c *Conn) Over() bool { return c.state >= connOver }

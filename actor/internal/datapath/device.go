@@ -16,7 +16,7 @@ import (
 // buffer's index are below it. A send's is its number in its connection's flight.
 const recvBit = 1 << 63
 
-// deviceOf finds or makes what the loop's connections over dev share.
+// deviceOf finds or makes the Device of the loop's connections over dev.
 func (l *Loop) deviceOf(dev verbs.Device) *Device {
 	for _, d := range l.Devices {
 		if d.Verbs == dev {
@@ -143,7 +143,7 @@ func (d *Device) remove() {
 	d.vanish()
 }
 
-// vanish frees what belonged to a device that has gone, once nobody needs it: messages that owners
+// vanish frees the resources of a device that has gone once they are unused: messages that owners
 // have are in its memory.
 func (d *Device) vanish() {
 	if !d.removed || d.Conns > 0 || d.areas > 0 || d.heldByOwners() > 0 {
@@ -163,7 +163,7 @@ func (d *Device) heldByOwners() (n int) {
 
 // close frees everything except the memory of messages that owners have. While some queue pairs are
 // not gone it frees nothing, because the device may still write to the memory; its driver then has
-// to close what is left.
+// to close the rest.
 func (d *Device) close() {
 	d.Drain()
 	if d.Conns > 0 {
@@ -187,7 +187,7 @@ func (d *Device) closed(op string, err error) {
 	}
 }
 
-// Held counts the messages that owners have and have not given back.
+// Held counts the messages that owners have not returned.
 func (l *Loop) Held() (n int) {
 	for _, d := range l.Devices {
 		n += d.heldByOwners()
@@ -211,9 +211,9 @@ func (l *Loop) Close() {
 	l.Devices = nil
 }
 
-// event logs an event of the device's own. Connections that end because of it report that
-// themselves. Each event has a text of its own: an address that comes and goes all the time must
-// not hide a port that has failed.
+// event logs an event of the device. Connections that end because of it report that themselves.
+// Each event has a different text: an address that comes and goes must not hide a port that has
+// failed.
 func (d *Device) event(ev verbs.DeviceEvent, port int) {
 	if ev == verbs.DeviceFatal || ev == verbs.PortError {
 		d.l.log.Warn("rdma: device event: "+ev.String(), "op", ev, "device", d.Verbs.Name(), "port", port)

@@ -21,8 +21,8 @@
 //
 // # Concerns
 //
-// A Conn is put together from structs, one for each concern. Their methods get the
-// values that they need instead of the Conn, as far as possible:
+// A Conn is put together from structs, one for each concern. Their methods get the values that they
+// need instead of the Conn, as far as possible:
 //
 //	sendQueue   sendqueue.go   messages and operations that wait for credits or room
 //	flight      inflight.go    postings that the device has not completed
@@ -41,8 +41,8 @@
 // The methods of Conn that act for a concern are in the same file, and begin with its name where
 // they are not of the package's interface: offerReady, reliefSend, goodbyeResume.
 //
-// state.go has the types of the loop and the device. next.go (what is sent next), share.go (which
-// connection may receive) and negotiate.go (which messages are sent directly) decide without
+// state.go has the types of the loop and the device. next.go (which posting is next), share.go
+// (which connection may receive) and negotiate.go (which messages are sent directly) decide without
 // acting. conn.go takes a connection from New to Release, and overlooked.go through its first
 // message.
 //

@@ -41,7 +41,7 @@ func (dm *domain) leave() {
 	}
 }
 
-// vanish frees a connection's own domain, once nobody needs it: messages that owners have are in
+// vanish frees a connection's private domain once it is unused: messages that owners have are in
 // its memory.
 func (dm *domain) vanish() {
 	if dm.left && dm.heldByOwners() == 0 {

@@ -114,9 +114,9 @@ func (e *ending) stop() {
 	}
 }
 
-// finalCause returns the cause of the end. reported is the device's, own is this side's reason to end
-// the connection; both may be nil. peerLeft: the peer has said goodbye, so it has ended the
-// connection, whatever failed afterwards.
+// finalCause returns the cause of the end. reported is the device's, own is this side's reason for
+// the end; both may be nil. peerLeft: the peer's goodbye has ended the connection, whatever failed
+// afterwards.
 func (e *ending) finalCause(reported, own error, peerLeft bool) error {
 	switch {
 	case e.certainty == causeDecided:
@@ -267,7 +267,8 @@ func (c *Conn) queuePairFailed(e *QueuePairError) {
 	}
 }
 
-// queuePairOverdue breaks off a connection whose queue pair has failed, if its end was not reported.
+// queuePairOverdue breaks off a connection whose queue pair has failed, if its end was not
+// reported.
 func (c *Conn) queuePairOverdue() {
 	if c.connected() {
 		c.up.BreakOff(c.end.cause)

@@ -17,7 +17,8 @@ var (
 	ErrQueueFull = errors.New("the connection's send queue is full")
 	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
 	ErrTooLarge = errors.New("message too large")
-	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
+	// ErrFlushed: the connection ended first. Closed has the number of messages that may have
+	// arrived nevertheless.
 	ErrFlushed = errors.New("the connection ended first")
 )
 
@@ -34,13 +35,13 @@ var ErrPeerLost = errors.New("the connection has ended without the peer's goodby
 
 // LostError is in Disconnected.Err and Closed.Err when a connection has ended, but the peer has not
 // ended it. errors.Is finds ErrPeerLost and an errno: ETIMEDOUT when the peer was silent for too
-// long, the device's, or ECONNRESET. Peers of protocol version 2 say no goodbye, so their
+// long, the device's, or ECONNRESET. Peers of protocol version 2 send no goodbye, so their
 // connections never end with it.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.Error() }
 
-// Unwrap gives ErrPeerLost and what is known.
+// Unwrap returns ErrPeerLost and the known cause.
 func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 
 // QueuePairError is the reason when a connection has ended because its queue pair has failed: the
@@ -51,10 +52,9 @@ func (e *LostError) Unwrap() []error { return []error{ErrPeerLost, e.Err} }
 // gone; EIO for everything else.
 type QueuePairError struct {
 	Op verbs.Opcode // of the work request
-	// StatusSuccess: not a work request has failed but the queue pair by itself, as
-	// IBV_EVENT_QP_FATAL says
+	// StatusSuccess: the queue pair has failed and no work request (IBV_EVENT_QP_FATAL)
 	Status verbs.Status
-	Err    error // what else is known, such as a stream's reset; may be nil
+	Err    error // further cause, such as a stream's reset; may be nil
 }
 
 func (e *QueuePairError) Error() string {
@@ -68,7 +68,7 @@ func (e *QueuePairError) Error() string {
 	return s
 }
 
-// Unwrap gives the errno, and what else is known.
+// Unwrap returns the errno, and the further cause.
 func (e *QueuePairError) Unwrap() []error {
 	var errs []error
 	switch e.Status {
@@ -79,7 +79,7 @@ func (e *QueuePairError) Unwrap() []error {
 	case verbs.StatusRetryExc, verbs.StatusRNRRetryExc:
 		errs = []error{ErrPeerLost, unix.ETIMEDOUT}
 	case verbs.StatusRemOp:
-		// rxe says so when the peer's queue pair has gone, as that of a process that was killed
+		// rxe reports this when the peer's queue pair has gone, as that of a killed process
 		errs = []error{ErrPeerLost, unix.EIO}
 	default:
 		errs = []error{unix.EIO}
@@ -107,12 +107,12 @@ func (e *QueuePairError) follows() bool {
 }
 
 // ResourceError: a device, or the half of Limits.ReceiveMemory that receives may have, has no room
-// for what a connection needs from its beginning. Connect and Accept fail with it; IDConfig says
-// how much they need. errors.Is: ENOMEM.
+// for the initial needs of a connection. Connect and Accept fail with it; IDConfig documents how
+// much they need. errors.Is: ENOMEM.
 type ResourceError struct {
 	Device      string
 	What        string // of which there is not enough
-	Need, Limit int    // for one connection, and for all together
+	Need, Limit int    // of one connection, and of all together
 	Err         error  // may be nil
 }
 
@@ -156,8 +156,8 @@ func sendError(status verbs.Status) error {
 	return fmt.Errorf("%v: %w (%w)", status, ErrFlushed, unix.EIO)
 }
 
-// errNoRoom: the device has no room for a work request now. A plain ENOMEM means that there is no
-// memory to send from.
+// errNoRoom: the device has no room for a work request now. A plain ENOMEM means that memory to
+// send from is missing.
 var errNoRoom = fmt.Errorf("the device's send queue is full: %w", unix.ENOMEM)
 
 // RetryAfter is after what time a posting is tried again if the device has no room, and nothing is

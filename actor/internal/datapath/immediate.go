@@ -9,16 +9,16 @@ import (
 )
 
 // A peer's Write with an immediate uses up a receive, like a message. So it takes a credit, and the
-// receive is posted again when the owner is finished with what it was notified of: a peer that
+// receive is posted again when the owner has consumed the notification: a peer that
 // floods this side stands still, or breaks the protocol, as with messages.
 
 // Granted notes that the owner has given the peer a key to write with: from now on the peer may
-// notify it. The right stays when the key is revoked, because what the peer has written before may
-// still be on its way.
+// notify it. The right stays when the key is revoked, because earlier Writes may still be on their
+// way.
 func (c *Conn) Granted() { c.recv.granted = true }
 
-// Immediates reports whether the peer takes Writes with an immediate, as far as it has said.
-// Without a hello nobody says.
+// Immediates reports whether the peer takes Writes with an immediate, as far as its hello states.
+// Without a hello that is unknown.
 func (c *Conn) Immediates() bool { return c.mode != ModeMessages || c.Session.Immediates() }
 
 // written takes a Write of n bytes with an immediate, which has used up the receive chunk.

@@ -5,7 +5,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/ring"
 )
 
-// flight has the postings of a send queue that the device has not completed, oldest first. The
+// flight contains the postings of a send queue that the device has not completed, oldest first. The
 // number of a posting is its work request's ID. Postings complete in order, so a completion also
 // completes all earlier ones, which may have asked for none. Other code only reads its fields.
 type flight struct {
@@ -19,7 +19,7 @@ type flight struct {
 type Posting struct {
 	Send  *Outgoing     // nil: something else, or answered already
 	op    *OneSided     // nil: no one-sided operation. Without a Send either it is a credit update
-	chunk *memory.Chunk // what a Send is sent from; nil: inline
+	chunk *memory.Chunk // memory that a Send is sent from; nil: inline
 }
 
 // Len returns the number of postings.

@@ -61,8 +61,8 @@ type heartbeat struct {
 	Look    uint32   // the last that has seen it
 	quiet   int      // looks without a sign of the peer
 	signs   int      // looks at which the peer's messages waited here
-	heard   uint64   // what was heard by the last
-	moved   uint64   // what was moved by the last
+	heard   uint64   // signs at the last look
+	moved   uint64   // transfers at the last look
 	probe   uint32   // number in flight of the last probe
 
 	answered func() // called when the peer answers a challenge; nil: there is none
@@ -124,8 +124,8 @@ func (b *heartbeat) stop() {
 }
 
 // Challenge sends the peer a probe now, and gives the peer up if it gives no sign of life within
-// ChallengeTime. If it does, answered is called, on the loop. While this side does not read
-// what the peer sends, that counts as a sign. False: the peer does not answer probes,
+// ChallengeTime. If it does, answered is called, on the loop. While this side reads
+// nothing from the peer, that counts as a sign. False: the peer does not answer probes,
 // or is challenged already, or the connection is ending.
 func (c *Conn) Challenge(answered func()) (begun bool) {
 	if c.state != connOpen || c.end.leaving() || c.Beat.challenged() || !c.Session.Courteous() || c.Session.Goodbye() {
@@ -142,7 +142,7 @@ func (b *heartbeat) challenge(c *Conn, answered func()) {
 	b.look(c)
 }
 
-// challenged reports whether the peer has a challenge to answer.
+// challenged reports whether a challenge is unanswered.
 func (b *heartbeat) challenged() bool { return b.answered != nil }
 
 // vouch ends a challenge that the peer has answered.
@@ -162,7 +162,7 @@ func (o *Lookout) begin() {
 }
 
 // Run looks at some connections; sockets are served between its turns. It begins with the last
-// connection, so that none is left out when another is removed meanwhile.
+// connection, so that none is left out when another is removed between turns.
 func (o *Lookout) Run(budget int) (more bool) {
 	for ; budget > 0 && o.left > 0; budget-- {
 		o.left--
@@ -213,7 +213,7 @@ func (b *heartbeat) look(c *Conn) {
 	b.quiet++
 	switch {
 	case b.quiet >= b.lookout.gone && c.Session.Goodbye():
-		c.up.BreakOff(nil) // it has gone, as it said
+		c.up.BreakOff(nil) // it has announced its end
 	case b.quiet >= b.lookout.gone && b.answered != nil:
 		c.up.BreakOff(&LostError{fmt.Errorf("it has not answered a challenge within %v: %w", ChallengeTime, unix.ETIMEDOUT)})
 	case b.quiet >= b.lookout.gone:

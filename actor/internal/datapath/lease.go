@@ -6,15 +6,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Lease says who may use the bytes of memory for one-sided operations. They are the loop's, and
+// Lease tracks the users of the bytes of memory for one-sided operations. They are the loop's, and
 // there may be
 //
 //   - any number of grants and operations, through which the peer or the device reaches the bytes;
 //   - one owner on another goroutine, while nothing else can reach them;
-//   - any number of pins, by which other goroutines have the bytes stay where they are.
+//   - any number of pins, by which other goroutines keep the bytes where they are.
 //
 // When the connection ends, memory that has an owner or a pin stays until the last of them is gone.
-// Meanwhile it counts against Limits.Memory, so a connection that is made then may get none.
+// Until then it counts against Limits.Memory, so a new connection may get none.
 //
 // The zero Lease is the loop's alone. Its methods are the loop's, but for Own, Disown and Unpin.
 type Lease struct {
@@ -27,7 +27,7 @@ type Lease struct {
 
 // The parts of Lease.bits.
 const (
-	leaseReach = 1 // for each grant and each operation
+	leaseReach = 1 // a grant or an operation
 	leasePin   = 1 << 32
 	leaseOwned = 1 << 62
 	leaseGone  = 1 << 63
@@ -49,7 +49,7 @@ func (s *Lease) Reach() (ok bool) {
 	}
 }
 
-// Unreach ends what Reach has begun.
+// Unreach ends the effect of Reach.
 func (s *Lease) Unreach() { s.bits.Add(^uint64(leaseReach - 1)) }
 
 // Ownership is what Own has found.
@@ -62,7 +62,7 @@ const (
 	Gone
 )
 
-// Own makes the caller the owner, if nobody else uses the bytes. Any goroutine.
+// Own makes the caller the owner, if the bytes have no other user. Any goroutine.
 func (s *Lease) Own() Ownership {
 	for {
 		switch b := s.bits.Load(); {
@@ -78,7 +78,7 @@ func (s *Lease) Own() Ownership {
 	}
 }
 
-// Disown ends what Own has begun. Any goroutine.
+// Disown ends the effect of Own. Any goroutine.
 func (s *Lease) Disown() { s.leave(leaseOwned) }
 
 // Pin counts a pin. Not ok: the memory is gone, or has an owner.
@@ -94,12 +94,12 @@ func (s *Lease) Pin() (ok bool) {
 	}
 }
 
-// Unpin ends what Pin has begun. Any goroutine.
+// Unpin ends the effect of Pin. Any goroutine.
 func (s *Lease) Unpin() { s.leave(leasePin) }
 
 func (s *Lease) leave(part uint64) {
 	if b := s.bits.Add(^(part - 1)); b&leaseGone != 0 && b&(leaseOwned|leasePinned) == 0 {
-		_ = s.l.el.Schedule(s) // refused after the loop's end: then nobody frees it
+		_ = s.l.el.Schedule(s) // refused after the loop's end: then it stays
 	}
 }
 
@@ -128,8 +128,8 @@ func (s *Lease) Free() (ok bool) {
 // Refused takes Free back: the device still has the memory.
 func (s *Lease) Refused() { s.bits.And(^uint64(leaseGone)) }
 
-// end marks the memory as gone. If somebody still uses it, it is kept: free is called on the loop
-// when nobody does any more.
+// end marks the memory as gone. While it is still in use, it is kept: free is called on the loop
+// after the last use.
 func (s *Lease) end(l *Loop, free func()) (kept bool) {
 	s.l, s.kept = l, free
 	if s.bits.Or(leaseGone)&(leaseOwned|leasePinned) == 0 {

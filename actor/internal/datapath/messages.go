@@ -10,14 +10,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// headerRoom is what an outgoing message keeps free before its bytes: the header of docs/wire.md.
+// headerRoom is the free space before the bytes of an outgoing message: the header of docs/wire.md.
 const headerRoom = wire.HeaderLen
 
 // Outgoing is a message on its way to the peer. It is part of the layer above's value for the
 // message, so that the two are one allocation, and both come back from the pool together. The layer
 // that takes a message from its user sets Of again, because the user may have copied the value.
 type Outgoing struct {
-	Of     any                          // the pointer to what it is part of
+	Of     any                          // pointer to the value that contains it
 	notify bool                         // Sent is wanted
 	renew  func(p []byte) (rest []byte) // of one that has waited; may be nil
 
@@ -25,7 +25,7 @@ type Outgoing struct {
 	buf   []byte    // headerRoom, then the message
 	class int8      // the pool it goes back to; -1: none
 	taken bool      // a connection has it, or a pool
-	seq   uint32    // its place among what waits
+	seq   uint32    // its place in the queue
 	mr    verbs.MR  // of buf, where the device sends from it
 }
 
@@ -79,13 +79,13 @@ func sizeClass(n, shift int) (class int) {
 	return class
 }
 
-// Bytes is the message.
+// Bytes returns the message.
 func (o *Outgoing) Bytes() []byte { return o.buf[headerRoom:] }
 
-// Len is its length in bytes.
+// Len returns its length in bytes.
 func (o *Outgoing) Len() int { return len(o.buf) - headerRoom }
 
-// Take marks it as a connection's, or as given back.
+// Take marks it as a connection's, or as returned.
 func (o *Outgoing) Take() { o.taken = true }
 
 // As sets the sender's wishes, and returns o.
@@ -94,10 +94,10 @@ func (o *Outgoing) As(notify bool, renew func([]byte) []byte) *Outgoing {
 	return o
 }
 
-// Usable reports whether it was made, and neither taken by a connection nor given back.
+// Usable reports whether it was made, and neither taken by a connection nor returned.
 func (o *Outgoing) Usable() bool { return o.buf != nil && !o.taken }
 
-// Recycle gives the memory back to the pool.
+// Recycle returns the memory to the pool.
 func (o *Outgoing) Recycle() {
 	var c outgoingChain
 	c.add(o)
@@ -131,11 +131,11 @@ func (c *outgoingChain) put() {
 // Inbound is a message that has come from the peer. It is part of the layer above's value for the
 // message, so that the two are one allocation, and both are used again.
 type Inbound struct {
-	Of    any // the pointer to what it is part of; it never changes
+	Of    any // pointer to the value that contains it; it never changes
 	Data  []byte
 	Since time.Time     // when it came, if it has had to wait in the connection
-	Conn  *Conn         // nil: there is nothing to give back
-	Chunk *memory.Chunk // with data in it
+	Conn  *Conn         // nil: there is nothing to return
+	Chunk *memory.Chunk // contains Data
 	// It is a Write with an immediate of the peer's, of so many bytes, and has no data.
 	HasImm       bool
 	Imm, Written uint32
@@ -155,7 +155,7 @@ type OneSided struct {
 	AtomicOperands
 	Owner OpOwner
 
-	seq uint32 // its place among what waits
+	seq uint32 // its place in the queue
 }
 
 // AtomicOperands are an atomic operation's integers; of others both are 0.
@@ -170,7 +170,7 @@ type OpOwner interface {
 	// errFlushed if the queue pair had ended before.
 	Ended(c *Conn, o *OneSided, err error)
 	// Abandoned is called before that, at most once, if the identifier's actor ends while the
-	// device still has the operation: whoever waits has to be answered. Ended follows when the
+	// device still has the operation: its sender has to be answered. Ended follows when the
 	// device gives the queue pair back, and never if it does not; until then the memory is the
 	// device's.
 	Abandoned(c *Conn, o *OneSided)

@@ -7,12 +7,12 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Messages of up to some size are sent at once, into receives that hold them. Larger ones are
+// Messages up to some size are sent directly, into receives that hold them. Larger ones are
 // offered, and the receiver reads them into memory of their size (docs/wire.md). This file decides
 // those sizes before the connection is established.
 
-// The sizes of what goes at once, that is of receives. Where a receive is taken only when its
-// message is there, and nothing is copied at the receiving side, larger ones cost less.
+// The sizes of messages that are sent directly, that is of receives. Where a receive is taken only
+// when its message is there, and nothing is copied at the receiving side, larger ones cost less.
 // docs/design.md has the measurements.
 const (
 	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
@@ -20,16 +20,16 @@ const (
 	// eagerCrowded is the size for a connection that is made when one receive for each existing
 	// connection takes half of the memory that is kept for them.
 	eagerCrowded = 4 << 10
-	// unit is what a hello counts sizes in.
+	// unit is the unit of the sizes in a hello.
 	unit = 1 << 10
 	// maxRawMessage is the largest receive of a connection without a hello: each message has one
 	// of its own.
 	maxRawMessage = 64<<20 - unit
-	// DefaultCredits is what an owner grants who has not said.
+	// DefaultCredits is the number of credits granted if IDConfig.Credits is zero.
 	DefaultCredits = 32
 )
 
-// Hello is what this side says of itself on a device.
+// Hello returns this side's hello on a device.
 func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
 	eager := l.largestReceive(t, &attr)
@@ -46,14 +46,14 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	return h
 }
 
-// largestReceive is the largest message, in bytes, that a receive of such a connection holds:
-// several fit into what arenas may have.
+// largestReceive returns the size of the largest message, in bytes, that a receive of such a
+// connection holds: arenas have room for several.
 func (l *Loop) largestReceive(t *Terms, attr *verbs.DeviceAttr) int {
 	return max(min(l.eager(t, *attr), t.Messages, l.limits.Receive/8&^(unit-1)), unit)
 }
 
-// eager is the largest message, in bytes, that this side sends at once on a device, whatever its
-// peer says that it could receive: the peer's word must not decide how much memory is used here.
+// eager returns the size of the largest message, in bytes, that this side sends directly on a
+// device, whatever its peer could receive: the peer must not decide how much memory is used here.
 func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
 	switch {
 	case t.Eager > 0:
@@ -67,7 +67,7 @@ func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
 }
 
 // large reports whether c may have to offer messages, or to read them. The peer's receives may hold
-// only LeastPosted, or that later.
+// only LeastPosted, or shrink to that later.
 func (c *Conn) large() bool {
 	peer := &c.terms.Peer
 	switch {
@@ -81,8 +81,8 @@ func (c *Conn) large() bool {
 	return peer.Version >= 4 && peer.MaxMessage > LeastPosted
 }
 
-// bare is the largest message, in bytes, that is sent to a peer without a hello; byDefault if the
-// owner has not said.
+// bare returns the size of the largest message, in bytes, that is sent to a peer without a hello;
+// byDefault if the owner has set none.
 func (t *Terms) bare(byDefault int) int {
 	if t.SendMost > 0 {
 		return min(t.SendMost, maxRawMessage)
@@ -90,14 +90,14 @@ func (t *Terms) bare(byDefault int) int {
 	return byDefault
 }
 
-// SendDepth is how many sends are posted at most; what exceeds it waits in the queue.
+// SendDepth is the maximum number of posted sends; further ones wait in the queue.
 const SendDepth = 128
 
-// SendsUnderWay is how many sends a new connection's queue pair has room for. The kernel's devices
-// take memory for each from the beginning, rxe half a KiB, which is most of what a queue pair
-// takes to be made: there it is as many as can be of use, by what the peer's hello grants, or
-// before there is one by what we grant. Without credits it is as many as the owner has asked for
-// receives.
+// SendsUnderWay returns the depth of a new connection's send queue. The kernel's devices allocate
+// memory for each send beforehand, rxe half a KiB, which is most of a queue pair's cost: there the
+// depth is the number of sends that can be of use, by the credits of the peer's hello, or before
+// there is one by this side's. Without credits it is the number of receives that the owner has
+// asked for.
 func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 	switch granted := t.Peer.Credits; {
 	case asksForReceives:
@@ -129,10 +129,10 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	c.sizes.agreeHello(h, &c.terms, most, c.l.limits.Send, c.res.scoped() && c.terms.Serves)
 }
 
-// Promised is how many bytes a receive holds by this side's hello; 0: it sends none.
+// Promised returns the bytes that a receive holds by this side's hello; 0: it sends none.
 func (c *Conn) Promised() int { return c.terms.Promised }
 
-// perMessage is how many bytes more than the owner's a message has.
+// perMessage returns the bytes that a message has besides the owner's.
 func (t *Terms) perMessage() int {
 	if t.Features != 0 {
 		return wire.HeaderLen + secure.Overhead
@@ -140,7 +140,7 @@ func (t *Terms) perMessage() int {
 	return wire.HeaderLen
 }
 
-// Want changes what Agree assumes about Reads, when the owner asks again after a refusal.
+// Want changes the use of Reads that Agree assumes, when the owner asks again after a refusal.
 func (c *Conn) Want(t Terms) {
 	c.terms.Reads, c.terms.Serves = t.Reads, t.Serves
 	if c.sec != nil {

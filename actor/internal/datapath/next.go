@@ -1,7 +1,7 @@
 package datapath
 
-// outlook is everything that decides what a connection passes to its device next: counts, and the
-// oldest of what waits. step uses nothing else.
+// outlook contains everything that decides which posting is next: counts, and the oldest entries of
+// the queue. step uses nothing else.
 type outlook struct {
 	depth  int    // of the send queue
 	posted int    // in it
@@ -26,11 +26,11 @@ const (
 	stepNone  step = iota // nothing may go now
 	stepOp                // the oldest operation
 	stepSend              // the oldest message
-	stepQuiet             // the same, and it need not complete by itself
+	stepQuiet             // the oldest message, which need not complete alone
 )
 
-// step decides what goes next. Operations do not wait for credits, and so overtake messages that
-// do: a peer that reads what a message announces can always make room for the next.
+// step decides which posting is next. Operations do not wait for credits, and so overtake messages
+// that do: a peer that reads the memory that a message announces can always make room for the next.
 func (o *outlook) step() step {
 	send := o.sends && o.ready && o.room()
 	op := o.ops && o.posted < o.depth && (!o.opCredit || o.window > 0)

@@ -15,7 +15,7 @@ import "time"
 // make a connection.
 const overlookTime = 250 * time.Millisecond
 
-// watchFirst sees to it that what c sends first is not overlooked for long.
+// watchFirst schedules firstProbe if c's device may overlook the first message.
 func (b *heartbeat) watchFirst(c *Conn) {
 	if c.Device.attr.OverlooksFirst && c.Session.Courteous() {
 		c.l.el.AfterFunc(overlookTime, func() { b.firstProbe(c) })

@@ -6,21 +6,21 @@ import "github.com/rdmactor/rdmactor/actor/internal/memory"
 type Pool struct {
 	Name       string
 	Limit      int
-	Registered int // with devices
-	Used       int // of Registered; the rest is kept for what comes next
+	Registered int // registered with devices
+	Used       int // of Registered; the rest is kept for later use
 	Waiting    int // connections that wait until there is some
 }
 
-// DeviceInfo is what a loop has of a device.
+// DeviceInfo describes a loop's use of a device.
 type DeviceInfo struct {
 	Name        string
-	Connections int // with a queue pair
+	Connections int // those with a queue pair
 	Queues      int // of completions
-	Held        int // messages that owners have received and not given back
+	Held        int // received messages that owners have not returned
 	Memory      int // bytes for one-sided operations
 }
 
-// Pools is what the loop has.
+// Pools returns the pools of the loop.
 func (l *Loop) Pools() []Pool {
 	receive := poolOf("receive", l.RecvBudget)
 	receive.Waiting += len(l.Shares.paused)
@@ -31,7 +31,7 @@ func (l *Loop) Pools() []Pool {
 	}
 }
 
-// DeviceInfos is what it has of each device.
+// DeviceInfos describes the loop's use of each device.
 func (l *Loop) DeviceInfos() []DeviceInfo {
 	infos := make([]DeviceInfo, 0, len(l.Devices))
 	for _, d := range l.Devices {

@@ -52,15 +52,15 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 // poolSize is the size of the receives for messages of up to n bytes, header included.
 func poolSize(n int) int { return (n + 63) &^ 63 }
 
-// leave notes that a connection has gone. What is posted for nobody is taken back: it is memory
-// that others may want.
+// leave ends the use by a connection. After the last one the posted receives are taken back, as
+// others may want their memory.
 func (p *recvPool) leave() {
 	if p.conns--; p.conns == 0 {
 		p.unpost()
 	}
 }
 
-// unpost takes back what is posted, of which the device uses nothing any more.
+// unpost takes back the posted receives, which the device no longer uses.
 func (p *recvPool) unpost() {
 	if p.srq != nil {
 		p.d.closed("destroy_srq", p.srq.Close())
@@ -88,7 +88,7 @@ func (d *Device) numbered(p *recvPool) uint32 {
 // delivered before, so that many small messages from one read use a few buffers again and again,
 // not one buffer each. If a turn's budget was not enough for all, the next turn feeds p. A
 // connection that may not receive now is paused. When little memory is left, fewer receives, down
-// to one, are posted at a time, so that no connection takes what was posted for another.
+// to one, are posted at a time, so that no connection takes the receives of another.
 func (p *recvPool) refill(qp verbs.QP) {
 	s := &p.d.l.Shares
 	if p.d.ready {
@@ -160,7 +160,7 @@ func (p *recvPool) close() {
 
 // On a device that does not ask for receives (verbs.DeviceAttr.AsksForReceives) every message must
 // find one. On iWARP a message that does not ends its connection; on InfiniBand its sender tries
-// again and again. So each connection has a receive queue of its own, which other connections'
+// again and again. So each connection has a private receive queue, which other connections'
 // messages cannot use up. It has as many receives in it as the peer may send messages, from before
 // the peer can send until the connection ends. When a message was consumed, its receive is posted
 // again before the peer gets the credit.

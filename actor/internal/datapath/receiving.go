@@ -72,7 +72,7 @@ func (c *Conn) deliver(m *Inbound) {
 	c.up.Deliver(m)
 }
 
-// account takes the header off a message, and what an offer has behind it, and accounts for them.
+// account parses the header of a message, and the body of an offer, and accounts for them.
 func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, err error) {
 	if h, err = c.parse(b); err != nil {
 		return h, from, err
@@ -103,12 +103,12 @@ func (c *Conn) received(chunk *memory.Chunk, b []byte) *Inbound {
 	return m
 }
 
-// delays reports whether what comes has to wait.
+// delays reports whether incoming messages have to be queued.
 func (c *Conn) delays() bool {
 	return c.state == connConnecting || c.Arrivals != nil && c.Arrivals.Waiting.Len() > 0
 }
 
-// put has a message wait.
+// put queues a message, or an offer of one.
 func (c *Conn) put(m *Inbound, from wire.Offer) {
 	if c.Arrivals == nil {
 		c.Arrivals = &arrivals{c: c, from: c.ID.PeerAddr().Source()}
@@ -129,8 +129,8 @@ func (c *Conn) Consumed(m *Inbound) {
 	c.observe()
 }
 
-// keep makes of a message that was received one that may be kept: a copy, when memory is short and
-// its receive is too large for it.
+// keep returns a message that its owner may keep: a copy, when memory is short and the receive is
+// too large for the message.
 func (c *Conn) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
 	if c.recv.qp == nil || !c.l.Shares.short() || 2*(len(data)+memory.CopyCost) > b.Size() {
 		return b, data
@@ -143,7 +143,8 @@ func (c *Conn) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
 	return kept, kept.Bytes()
 }
 
-// give takes a receive buffer back that has been read. One of the connection's own is posted again.
+// give takes back a receive buffer that was read. One of the connection's receive queue is posted
+// again.
 func (c *Conn) give(b *memory.Chunk) {
 	c.l.Shares.gave(c, b)
 	switch {
@@ -165,7 +166,7 @@ func (c *Conn) give(b *memory.Chunk) {
 // keepInbound is how many idle ones a loop keeps.
 const keepInbound = 1024
 
-// newInbound hands out one.
+// newInbound returns an unused one.
 func (l *Loop) newInbound() *Inbound {
 	if n := len(l.idle); n > 0 {
 		m := l.idle[n-1]
@@ -175,8 +176,8 @@ func (l *Loop) newInbound() *Inbound {
 	return l.NewInbound()
 }
 
-// freeInbound takes it back. Where memory is overwritten that was given back none is used again:
-// who still has it is found.
+// freeInbound takes it back. Where returned memory is overwritten it is not used again, so that
+// later uses of it are found.
 func (l *Loop) freeInbound(m *Inbound) {
 	*m = Inbound{Of: m.Of}
 	if !overwrite.On && len(l.idle) < keepInbound {

@@ -23,7 +23,7 @@ import (
 //     there is no memory for a small one, the large one is posted again.
 //
 // Large receives are taken from what receives leave of their memory, all but a quarter of it, so
-// that more connections can begin. One peer address gets no more of that than it leaves.
+// that more connections can begin. One peer address gets at most as much of that as it leaves.
 
 // LeastPosted is the size, in bytes, of the smallest receives.
 const LeastPosted = 1 << 10
@@ -34,18 +34,18 @@ const leastTLS = 4 << 10
 
 // resizing is a connection's receives, which change their size. Sizes are those of their memory.
 type resizing struct {
-	count  int         // that there are, posted or with the owner
+	count  int         // receives, posted or with the owner
 	holds  int         // bytes of the largest message that they are to hold
 	most   int         // and of the largest that they ever hold
 	large  int         // the size of those
 	small  int         // how many are smaller
-	bytes  int         // of all that there are
+	bytes  int         // all receives' bytes
 	posted uint32      // since the beginning
 	from   uint32      // those posted from this number on are large
-	joined []*recvPool // that it may have receives of
+	joined []*recvPool // pools that it may have receives of
 	aside  []*memory.Chunk
 	asked  bool // they are to become small, and the peer has not answered
-	used   bool // since the last look the peer had a message that a small one does not hold
+	used   bool // since the last look the peer sent a message that small ones do not hold
 	quiet  int  // looks since there was one
 	offers bool // the peer can offer what small ones do not hold
 	source netip.Addr
@@ -57,11 +57,11 @@ func (l *Loop) resizable(t *Terms, attr *verbs.DeviceAttr) bool {
 	return !attr.AsksForReceives && t.Mode == ModeMessages && t.Reads && t.Eager == 0 && l.largestReceive(t, attr) > LeastPosted
 }
 
-// asks reports whether it is this side that has asked for the connection. What it may send is not
-// known when its receives are posted, nor whether its peer can offer anything.
+// asks reports whether this side has asked for the connection. The messages that it may send are
+// not known when its receives are posted, nor whether its peer can offer any.
 func (t *Terms) asks() bool { return t.Peer.Version == 0 }
 
-// begins is how many bytes receives hold at first, of which they may hold most.
+// begins returns the initial size of receives in bytes, of which they may have most.
 func (t *Terms) begins(most int) int {
 	switch {
 	case t.asks() || t.Peer.Version < 4:
@@ -111,7 +111,7 @@ func (c *Conn) poolOf(n int) (*recvPool, error) {
 	return p, err
 }
 
-// demanded notes that the peer had a message of n bytes, which it may have offered.
+// demanded notes that the peer sent or offered a message of n bytes.
 func (c *Conn) demanded(n int, offered bool) {
 	r := c.recv.resize
 	if r == nil || n <= LeastPosted || n > r.most {
@@ -123,7 +123,7 @@ func (c *Conn) demanded(n int, offered bool) {
 	}
 }
 
-// grow has the receives become large.
+// grow makes the receives large.
 func (c *Conn) grow() {
 	r := c.recv.resize
 	if !c.resizes() {
@@ -174,7 +174,7 @@ func (c *Conn) rest() {
 	}
 }
 
-// shrink has the receives become small, if the peer has answered.
+// shrink makes the receives small, if the peer has answered.
 func (c *Conn) shrink() {
 	r := c.recv.resize
 	if r == nil || !r.asked || c.Session.Resizing() {
@@ -191,8 +191,8 @@ func (c *Conn) shrink() {
 	c.res.sinks().Reclaim() // nor does it keep memory for the next large message
 }
 
-// counts has receives that become small count with what they take by now. Others of the domain may
-// have such of any size.
+// counts updates the account of receives that become small. Other connections of the domain may
+// have receives of any size.
 func (c *Conn) counts() {
 	r := c.recv.resize
 	c.person.promise(c.l, r.bytes)
@@ -220,7 +220,7 @@ func (c *Conn) announce(r wire.Receives) (ok bool) {
 	return true
 }
 
-// putAside gives back what was kept to replace small receives.
+// putAside returns the memory that was to replace small receives.
 func (c *Conn) putAside() {
 	r := c.recv.resize
 	if r == nil {
@@ -233,7 +233,7 @@ func (c *Conn) putAside() {
 	r.aside = nil
 }
 
-// leavePools is for a connection that has gone.
+// leavePools ends the use of the pools by a connection that has gone.
 func (c *Conn) leavePools() {
 	r := c.recv.resize
 	if r == nil {
@@ -247,7 +247,7 @@ func (c *Conn) leavePools() {
 	r.share = 0
 }
 
-// postRecv posts a receive, or what takes its place.
+// postRecv posts a receive, or its replacement.
 func (c *Conn) postRecv(b *memory.Chunk) error {
 	r := c.recv.resize
 	p := c.recv.pool
@@ -266,7 +266,7 @@ func (c *Conn) postRecv(b *memory.Chunk) error {
 	return nil
 }
 
-// exchange gives what is posted instead of b, which has another size than receives are to have.
+// exchange returns the receive to be posted instead of b, which does not have the current size.
 func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	r, old := c.recv.resize, c.res.poolOf(b)
 	var next *memory.Chunk

@@ -12,12 +12,12 @@ import (
 
 // On a secured connection every Send is a record (docs/security-wire.md). A message is sealed when
 // the device is about to get it, into the memory that the device sends from, which takes the place
-// of a copy. So what waits, is renewed or is given back is never sealed.
+// of a copy. So a message that waits, is renewed or is returned is never sealed.
 //
 // Each record has a number, which both sides count. So a record that was sealed has to leave, and
 // before every other one. If the device does not take it, it is owed, and counts as posted.
 
-// security is what makes a connection a secured one.
+// security is the state of a secured connection.
 type security struct {
 	handshake Handshake       // nil: the first messages have come
 	channel   *secure.Channel // nil: the handshake is not done
@@ -26,13 +26,13 @@ type security struct {
 	last      wire.Type       // of refusal
 	refusal   []byte          // the reject that takes the goodbye's place; nil: there is none
 	tls       bool            // TLS mode: frames come first
-	frames    [][]byte        // that the device has not taken
+	frames    [][]byte        // frames that the device has not taken
 	heard     bool            // a frame has come
 	alert     []byte          // the alert that takes the goodbye's place; nil: there is none
 	inline    []byte          // of a small record, which the device copies
 	sealed    int             // records under the present key
 	rekeyed   int             // times
-	renewed   int             // by the peer
+	renewed   int             // key updates of the peer
 	owed      owed
 }
 
@@ -76,17 +76,17 @@ func (c *Conn) Accept(body []byte) error {
 	return nil
 }
 
-// Reject has the goodbye be a reject, with body in it.
+// Reject makes the goodbye a reject that contains body.
 func (c *Conn) Reject(body []byte) {
 	c.sec.last, c.sec.refusal = wire.TypeReject, append([]byte{}, body...)
 }
 
-// Refuse has the goodbye be a refusal: this side's runtime rejects the peer, because of why.
+// Refuse makes the goodbye a refusal: this side's runtime rejects the peer, because of why.
 func (c *Conn) Refuse(why wire.Refusal) {
 	c.sec.last, c.sec.refusal = wire.TypeRefusal, []byte{byte(why)}
 }
 
-// Suite is what messages are sealed with; 0: with nothing.
+// Suite returns the cipher suite of the messages; 0: none.
 func (c *Conn) Suite() secure.Suite {
 	if c.sec == nil || c.sec.channel == nil {
 		return 0
@@ -118,7 +118,7 @@ func (s *security) mute() bool {
 	return s != nil && s.alert == nil && (s.channel == nil || !s.flows && s.refusal == nil)
 }
 
-// open opens what has come. Not ok: there is nothing more to be done with it.
+// open opens a record or handles a frame. Not ok: it was handled, or was not valid.
 func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	s := c.sec
 	if s.framing() {
@@ -149,8 +149,8 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	return nil, false
 }
 
-// refused returns why the peer refuses this side's handshake in TLS mode, if that is what has come.
-// A client is done before the server has seen its certificate.
+// refused returns the peer's reason if b refuses this side's handshake in TLS mode. A client is
+// done before the server has seen its certificate.
 func (s *security) refused(b []byte) error {
 	if !s.tls || s.awaited != wire.TypeAccept {
 		return nil
@@ -158,7 +158,7 @@ func (s *security) refused(b []byte) error {
 	return secure.PeerAlert(b)
 }
 
-// takeEarly takes what the peer sends before it is accepted: a probe.
+// takeEarly handles a message of the peer before this side has accepted: a probe.
 func (c *Conn) takeEarly(b []byte) error {
 	h, err := wire.ParseSecuredHeader(b)
 	switch {
@@ -255,10 +255,10 @@ func (c *Conn) record(s *Outgoing, b []byte, quiet bool) error {
 // owes reports whether frames or a record have to leave before anything else.
 func (c *Conn) owes() bool { return c.sec != nil && (c.sec.owed.due || len(c.sec.frames) > 0) }
 
-// pay posts what is owed. False: it still is.
+// pay posts the owed frames and record. False: some are still owed.
 func (c *Conn) pay() bool {
 	if !c.owes() || c.Over() && !c.end.awaitsGoodbye() {
-		return true // nobody waits for it
+		return true // it is no longer needed
 	}
 	if !c.payFrames() {
 		return false
@@ -278,7 +278,8 @@ func (c *Conn) pay() bool {
 	return true
 }
 
-// unpaid has a record that the device did not take tried again, unless it never takes one.
+// unpaid schedules another attempt for a record that the device did not take, unless it never takes
+// one.
 func (c *Conn) unpaid(err error) {
 	if errors.Is(err, unix.ENOMEM) {
 		c.retry()
@@ -287,7 +288,7 @@ func (c *Conn) unpaid(err error) {
 	c.queuePairRefused(verbs.Send, err)
 }
 
-// remit answers for what is owed and leaves no more, and frees its memory.
+// remit answers for the owed record, which will not leave, and frees its memory.
 func (c *Conn) remit() {
 	if c.sec == nil {
 		return
@@ -305,7 +306,7 @@ func (c *Conn) remit() {
 	}
 }
 
-// postRecord posts what was sealed.
+// postRecord posts a sealed record.
 func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
 	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
 	if quiet {
@@ -321,7 +322,7 @@ func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
 	return d.hand(c, o.posting)
 }
 
-// last is the number of what was posted last, or will be next because it is owed.
+// last returns the number of the last posting, or of the next if it is owed.
 func (c *Conn) last() uint32 {
 	if c.sec != nil && c.sec.owed.due {
 		return c.Flight.next()
@@ -350,7 +351,7 @@ func (c *Conn) rekey() bool {
 // Owes reports whether the device has not taken a record that was sealed.
 func (c *Conn) Owes() bool { return c.owes() }
 
-// KeyUpdates is how often each side has changed its key.
+// KeyUpdates returns the number of key changes of each side.
 func (c *Conn) KeyUpdates() (own, peers uint64) {
 	if c.sec == nil {
 		return 0, 0

@@ -6,10 +6,10 @@ import (
 )
 
 // In TLS mode both sides send frames of the handshake before they send records
-// (docs/security-wire.md). Nothing in a frame says whether a record follows it, so until the
-// handshake is done all that comes goes to the identifier, which gives the records back.
+// (docs/security-wire.md). A frame does not show whether a record follows it, so until the
+// handshake is done all input goes to the identifier, which returns the records.
 
-// framing reports whether what comes are frames of a handshake.
+// framing reports whether incoming messages are frames of a handshake.
 func (s *security) framing() bool { return s.tls && s.channel == nil }
 
 // SendFrames posts frames of a handshake, in order. They belong to the connection now.
@@ -34,11 +34,11 @@ func (c *Conn) Nudge() {
 // FrameSize is how long frames may be, in bytes.
 func (c *Conn) FrameSize() int { return c.sizes.direct }
 
-// Alert has an alert take the goodbye's place, and that of the frames that wait.
+// Alert replaces the goodbye, and the frames that wait, by an alert.
 func (c *Conn) Alert(frame []byte) { c.sec.alert, c.sec.frames = frame, nil }
 
 // Await begins the records of the side that has been connected to: its handshake in TLS mode is
-// done. What the peer says first has to be its request.
+// done. The peer's first message must be its request.
 func (c *Conn) Await(ch *secure.Channel) { c.sec.channel, c.sec.awaited = ch, wire.TypeRequest }
 
 // Record takes a record that has come before the handshake was done here.

@@ -18,9 +18,9 @@ type segments struct {
 
 // job is a connection that has something to seal, or to open.
 type job interface {
-	// ahead is how many bytes its next segment has; 0: nothing is to be done any more.
+	// ahead returns the bytes of its next segment; 0: no work is left.
 	ahead() int
-	// step seals or opens that. If there is more, it adds itself again.
+	// step seals or opens it. If there is more, it adds itself again.
 	step()
 }
 
@@ -31,8 +31,8 @@ func (s *segments) add(j job) {
 	}
 }
 
-// turn is called once in a turn. What a step leads to may panic or exit: the others' is done in
-// the next turn.
+// turn works for one turn of the loop. The consequences of a step may panic or exit: the other jobs
+// continue in the next turn.
 func (s *segments) turn() {
 	defer func() {
 		if s.jobs.Len() > 0 {

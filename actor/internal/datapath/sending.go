@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Submit takes a Send of the owner's, or of whoever has the PID.
+// Submit takes a Send of the owner, or of another holder of the PID.
 func (c *Conn) Submit(s *Outgoing) {
 	switch limit := c.l.limits.Queue; {
 	case !c.taking():
@@ -40,7 +40,7 @@ func (c *Conn) Submit(s *Outgoing) {
 	}
 }
 
-// TryPost is submit for who keeps s when device or peer have no room for it now.
+// TryPost is Submit, but leaves s with the caller if device or peer have no room for it now.
 func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 	switch {
 	case s.buf == nil || !c.taking():
@@ -64,7 +64,7 @@ func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 	return false
 }
 
-// Awake has Writable reported at the next news of the device or of the peer.
+// Awake requests Writable at the next news of the device or of the peer.
 func (c *Conn) Awake() {
 	c.queue.refuse()
 	c.creditWaitNeeded()
@@ -85,7 +85,7 @@ func (c *Conn) creditWaitCheck() {
 	}
 }
 
-// outlook collects what next decides by.
+// outlook collects the input of step.
 func (c *Conn) outlook() outlook {
 	o := outlook{depth: c.Flight.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
 	if c.owes() || c.out.seals() {
@@ -144,7 +144,7 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		c.l.Shares.again(c)
 		c.retry()
 		return false
-	case errors.Is(err, unix.ENOMEM) && c.terms.Stream: // which would have a hole
+	case errors.Is(err, unix.ENOMEM) && c.terms.Stream: // a stream must not have a hole
 		c.traffic.messageUnsent()
 		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
 		c.up.BreakOff(fmt.Errorf("a message of %d bytes could not be sent: %w", n, err))
@@ -159,7 +159,7 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 	return true
 }
 
-// Pump hands the device what it and the credits have room for. A full send queue is refilled in
+// Pump posts as much as the device and the credits have room for. A full send queue is refilled in
 // parts, that is in runs.
 func (c *Conn) Pump() {
 	if !c.pay() {
@@ -197,7 +197,7 @@ func (c *Conn) Pump() {
 	c.checkDrained()
 }
 
-// postNext hands to the device what goes next. False: nothing may go now.
+// postNext posts the next entry of the queue. False: nothing may go now.
 func (c *Conn) postNext() bool {
 	o := c.outlook()
 	switch next := o.step(); next {
@@ -212,8 +212,8 @@ func (c *Conn) postNext() bool {
 	return false
 }
 
-// renew has a message that has waited be what it still should be. A Renew that does not return
-// costs the connection, which would have a hole: not what the loop is at, which may be another's.
+// renew updates a message that has waited. A renew that does not return ends this connection, which
+// would have a hole, and not the loop's present work, which may be another connection's.
 func (c *Conn) renew(s *Outgoing) (ok bool) {
 	if s.renew == nil {
 		return true
@@ -222,14 +222,14 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 		if ok {
 			return
 		}
-		c.up.RenewFailed(recover()) // which answers it with all that waits
+		c.up.RenewFailed(recover()) // the end answers it and all other messages
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.renew(s.Bytes())), s.Len())]
 	return true
 }
 
-// Abandon answers what is posted and the device did not flush with the queue pair. The memory
-// stays the device's until it does.
+// Abandon answers the postings that the device did not flush with the queue pair. The memory stays
+// the device's until it does.
 func (c *Conn) Abandon() {
 	c.remit()
 	for n := c.Flight.head; n != c.Flight.next(); n++ {

@@ -13,8 +13,8 @@ import (
 
 // On a device that asks for receives, the connections of a loop share the memory that is received
 // into. A message for which there is none waits at its sender, because the device does not read
-// that connection meanwhile. No peer is trusted, and none can make another's connection end or stop
-// for lack of memory:
+// that connection until then. No peer is trusted, and none can make another's connection end or
+// stop for lack of memory:
 //
 //   - Floor: a connection whose owner holds none of its messages may receive the next. Half of the
 //     memory is reserved for that, which at the defaults is enough for 4,092 connections with one
@@ -26,11 +26,11 @@ import (
 //     is left for all others, without that half. So one whose owner consumes nothing gets half of
 //     the rest, two get a third each, a thousand a thousandth each.
 //   - Copies: from when a quarter is in use on, a message that is no larger than half its receive
-//     is copied out of it, into memory of its own size. A message of a byte then costs
+//     is copied out of it, into memory of the message's size. A message of a byte then costs
 //     memory.CopyCost and a byte, not a receive.
 //   - Bound: all that owners have is never more than half of Limits.ReceiveMemory, or less where
-//     large messages hold more than the other half (budget). Whoever may receive and finds no
-//     memory waits in a queue.
+//     large messages hold more than the other half (budget). Connections that may receive and
+//     find no memory wait in a queue.
 //
 // A connection without credits (raw, or a foreign peer's) has a window besides, as on other
 // devices: IDConfig.Credits messages. A connection that must be read so that it can go on is
@@ -51,12 +51,13 @@ func (s *shares) behind() int { return s.limit / 4 }
 // receives.
 func (s *shares) crowded() bool { return s.Floor > s.limit/4 }
 
-// full reports whether what a further connection receives would be taken from those there are.
-// Owners may hold messages of any number of connections that have ended, and who has gone may come
-// back.
+// full reports whether the messages of a further connection would take memory from the existing
+// ones. Owners may hold messages of any number of connections that have ended, and their peers may
+// return.
 func (s *shares) full() bool { return s.free()-s.Owed < s.limit/16 }
 
-// join and leave count a connection, with what it needs to receive a message.
+// join counts a connection, with the memory that it needs to receive a message. leave is its
+// counterpart.
 func (s *shares) join(c *Conn) {
 	qp, ok := c.QP.(verbs.Pauser)
 	if c.recv.pool.srq == nil || !ok {
@@ -80,7 +81,7 @@ func (s *shares) leave(c *Conn) {
 	s.freed()
 }
 
-// room is what is free besides the reserve.
+// room returns the free memory without the reserve.
 func (s *shares) room() int { return s.free() - s.reserve() }
 
 func (s *shares) retained() int { return s.Held }
@@ -162,8 +163,8 @@ func (s *shares) check(c *Conn) {
 	s.pause(c)
 }
 
-// asked is check for a connection that a message is for, which finds no receive, and is to get n
-// bytes. What comes before Established is not seen, and so not counted, before that.
+// asked is check for a connection with a message that finds no receive, and is to get n bytes.
+// Messages before Established are not seen, and so not counted, before that.
 func (s *shares) asked(c *Conn, n int) {
 	s.check(c)
 	if c.state != connConnecting {
@@ -184,22 +185,22 @@ func (s *shares) starve(p *recvPool, err error) {
 		s.l.log.Warn("rdma: no memory to receive into: messages wait at their senders", "device", p.d.Verbs.Name(), "bytes", s.Held,
 			"limit", s.limit, "err", err)
 	}
-	if !errors.Is(err, memory.ErrBudget) { // nobody will say when the device has memory again
+	if !errors.Is(err, memory.ErrBudget) { // the device does not report when it has memory again
 		s.l.el.AfterFunc(RetryAfter, s.freed)
 	}
 }
 
-// freed notes that there may be memory for those who wait.
+// freed notes that there may be memory for the waiting connections.
 func (s *shares) freed() {
 	if s.queued || len(s.starved) == 0 && !s.next() {
 		return
 	}
 	s.queued = true
-	_ = s.l.el.Schedule(s) // refused after the loop's end only: nobody waits then
+	_ = s.l.el.Schedule(s) // refused after the loop's end only: no connection waits then
 }
 
-// Run resumes paused connections that may go on, a few in a turn, because what they receive may
-// leave nothing for the others.
+// Run resumes paused connections that may go on, a few in a turn, because their messages may leave
+// no memory for the others.
 func (s *shares) Run(budget int) (more bool) {
 	for ; budget > 0 && s.next(); budget-- {
 		s.again(s.paused[0])
@@ -216,8 +217,8 @@ func (s *shares) Run(budget int) (more bool) {
 // LoopName names it in the loop's reports of stalls.
 func (s *shares) LoopName() string { return "memory to receive into" }
 
-// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). What it brings may
-// be behind a message.
+// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). Its answer may be
+// behind a message.
 func (c *Conn) fetched(o *OneSided, n int) {
 	if o.Op != verbs.Read && !o.Op.Atomic() {
 		return
@@ -329,8 +330,8 @@ func (c *Conn) waits() bool {
 	return c.queue.messages.Len() > 0 || c.queue.refused || c.owesCredit() || c.Closing()
 }
 
-// mustReceive reports whether what c waits for may be behind its peer's messages: also the Reads of
-// what it has offered.
+// mustReceive reports whether the progress of c may be behind its peer's messages: also the Reads
+// of offered messages.
 func (c *Conn) mustReceive() bool {
 	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.pending())
 }
@@ -341,7 +342,7 @@ func (c *Conn) bare() bool {
 }
 
 // halfFull reports whether more than half of the window of a peer without credits is in use. Such a
-// peer does not go on at once (relief.go), unless it must.
+// peer does not go on immediately (relief.go), unless it must.
 func (c *Conn) halfFull() bool {
 	return c.mode != ModeMessages && !c.mustReceive() && c.recv.messages > c.window(false)/2
 }

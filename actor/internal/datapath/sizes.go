@@ -23,7 +23,7 @@ type sizes struct {
 func (s *sizes) start(largest int) { s.largest, s.direct = largest, largest }
 
 // announce sets the sizes that this side's hello grants to the peer. Until the peer's hello is
-// known they also bound what this side sends.
+// known they also bound the messages that this side sends.
 func (s *sizes) announce(h wire.Hello) { s.takes, s.direct = h.MaxMessage, h.Eager }
 
 // expectsOffers reports, before the peer's hello is known, whether the peer may offer messages.

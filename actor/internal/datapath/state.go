@@ -16,40 +16,40 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Loop is what the connections of one loop share: devices with their queues, and the memory for
-// what is sent and received, with who waits for it. Loop goroutine.
+// Loop is shared by the connections of one loop: devices with their queues, and the memory for sent
+// and received messages, with the connections that wait for some. Loop goroutine.
 type Loop struct {
 	el     *eventloop.Loop
 	log    *slog.Logger
 	limits Limits
-	// observed: somebody wants to know of each change of a connection's counts.
+	// Observed: each change of a connection's counts is reported.
 	Observed bool
 
 	Devices    []*Device
-	RecvBudget *memory.Budget // of what is received into
+	RecvBudget *memory.Budget // memory to receive into
 	Shares     shares         // of that
 	// bytes of receives that have become large (resize.go), by peer address
 	largeReceives fairshare.Shares[netip.Addr]
-	SendBudget    *memory.Budget // of what messages are sent from at once
-	HeldBudget    *memory.Budget // of what peers read messages from
+	SendBudget    *memory.Budget // memory that messages are sent from directly
+	HeldBudget    *memory.Budget // memory that peers read messages from
 	Sources       memory.Sources
 	segments      segments // of large messages, to be sealed or opened
 	Persons       map[limits.Person]*occupied
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
-	Kept         int // memories that somebody uses beyond their connection's end
-	// something was given back for which Shutdown waits; nil: it does not
+	Kept         int // memories in use beyond their connection's end
+	// memory was returned for which Shutdown waits; nil: it does not wait
 	Returned   func()
 	Lookouts   map[Keepalive]*Lookout
 	idle       []*Inbound
-	NewInbound func() *Inbound // makes one with what it is part of
+	NewInbound func() *Inbound // makes one with the value that contains it
 }
 
-// Limits bound what the loop has, in bytes but for Queue.
+// Limits bound the resources of a loop, in bytes but for Queue.
 type Limits struct {
-	Receive int // of what is received
-	Send    int // of what is sent
-	Memory  int // for one-sided operations
+	Receive int // received messages
+	Send    int // sent messages
+	Memory  int // memory for one-sided operations
 	Queue   int // messages that wait, per connection
 }
 
@@ -66,8 +66,8 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, most Limits) {
 	l.segments.timer = el.NewTimer(l.segments.turn)
 }
 
-// Device is what a loop's connections over one device share: completion queues, and protection
-// domains with what is received into and sent from. Loop goroutine.
+// Device is shared by a loop's connections over one device: completion queues, and protection
+// domains with memory to receive into and to send from. Loop goroutine.
 type Device struct {
 	l       *Loop
 	Verbs   verbs.Device
@@ -79,13 +79,13 @@ type Device struct {
 	got     int
 	ready   bool               // there are more than a turn's budget: Run is queued
 	due     []*Conn            // to be pumped
-	Shared  *domain            // of the connections that have none of their own
-	Domains map[*domain]uint64 // with their numbers
-	domains uint64             // that there have been
-	Recvs   []*recvPool        // by number; nil: gone
+	Shared  *domain            // of the connections without a private one
+	Domains map[*domain]uint64 // value: its number
+	domains uint64             // number of the last one
+	Recvs   []*recvPool        // index: number; nil: gone
 	wr      verbs.SendWR
 	sgl     [1]verbs.SGE
-	Conns   int // whose queue pairs the device has not given back
+	Conns   int // connections whose queue pairs the device still has
 	areas   int
 	memory  int // bytes for one-sided operations
 	// it has gone: so does this, with the last connection and the last message of an owner's
@@ -95,7 +95,7 @@ type Device struct {
 // domain is a protection domain, and the memory in it that its connections receive into and send
 // from: one for each device and loop, which connections share, and on a device that does not share
 // the memory of its domain (verbs.DeviceAttr.SharesMemory) one for each connection that has a
-// protection domain of its own. Loop goroutine.
+// private protection domain. Loop goroutine.
 type domain struct {
 	d    *Device
 	pd   verbs.PD
@@ -104,7 +104,7 @@ type domain struct {
 	// sinks is what large messages are read into.
 	sinks *memory.RegionCache
 	own   bool // of one connection
-	left  bool // which has gone
+	left  bool // the connection has gone
 }
 
 // completions is a completion queue with what its connections may put into it at a time. One that
@@ -123,15 +123,15 @@ type recvPool struct {
 	srq    verbs.SRQ // nil: the device does not ask
 	batch  int       // receives posted at a time
 	Arena  *memory.Arena
-	conns  int             // that receive into it
-	posted []*memory.Chunk // by index; nil: free
+	conns  int             // connections that receive into it
+	posted []*memory.Chunk // nil: the index is free
 	free   []uint32
 	aside  int           // handed out, and not posted yet (resize.go)
 	copies memory.Copies // of messages that owners have
 }
 
-// Conn is an identifier's data path: its queue pair, its credits, what waits to be sent. Loop
-// goroutine.
+// Conn is an identifier's data path: its queue pair, its credits, its send queue. doc.go lists its
+// parts. Loop goroutine.
 type Conn struct {
 	ID     *cmid.ID
 	up     Identifier
@@ -154,7 +154,7 @@ type Conn struct {
 
 	sizes   sizes
 	Flight  flight
-	Session wire.Session // of messages; of other modes what is granted
+	Session wire.Session // credits; in other modes only the granted ones
 	due     bool         // in the device's list of what to pump
 	relief  relief
 
@@ -180,23 +180,23 @@ func (m Mode) String() string {
 	return "messages"
 }
 
-// Terms is what an identifier wants of its connection.
+// Terms are an identifier's wishes for its connection.
 type Terms struct {
 	Mode      Mode
 	Credits   int   // messages that the peer may send before the owner has to consume some
 	Messages  int   // bytes of the largest
 	SendMost  int   // bytes of the largest to a peer without a hello; 0: what suits the mode
 	Sends     int   // posted at a time where receives are posted beforehand; 0: by the credits
-	Eager     int   // bytes that are sent at once; 0: what suits the device
+	Eager     int   // bytes that are sent directly; 0: the device's default
 	Area      *Area // of the owner's one-sided operations; nil: there are none
 	Reads     bool  // this side makes Reads
 	Serves    bool  // and serves them
 	Keepalive Keepalive
 	Stream    bool  // nothing may leave behind a message that was not sent
 	Features  uint8 // how it is secured, as in a hello; 0: not
-	Promised  int   // bytes that a receive holds, if a hello says so already; 0: what Hello says
+	Promised  int   // bytes that a receive holds, by an earlier hello; 0: Hello's choice
 	Rekey     int   // tests': after so many records this side changes its key; 0: when that is due
-	// what its request says; zero: it was not the peer who has asked, or it has no hello
+	// hello of the peer's request; zero: the peer has not asked, or has no hello
 	Peer wire.Hello
 	// makes it a secured one; nil: it is not to be
 	Handshake Handshake
@@ -208,27 +208,27 @@ type Terms struct {
 //	     │           └─────────┴──────────────────────▲          ▲
 //	     └──────────► aborted ───────────────────────────────────┘
 //
-// The goodbye (ending.go) is independent of this: it is said with or without draining, before over
+// The goodbye (ending.go) is independent of this: it is sent with or without draining, before over
 // or after it. From then on nothing else is sent.
 type connState uint8
 
 const (
-	// connConnecting has a queue pair. Nothing is sent; what comes waits until the owner has heard
+	// connConnecting has a queue pair. It sends nothing; messages wait until the owner was notified
 	// of Established.
 	connConnecting connState = iota
 	// connOpen sends and delivers messages.
 	connOpen
 	// connDraining has been asked to close, takes no further messages, and waits until the peer has
-	// consumed what was taken, or on a raw connection until the device has sent it.
+	// consumed those it has, or on a raw connection until the device has sent them.
 	connDraining
 	// connDrained has nothing left to wait for.
 	connDrained
-	// connOver sends and delivers nothing: what had waited was answered. The queue pair is still
-	// there, and what the device has of its memory.
+	// connOver sends and delivers nothing: waiting messages were answered. The queue pair still
+	// exists, and the device may have some of its memory.
 	connOver
 	// connAborted is connOver of one that was never open.
 	connAborted
-	// connReleased has no queue pair any more, nor a claim to its device's memory and queues.
+	// connReleased has no queue pair, nor a claim to its device's memory and queues.
 	connReleased
 )
 
@@ -236,7 +236,7 @@ const (
 type intake struct {
 	// nil: the device does not ask for receives, and there is nothing to share
 	qp       verbs.Pauser
-	bytes    int // that its owner holds, or that wait to be delivered, on every device
+	bytes    int // held by its owner, or waiting for delivery, on every device
 	messages int
 	paused   bool
 	listed   bool // at place at of the loop's paused ones
@@ -244,7 +244,7 @@ type intake struct {
 	wants    int // what placed it there
 	fetching int // Reads and atomic operations under way
 	counted  bool
-	early    int       // bytes of receives for what came before Established
+	early    int       // bytes of receives for messages before Established
 	pool     *recvPool // of the receives
 	resize   *resizing // nil: the receives keep their size
 	granted  bool      // the peer has a key to notify with
@@ -259,19 +259,19 @@ type shares struct {
 	large   int         // of large messages, which are not shared out here
 	Held    int         // of others that owners hold, or that wait to be delivered
 	Floor   int         // of a receive for each connection
-	Owed    int         // the same, for those whose owners hold nothing
+	Owed    int         // as Floor, for connections whose owners hold nothing
 	paused  pausedConns // over their share, and go on when there is memory
-	starved []*recvPool // for messages that may come in and find no memory
+	starved []*recvPool // pools with messages that may find no memory
 	queued  bool        // Run is
 	warned  time.Time
 }
 
-// arrivals is the messages of a connection that have come and cannot be delivered yet, in order:
-// those that come before Established, offers that are to be read, and what has come behind them. A
-// connection has one from the first of these on. Loop goroutine.
+// arrivals contains the incoming messages of a connection that cannot be delivered yet, in order:
+// those before Established, offers that are to be read, and all messages behind them. A connection
+// has one from the first of these on. Loop goroutine.
 //
-// An offer is read when the loop's budget has memory for it, in parts, of which a few are under
-// way at a time.
+// An offer is read when the loop's budget has memory for it, in parts, of which a few are under way
+// at a time.
 type arrivals struct {
 	c       *Conn
 	from    netip.Addr // the peer's Addr.Source
@@ -284,7 +284,7 @@ type arrivals struct {
 	Begun   uint32 // Reads
 	Done    uint32
 	filling int       // offers that memory was taken for, and are not here
-	since   time.Time // of what is being read nothing has come
+	since   time.Time // start of the wait for the next bytes
 	seen    uint32    // done when the timer was set
 	timer   *eventloop.Timer
 	armed   bool
@@ -292,10 +292,10 @@ type arrivals struct {
 	silent  uint8 // looks at the timer since then that found nothing new
 }
 
-// pending is a message that has come.
+// pending is an incoming message.
 type pending struct {
-	m     *Inbound   // with Data when it is here
-	from  wire.Offer // where it is to be read, sealed or not; Length 0: it came at once
+	m     *Inbound   // its Data is set when it is here
+	from  wire.Offer // where it is to be read, sealed or not; Length 0: it was sent directly
 	asked uint32     // bytes
 	came  uint32
 
@@ -304,14 +304,14 @@ type pending struct {
 	open   *secure.LargeOpen // it is here, and is being opened
 }
 
-// pausedConns is the connections that are paused and go on when there is enough memory: a heap,
-// because there may be thousands, and each message that is given back may be what one of them waits
-// for. First is who wants least.
+// pausedConns contains the connections that are paused and go on when there is enough memory: a
+// heap, because there may be thousands, and each returned message may be enough for one of them.
+// The one that wants least is first.
 type pausedConns []*Conn
 
 const (
 	// ReadsMax is how many Reads a connection has under way at most, and readPart how much one
-	// reads: what the peer sends besides waits for no more than that.
+	// reads: other messages of the peer wait for at most that.
 	ReadsMax = 4
 	ReadPart = 1 << 20
 	// ReadPatience is how long a peer may take for a Read that it has offered.
