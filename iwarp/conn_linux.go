@@ -229,6 +229,7 @@ func (c *conn) read() (any bool) {
 		if c.core.Waiting() {
 			in.staged = c
 			c.enlist()
+			c.settle(now) // before the application's code, which may panic
 			in.drain()
 		}
 		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() || c.phase != phRunning {

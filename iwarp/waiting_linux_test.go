@@ -238,6 +238,35 @@ func TestNoReturnWhenAsked(t *testing.T) {
 	}
 }
 
+// Nor does it delay what the connection has to send: here the response to a Read that came before
+// the message.
+func TestOutputIfAskingPanics(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	q, _, qp := s.dial(client)
+	back := client.alloc(64, verbs.LocalWrite)
+	from, err := s.in.dev.Alloc(64, verbs.RemoteRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := qp.(*queuePair).conn
+	pending := false
+	s.onEmpty = func() {
+		pending = c.core.Pending()
+		panic("no receive")
+	}
+	q.post(verbs.SendWR{Op: verbs.Read, SGL: whole(back), RemoteAddr: from.Addr, RKey: from.RKey})
+	q.send(1, "it waits")
+	turns(t, "it is asked", func() bool { return s.onEmpty == nil }, client, s.node)
+	for range 10 {
+		if err := s.loop.Turn(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !pending || c.core.Pending() {
+		t.Errorf("output was pending: %t, and still is: %t", pending, c.core.Pending())
+	}
+}
+
 // Between two messages that one read has brought, an application may do anything: end the
 // connection, or end another one, whose output or input then uses the same memory.
 func TestEndWhenAsked(t *testing.T) {
