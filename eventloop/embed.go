@@ -72,7 +72,7 @@ func (l *Loop) enterTurn() error {
 		return ErrRunning
 	}
 	l.checkOwner()
-	l.life.inTurn = true
+	l.life.inTurn, l.between = true, false
 	if l.life.owner.Load() == 0 {
 		l.life.own()
 		l.startWatchdog()
@@ -83,6 +83,7 @@ func (l *Loop) enterTurn() error {
 // leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
 	l.meter.end(l.elapsed())
+	l.between = true
 	if *whole {
 		l.life.mu.Lock()
 		l.life.inTurn = false

@@ -274,3 +274,30 @@ func TestNoFDWithAPollerOfTheCallers(t *testing.T) {
 		t.Errorf("Run of an embedded loop: %v, want ErrRunning", err)
 	}
 }
+
+// What the host calls between turns gets the present time. Within a turn the time stands still.
+func TestNowBetweenTurns(t *testing.T) {
+	h := newHost(t)
+	defer shutdown(t, h.l)
+	for range 2 {
+		for range 2 {
+			before := time.Now()
+			if now := h.l.Now(); now.Before(before) {
+				t.Errorf("between turns it is %v ago", before.Sub(now))
+			}
+		}
+		var first, last time.Time
+		if err := h.l.Schedule(&runFunc{func(int) bool {
+			first = h.l.Now()
+			time.Sleep(time.Millisecond)
+			last = h.l.Now()
+			return false
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		h.want("something is scheduled")
+		if first.IsZero() || !first.Equal(last) {
+			t.Errorf("a turn began at %v, and then at %v", first, last)
+		}
+	}
+}

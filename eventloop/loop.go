@@ -25,6 +25,7 @@ type Loop struct {
 	base     time.Time // origin of the timers' times
 	now      time.Time // the clock at the start of the turn
 	stale    bool      // now is from an earlier turn
+	between  bool      // no turn runs: what is called prepares the loop, or is called by its host
 	lastWork time.Time // last turn with work, for Spin
 	events   []Ready
 	fds      fdTable
@@ -85,7 +86,7 @@ func New(cfg Config) (*Loop, error) {
 		l.poller = p
 	}
 	l.base = l.clock.Now()
-	l.now, l.lastWork = l.base, l.base
+	l.now, l.lastWork, l.between = l.base, l.base, true
 	l.events = make([]Ready, eventsPerWait)
 	l.fds.byFD = make(map[int]*watch)
 	l.life.done = make(chan struct{})
@@ -95,9 +96,10 @@ func New(cfg Config) (*Loop, error) {
 // Name returns the loop's name.
 func (l *Loop) Name() string { return l.cfg.Name }
 
-// Now returns the loop's clock as of the start of this turn. Loop goroutine.
+// Now returns the loop's clock as of the start of this turn, or the present time between the turns
+// of an embedded loop. Loop goroutine.
 func (l *Loop) Now() time.Time {
-	if l.stale {
+	if l.stale || l.between {
 		l.now, l.stale = l.clock.Now(), false
 	}
 	return l.now

@@ -36,6 +36,7 @@ func (l *Loop) runLoop() (err error) {
 // goOn runs a loop on the calling goroutine, which becomes its own.
 func (l *Loop) goOn() (err error) {
 	l.life.own()
+	l.between = false
 	err = errGoexit // the result if a callback ends this goroutine
 	goesOn := false
 	defer func() {
