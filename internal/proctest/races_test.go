@@ -1,6 +1,7 @@
 package proctest
 
 import (
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -23,6 +24,14 @@ func TestOurs(t *testing.T) {
 	}{{theirs, theirs, 0}, {theirs, our, 1}, {our, theirs, 1}, {our, our, 1}, {unlocked, our, 0}} {
 		if got := ours(report(tt.one, tt.two)); len(got) != tt.want {
 			t.Errorf("%s and %s: %q", tt.one, tt.two, got)
+		}
+	}
+	// What BroadcastEvent has only called or started is judged as anything else.
+	called, started := report(our+"()\n      /a.go:1 +0x1\n  "+unlocked, theirs), report(theirs, our)
+	started = strings.Replace(started, "created at:\n", "created at:\n  "+unlocked+"()\n      /a.go:1 +0x1\n", 1)
+	for _, r := range []string{called, started} {
+		if len(ours(r)) != 1 {
+			t.Errorf("not seen: %s", r)
 		}
 	}
 }
