@@ -30,7 +30,7 @@ func (it *ident) brokenOff() {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
-	if it.cfg.Manual {
+	if it.stays() {
 		it.endOf(ev, nil) // what waits is answered by the device
 		return
 	}
@@ -53,13 +53,17 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	if it.handshake.unheard() && it.lostUnheard(ev.Err) {
 		return
 	}
-	if it.cfg.Manual || it.ending() {
+	if it.stays() || it.ending() {
 		it.endOf(ev, answers)
 		it.goodbyeDone()
 		return
 	}
 	it.conclude(ev, answers)
 }
+
+// stays reports whether the identifier stays when its connection ends: its owner is Manual, and has
+// not sent a Close.
+func (it *ident) stays() bool { return it.cfg.Manual && len(it.life.closers) == 0 }
 
 // conclude reports the end, and does what the man pages demand after it.
 func (it *ident) conclude(ev *cmid.Disconnected, answers *cmid.Pending) {
@@ -81,7 +85,7 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 	}
 	it.l.Removed(dev)
 	it.endOf(ev, answers)
-	if !it.cfg.Manual {
+	if !it.stays() {
 		it.destroy(&RemovedError{ev.Device, ev.Err})
 	}
 	it.goodbyeDone()
@@ -189,17 +193,10 @@ func (it *ident) closeAwaits() string {
 
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {
-	if it.ending() {
-		return
+	if it.ending() || !it.allows(states.OpDisconnect) {
+		return // it is ended already
 	}
-	asked := false
-	it.doInner(&cmid.Disconnect{}, func(p *cmid.Pending) {
-		asked = true
-		p.Proceed(p.Command)
-	}, func(ev Event) {
-		if !asked {
-			return // it is ended already
-		}
+	it.doInner(&cmid.Disconnect{}, nil, func(ev Event) {
 		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
 			if it.life.reported != ev {

@@ -25,11 +25,13 @@ func (it *ident) connects() bool {
 	case it.leavesQueuePair() || it.id.Device() == nil:
 		return false
 	}
-	allows := func(op states.Op) bool {
-		_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(op))
-		return v == states.Allow
-	}
-	return allows(states.OpConnect) || allows(states.OpAccept)
+	return it.allows(states.OpConnect) || it.allows(states.OpAccept)
+}
+
+// allows reports whether the state machine allows a command now.
+func (it *ident) allows(op states.Op) bool {
+	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(op))
+	return v == states.Allow
 }
 
 // leavesQueuePair reports whether it is the owner who makes the queue pair.

@@ -1,12 +1,14 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -54,6 +56,74 @@ func TestManual(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A Close ends a Manual identifier also if its connection ends first, in whatever way.
+func TestManualCloseAtTheEnd(t *testing.T) {
+	ends := map[string]struct {
+		also func(w *world, p pair) // with the Close
+		want error
+	}{
+		"alone":           {also: func(*world, pair) {}},
+		"its disconnect":  {also: func(_ *world, p pair) { p.server.send(p.s, &Disconnect{}) }},
+		"peer disconnect": {also: func(_ *world, p pair) { p.client.send(p.c, &Disconnect{}) }},
+		"peer destroy":    {also: func(_ *world, p pair) { p.client.send(p.c, &DestroyID{}) }},
+		"removal":         {also: func(w *world, _ pair) { w.f.RemoveDevice("mem1") }, want: unix.ENODEV},
+		"broken": {also: func(w *world, p pair) {
+			w.onLoop(w.far, func(l *loop) {
+				for it := range l.ids {
+					if it.pid.Equal(p.s) {
+						it.BreakOff(&ProtocolError{What: "made up"})
+					}
+				}
+			})
+		}, want: &ProtocolError{What: "made up"}},
+	}
+	for name, end := range ends {
+		for _, disconnecting := range []bool{false, true} {
+			for _, sends := range []int{0, 300} { // more than the peer takes at once
+				t.Run(fmt.Sprintf("%s/%t/%d", name, disconnecting, sends), func(t *testing.T) {
+					onAllKinds(t, func(w *world) {
+						w.f.Delay(10 * time.Millisecond)
+						p := pair{client: w.probe(), server: w.farProbe()}
+						w.listen(p.server, IDConfig{Manual: true})
+						p.c = w.rt.CreateID(p.client.pid, IDConfig{})
+						p.client.send(p.c, &Dial{Addr: there + ":7471"})
+						_, p.s = next[*ConnectRequest](p.server)
+						p.server.send(p.s, &Accept{})
+						next[*Established](p.server)
+						next[*Established](p.client)
+						for range sends {
+							p.server.send(p.s, NewSend([]byte("x")))
+						}
+						if disconnecting {
+							p.server.send(p.s, &Disconnect{})
+						}
+						begun := time.Now()
+						p.server.send(p.s, &Close{})
+						if end.want != nil { // what would overtake the Close
+							settle()
+						}
+						end.also(w, p)
+						all := until[*Closed](p.server)
+						if took := time.Since(begun); took > time.Second {
+							w.Errorf("it took %v", took)
+						}
+						err := all[len(all)-1].msg.(*Closed).Err
+						if w.flavor&states.IWARP == 0 { // its queue pair is the owner's, so Close destroys it at once
+							return
+						}
+						if errors.Is(err, unix.ETIMEDOUT) || sends > 0 && !disconnecting && (err == nil) != (end.want == nil) {
+							w.Errorf("closed: %v, want %v", err, end.want)
+						}
+						if k := kinds(all); !contains(k, "Disconnected") && !contains(k, "DeviceRemoval") {
+							w.Errorf("the end was not reported: %s", k)
+						}
+					})
+				})
+			}
+		}
+	}
 }
 
 func TestManualReject(t *testing.T) {
