@@ -64,7 +64,7 @@ func (n *Node) shutDown(ctx context.Context) error {
 	defer cancel()
 	ended := n.rt.Scheduler().Await(n.alone, last.Done()) && n.rt.Scheduler().Await(n.listener.Gone(), last.Done())
 	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
-	unsent, unconfirmed, peers := n.shortfall.total()
+	unconfirmed, peers, unsent := n.shortfall.total()
 	switch {
 	case !ended:
 		return fmt.Errorf("remoting: a loop does not get on: %w", context.Cause(last))
@@ -103,13 +103,13 @@ func (s *shortfall) noteUnconfirmed(peer string, messages int) {
 // namedPeers is how many peers the error of Shutdown names.
 const namedPeers = 8
 
-// total returns why something was not sent, how many messages are unconfirmed, and the peers as
-// text for an error: " to a, b and 3 more", or "".
-func (s *shortfall) total() (unsent error, unconfirmed int, peers string) {
+// total returns how many messages are unconfirmed, the peers as text for an error (" to a, b and 3
+// more", or ""), and why something was not sent.
+func (s *shortfall) total() (unconfirmed int, peers string, unsent error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.peers) == 0 {
-		return s.unsent, s.unconfirmed, ""
+		return s.unconfirmed, "", s.unsent
 	}
 	names, more := slices.Compact(slices.Sorted(slices.Values(s.peers))), ""
 	if len(names) > namedPeers {
@@ -119,5 +119,5 @@ func (s *shortfall) total() (unsent error, unconfirmed int, peers string) {
 	for i, name := range names {
 		quoted[i] = plain.Quote(name)
 	}
-	return s.unsent, s.unconfirmed, " to " + strings.Join(quoted, ", ") + more
+	return s.unconfirmed, " to " + strings.Join(quoted, ", ") + more, s.unsent
 }
