@@ -110,7 +110,8 @@ func TestManualCloseAtTheEnd(t *testing.T) {
 							w.Errorf("it took %v", took)
 						}
 						err := all[len(all)-1].msg.(*Closed).Err
-						if w.flavor&states.IWARP == 0 { // its queue pair is the owner's, so Close destroys it at once
+						// its queue pair is the owner's, so Close destroys it at once
+						if w.flavor&states.IWARP == 0 {
 							return
 						}
 						if errors.Is(err, unix.ETIMEDOUT) || sends > 0 && !disconnecting && (err == nil) != (end.want == nil) {

@@ -48,8 +48,8 @@ func TestBothLeave(t *testing.T) {
 	}
 }
 
-// A peer says goodbye while a node shuts down, and takes its time over what it was sent, or does not
-// take all: Shutdown waits for its answer, and returns an error that reports what was not sent.
+// A peer says goodbye while a node shuts down, and takes its time over what it was sent, or does
+// not take all: Shutdown waits for its answer, and returns an error that reports what was not sent.
 func TestLeavesWhileItReads(t *testing.T) {
 	for _, most := range []int{10, 300} { // fewer and more messages than it has room for
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
