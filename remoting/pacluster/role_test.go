@@ -155,7 +155,13 @@ func (p *process) run(ctx context.Context) error {
 		return rt.Shutdown(end)
 	}
 	err = p.m.Shutdown(end)
-	if p.role.Hasty && errors.Is(err, unix.ECONNRESET) {
+	hasty := p.role.Hasty
+	select {
+	case <-p.m.Expelled(): // the others have ended their connections
+		hasty = true
+	default:
+	}
+	if hasty && errors.Is(err, unix.ECONNRESET) {
 		p.line("%v", err)
 		err = nil
 	}
