@@ -254,7 +254,7 @@ func (*tlsStep) Lane() mailbox.Lane  { return mailbox.Event }
 func (*heard) Lane() mailbox.Lane    { return mailbox.Event }
 func (*evicted) Lane() mailbox.Lane  { return mailbox.Event }
 
-// firstMessage is what the peer says first.
+// firstMessage is the peer's first message.
 type firstMessage struct {
 	typ  wire.Type
 	body []byte

@@ -35,7 +35,7 @@ func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
 	return &handshake{owner: r, l: l, id: new(cmid.ID), in: &incoming{r: new(cmid.ConnectRequest)}, sec: new(Security), stage: stage}, r
 }
 
-// What an identifier asks in any state has an answer where no handshake is under way.
+// An identifier may call these methods in any state, also without a handshake.
 func TestNoHandshakeIsUnderWay(t *testing.T) {
 	var h *handshake
 	if h.unheard() || h.deciding() || h.takeFirst() || h.failed(FailedLost, nil) {

@@ -90,7 +90,7 @@ func (it *ident) replied(ev *cmid.Established, answers *cmid.Pending) {
 	}
 }
 
-// takeReply takes what the reply says.
+// takeReply applies the reply.
 func (h *handshake) takeReply(data []byte) error {
 	limits := h.id.Limits()
 	hello, rest, _ := wire.ParseHello(data, limits.Padded)

@@ -52,7 +52,7 @@ func (it *ident) newHandshake(hint uint32) *handshake {
 	return &handshake{owner: it, l: it.l, box: it.box, id: it.id, conn: it.conn, sec: it.cfg.Security, hint: hint, stage: handshakeBegun}
 }
 
-// hello is what this side says of itself on a secured connection.
+// hello returns this side's hello on a secured connection.
 func (it *ident) hello(own secure.Features) wire.Hello {
 	t := it.terms(datapath.ModeMessages)
 	t.Features = uint8(own)

@@ -41,15 +41,15 @@ type incoming struct {
 // overdue reports whether the request has not been answered in time.
 func (in *incoming) overdue(now time.Time) bool { return in != nil && !in.due.After(now) }
 
-// peerTerms is what a request says about the connection that its peer wants. The identifier keeps
-// it beyond the answer: if the device fails to send a Reject, the owner may answer again.
+// peerTerms describes the connection that the peer of a request wants. The identifier keeps it
+// beyond the answer: if the device fails to send a Reject, the owner may answer again.
 type peerTerms struct {
 	mode  datapath.Mode
 	hello wire.Hello     // zero: it has none
 	reads cmid.ConnParam // of the peer
 }
 
-// takeTerms returns what the request says, and leaves the user's part of its private data.
+// takeTerms returns the request's terms. Of its private data only the user's part is left.
 func (in *incoming) takeTerms() peerTerms {
 	r, t := in.r, peerTerms{mode: datapath.ModeRaw, reads: in.r.Param}
 	if in.cfg.Raw {

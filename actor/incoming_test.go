@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// What a request says of its peer is kept, and the owner gets the rest of its private data.
+// The terms of a request are kept, and the owner gets the rest of its private data.
 func TestRequestHasItsPeersTerms(t *testing.T) {
 	hello := wire.Hello{Credits: 7, Eager: 4 << 10, MaxMessage: 8 << 10}
 	reads := cmid.ConnParam{ResponderResources: 3}

@@ -139,7 +139,7 @@ func (l *loop) take(in *incoming) *ident {
 			return l.welcome(in)
 		}
 	}
-	l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
+	l.assigned.Add(-1) // before the peer can ask again
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
@@ -180,7 +180,7 @@ func (l *loop) welcome(in *incoming) *ident {
 	case in.handler != nil:
 		var ok bool
 		to, ok = l.askHandler(in, func(in *incoming) {
-			l.assigned.Add(-1) // before the peer hears of it, who may ask again at once
+			l.assigned.Add(-1) // before the peer can ask again
 			l.fail(in)
 		})
 		if !ok {
@@ -307,7 +307,7 @@ func (m *move) back() {
 // giveUp ends a request that neither loop can take, because both have ended. Its peer sees the
 // connection end.
 func (m *move) giveUp(err error) {
-	m.to.assigned.Add(-1) // before the peer hears of it, who may ask again at once
+	m.to.assigned.Add(-1) // before the peer can ask again
 	m.rt.count.Add(-1)
 	m.via.count(fateFailed)
 	m.detached.Destroy()

@@ -1,5 +1,5 @@
-// Command echo sends back what it receives. With an argument it sends that to the server, and prints
-// what comes back.
+// Command echo sends back what it receives. With an argument it is the client: it sends that to the
+// server, and prints the answer.
 //
 //	go run ./examples/echo
 //	go run ./examples/echo hello

@@ -21,10 +21,12 @@ func TestKnownBugs(t *testing.T) {
 	report := regexp.MustCompile(`^\| \[[\w-]+#\d+\]\(https://github\.com/[\w-]+/[\w-]+/(issues|pull)/\d+\)`)
 	reports := 0
 	for _, line := range strings.Split(string(doc), "\n") {
-		if !report.MatchString(line) {
+		if !strings.HasPrefix(line, "| [") {
 			continue
 		}
-		reports++
+		if reports++; !report.MatchString(line) {
+			t.Errorf("a report is written [repository#number](its address): %.80s", line)
+		}
 		cells := strings.Split(strings.Trim(line, "| "), "|")
 		for _, ref := range strings.Split(strings.TrimSpace(cells[len(cells)-1]), "<br>") {
 			if _, why := resolve(ref, code); why != "" {

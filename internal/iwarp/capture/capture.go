@@ -1,4 +1,4 @@
-// Package capture reads packet captures for tests. Load reads those in internal/iwarp/testdata, classic pcap
+// Package capture reads packet captures for tests. Load reads those in ../testdata, classic pcap
 // files with one TCP connection over IPv4 and Ethernet, and reassembles the connection's two byte
 // streams. ReadPcapng reads captures of a device of this project.
 //
