@@ -35,7 +35,11 @@ func TestBeside(t *testing.T) {
 					for i := range all {
 						all[i].Stock = stock
 					}
-					n := run(t, s, startAll(t, all...))
+					begin := startAll
+					if stock {
+						begin = startInTurn
+					}
+					n := run(t, s, begin(t, all...))
 					mu.Lock()
 					defer mu.Unlock()
 					good[name][stock] = n
@@ -49,6 +53,23 @@ func TestBeside(t *testing.T) {
 			t.Errorf("%s: %d of %d, and %d with Proto.Actor's remote", name, is[false], besideGrains, is[true])
 		}
 	}
+}
+
+// startInTurn starts members one after the other, and waits until each knows all. Members of
+// Proto.Actor's own that start at the same time miss each other now and then: they list the members
+// in etcd first, and watch for more afterwards.
+func startInTurn(t *testing.T, all ...role) (members []*child) {
+	t.Helper()
+	var names []string
+	for _, r := range all {
+		c := start(t, r)
+		c.want("= member ", "it has started")
+		members, names = append(members, c), append(names, r.Name)
+		for _, m := range members {
+			m.knows(names...)
+		}
+	}
+	return members
 }
 
 const besideGrains = 12
