@@ -106,7 +106,7 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		l.lost(ctx, err)
 	}
 	l.in.drop()
-	l.up, l.greeting, l.cause, l.out.first, l.out.send = nil, absent, nil, nil, nil
+	l.up, l.greeting, l.cause, l.parted, l.out.first, l.out.send = nil, absent, nil, nil, nil, nil
 	if l.timer != nil {
 		l.timer()
 		l.timer = nil
@@ -212,6 +212,10 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 	}
 	l.due = l.local.Now().Add(timeout)
 	l.deadline = rdma.After(ctx, timeout, &overtime{})
+	if l.parted != nil && l.greeting == open {
+		l.heed(ctx, l.parted)
+		return
+	}
 	l.wake(ctx)
 }
 

@@ -23,3 +23,6 @@ func (n *Node) Leftovers() int {
 	defer n.leftovers.mu.Unlock()
 	return n.leftovers.bytes.Total()
 }
+
+// BeginShutdown does what Shutdown does first.
+func (n *Node) BeginShutdown() { n.beginShutdown() }

@@ -67,6 +67,8 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 func (l *link) heed(ctx actor.Context, why *parting) {
 	switch {
 	case why == nil:
+	case why.said && l.host.leaving.Load() && !l.bye && l.greeting == open:
+		l.parted = why // leave is about to arrive, with its time-out
 	case why.said && l.bye && l.greeting == open:
 		// Both leave. The peer still reads, as this side does: after the drain it is known what was
 		// received.

@@ -24,6 +24,7 @@ type host struct {
 	spawning atomic.Int64 // Spawns of peers that have not returned
 	piping   atomic.Int64 // bytes of answers that are being piped
 	down     atomic.Bool  // nothing further is accepted
+	leaving  atomic.Bool  // ... because of Shutdown
 
 	shortfall shortfall
 	leftovers leftovers

@@ -12,6 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/remoting"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
@@ -91,5 +92,104 @@ func TestLeavesWhileItReads(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// A peer's goodbye arrives when Shutdown has begun and the link has not heard of it. Shutdown waits
+// until it is known what the peer has received, as if the goodbye came later, and its error counts
+// the messages of which that remains unknown.
+func TestGoodbyeBeforeLeave(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		confirm bool // the peer receives what it was sent
+		want    string
+	}{
+		{"received", true, ""},
+		{"not received", false, "10 messages were sent to leaves:1, and it is not known whether they were received: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			n := open(t, remoting.Config{Expose: everything}, 1)
+			defer n.close()
+			n.spawn("talks", func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+					for range 10 {
+						ctx.Send(ctx.Sender(), wrapperspb.Bytes(make([]byte, 60<<10)))
+					}
+				}
+			})
+			heard := make(chan struct{})
+			n.spawn("sink", func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+					close(heard)
+				}
+			})
+			s := meet(t, n, "leaves:1").introduce()
+			s.retains.Store(true)
+			to := func(target string) frame.Record {
+				return frame.Record{Kind: frame.KindUser, Target: target, Sender: frame.PID{ID: "me"}, Type: "google.protobuf.StringValue", Body: marshalled(t, text("x"))}
+			}
+			s.say(to("talks"))
+			for got := 0; got < 10; got++ {
+				s.hears(frame.KindUser)
+			}
+			n.BeginShutdown()
+			s.say(frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "it leaves"})
+			s.say(to("sink")) // shows that the link has read the goodbye
+			select {
+			case <-heard:
+			case err := <-s.down:
+				t.Fatalf("the goodbye ends the connection: %v", err)
+			case <-time.After(soon):
+				t.Fatal("what follows the goodbye is not read")
+			}
+			bound := soon
+			if !c.confirm {
+				bound = time.Second
+			}
+			ctx, cancel := timeout(bound)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- n.Shutdown(ctx) }()
+			if c.confirm {
+				s.release()
+			}
+			switch err := <-ended; {
+			case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("Shutdown returns %v, want %q", err, c.want)
+			}
+			s.release()
+			if e := await(t, n, anyEvent[*remoting.Disconnected]); (e.Unknown == 0) != c.confirm {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// A connection is lost when Shutdown has begun and the link has not heard of it: the error counts
+// the messages that were not confirmed.
+func TestLostBeforeLeave(t *testing.T) {
+	n := open(t, remoting.Config{Expose: everything}, 1)
+	defer n.close()
+	n.spawn("talks", func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+			ctx.Send(ctx.Sender(), text("y"))
+		}
+	})
+	s := meet(t, n, "crashes:1").introduce()
+	s.retains.Store(true)
+	s.say(frame.Record{Kind: frame.KindUser, Target: "talks", Sender: frame.PID{ID: "me"}, Type: "google.protobuf.StringValue", Body: marshalled(t, text("x"))})
+	s.hears(frame.KindUser)
+	n.BeginShutdown()
+	s.sys.Root.Send(s.link, &rdma.DestroyID{})
+	if e := await(t, n, anyEvent[*remoting.Disconnected]); e.Unknown != 1 {
+		t.Fatalf("%+v", e)
+	}
+	s.release()
+	ctx, cancel := timeout(soon)
+	defer cancel()
+	want := "1 messages were sent to crashes:1, and it is not known whether they were received: "
+	if err := n.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Shutdown returns %v, want %q", err, want)
 	}
 }

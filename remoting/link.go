@@ -15,10 +15,11 @@ type link struct {
 	in  receiving
 	out sending
 
-	busy    bool // it is in Receive
-	closing bool // its reconnecting actor was asked to end
-	bye     bool // the node is shutting down, after it has sent the waiting messages
-	leaving bool // then, the peer's end of the connection is waited for
+	busy    bool     // it is in Receive
+	closing bool     // its reconnecting actor was asked to end
+	bye     bool     // the node is shutting down, after it has sent the waiting messages
+	leaving bool     // then, the peer's end of the connection is waited for
+	parted  *parting // the peer's goodbye, if it arrives before leave when the node shuts down
 	ended   bool
 	counted bool // in roster.unconnected
 

@@ -28,7 +28,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	if l.bye && p.user.Records() > 0 { // there is no other connection
 		l.host.shortfall.noteUnsent(l.who.Name, unix.ECONNRESET)
 	}
-	if l.bye && l.out.posted.records > 0 {
+	if l.host.leaving.Load() && l.out.posted.records > 0 {
 		l.host.shortfall.noteUnconfirmed(l.who.Name, l.out.posted.records)
 	}
 	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.Records(), Unknown: l.out.posted.records}

@@ -48,8 +48,15 @@ const farewell = 100 * time.Millisecond
 // loop is late while user code blocks it.
 const lastWord = 2 * time.Second
 
-func (n *Node) shutDown(ctx context.Context) error {
+// beginShutdown has the links regard what they lose as lost by Shutdown, also before they hear of
+// it.
+func (n *Node) beginShutdown() {
+	n.leaving.Store(true)
 	n.down.Store(true)
+}
+
+func (n *Node) shutDown(ctx context.Context) error {
+	n.beginShutdown()
 	timeout := time.Hour
 	if due, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(due)-farewell, time.Millisecond)
