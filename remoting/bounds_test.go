@@ -20,7 +20,8 @@ import (
 // in order when the peer continues.
 func TestFrozenPeer(t *testing.T) {
 	const queue = 1 << 20
-	a, b, c := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10}), run(t, freeName(t)), run(t, freeName(t))
+	a := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10})
+	b, c := runBeside(t, a), runBeside(t, a)
 	for _, p := range []*process{b, c} {
 		if _, err := a.ask(p.pid("echo"), text("x")); err != nil {
 			t.Fatal(err)
@@ -95,10 +96,22 @@ func fill(t *testing.T, n *node, to *process) {
 	}
 }
 
+// runBeside runs a process that is killed when the test ends, before n is shut down. n notices that
+// first: its Shutdown would report what the process has not received.
+func runBeside(t *testing.T, n *node) *process {
+	t.Helper()
+	name := freeName(t)
+	t.Cleanup(func() {
+		eventually(t, "the killed process is still connected", func() bool { return !infoOf(n, name).Connected })
+	})
+	return run(t, name)
+}
+
 // full starts a node, and a peer for which nothing has room.
 func full(t *testing.T, policy remoting.Overflow) (*node, *process) {
 	t.Helper()
-	a, b := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Overflow: policy}), run(t, freeName(t))
+	a := start(t, remoting.Config{Queue: 64 << 10, MaxMessage: 64 << 10, Overflow: policy})
+	b := runBeside(t, a)
 	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +271,8 @@ func TestAnswersWithoutRoom(t *testing.T) {
 // its node answer all the time. Senders that exceed its pace are notified.
 func TestSlowSink(t *testing.T) {
 	const queue, n = 1 << 20, 100_000
-	a, b := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10, Patience: time.Second}), run(t, freeName(t))
+	a := start(t, remoting.Config{Queue: queue, MaxMessage: 64 << 10, Patience: time.Second})
+	b := runBeside(t, a)
 	if _, err := a.ask(b.pid("echo"), text("x")); err != nil {
 		t.Fatal(err)
 	}

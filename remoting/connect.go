@@ -222,7 +222,7 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 // overtime gives up unsent messages.
 func (l *link) overtime(ctx actor.Context) {
 	if !l.ended {
-		if !l.leaving {
+		if !l.leaving && l.owes() {
 			l.host.shortfall.noteUnsent(l.whom().Name, unix.ETIMEDOUT)
 		}
 		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))

@@ -28,6 +28,9 @@ type (
 		Unsent int
 		// messages that were sent, and may or may not have reached the peer. They are not repeated.
 		Unknown int
+		// further unsent or unknown messages by which Proto.Actor keeps a cluster running, such as
+		// gossip
+		Upkeep int
 	}
 	// NotSent: so many messages, and requests of futures, become dead letters now, because the
 	// peer is not connected. Err is ErrUnreachable, and in it why the last attempt to connect has

@@ -193,3 +193,48 @@ func TestLostBeforeLeave(t *testing.T) {
 		t.Errorf("Shutdown returns %v, want %q", err, want)
 	}
 }
+
+// Gossip and the like that a peer has not received is in *Disconnected, and is no error of
+// Shutdown.
+func TestShutdownIgnoresUpkeep(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		upkeep, others int
+	}{{"upkeep", 3, 0}, {"both", 3, 2}} {
+		for _, waits := range []int{0, 60} { // messages that have no room
+			t.Run(fmt.Sprint(c.name, ", ", waits, " wait"), func(t *testing.T) {
+				t.Parallel()
+				n := open(t, remoting.Config{Expose: everything}, 1)
+				defer n.close()
+				talked := make(chan struct{})
+				n.spawn("talks", func(ctx actor.Context) {
+					if _, ok := ctx.Message().(*wrapperspb.StringValue); !ok {
+						return
+					}
+					defer close(talked)
+					for range c.upkeep + waits {
+						ctx.Send(ctx.Sender(), &actor.Touched{Who: actor.NewPID("x", strings.Repeat("x", 60<<10))})
+					}
+					for range c.others {
+						ctx.Send(ctx.Sender(), text("y"))
+					}
+				})
+				s := meet(t, n, "takes nothing:1").introduce()
+				s.retains.Store(true)
+				s.say(frame.Record{
+					Kind: frame.KindUser, Target: "talks", Sender: frame.PID{ID: "me"}, Type: "google.protobuf.StringValue", Body: marshalled(t, text("x")),
+				})
+				<-talked
+				ctx, cancel := timeout(time.Second)
+				defer cancel()
+				if err := n.Shutdown(ctx); (err == nil) != (c.others == 0) {
+					t.Errorf("Shutdown returns %v", err)
+				}
+				s.release()
+				if e := await(t, n, anyEvent[*remoting.Disconnected]); e.Unknown+e.Unsent != c.others || e.Upkeep != c.upkeep+waits {
+					t.Errorf("%+v", e)
+				}
+			})
+		}
+	}
+}

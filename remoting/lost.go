@@ -24,22 +24,42 @@ func (l *link) lost(ctx actor.Context, err error) {
 	spawns := p.spawns.End()
 	p.grants.Disconnected(l.local.Now())
 	p.purgeLocked()
-	p.counts.Unknown += uint64(l.out.posted.records)
-	if l.bye && p.user.Records() > 0 { // there is no other connection
-		l.host.shortfall.noteUnsent(l.who.Name, unix.ECONNRESET)
-	}
-	if l.host.leaving.Load() && l.out.posted.records > 0 {
-		l.host.shortfall.noteUnconfirmed(l.who.Name, l.out.posted.records)
-	}
-	d := &Disconnected{Peer: l.who, Err: err, Unsent: p.user.Records(), Unknown: l.out.posted.records}
+	unsent, unknown := p.unsentLocked(), l.out.posted.messages
+	p.counts.Unknown += uint64(unknown.all)
 	p.mu.Unlock()
+	l.noteShortfall(unsent, unknown)
 	l.count(true)
 	for i := range futures {
 		l.host.answer(&futures[i], &Unknown{Target: futures[i].Target, Err: err}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
-	l.report.notify(ctx, d)
+	l.report.notify(ctx, &Disconnected{
+		Peer: l.who, Err: err, Unsent: unsent.sent(), Unknown: unknown.sent(), Upkeep: unsent.upkeep + unknown.upkeep,
+	})
+}
+
+// unsentLocked returns how many messages wait.
+func (p *peer) unsentLocked() messages {
+	return messages{all: p.user.Records(), upkeep: p.user.Upkeep()}
+}
+
+// noteShortfall counts lost messages for the error of Shutdown.
+func (l *link) noteShortfall(unsent, unknown messages) {
+	if l.bye && unsent.sent() > 0 { // there is no other connection
+		l.host.shortfall.noteUnsent(l.who.Name, unix.ECONNRESET)
+	}
+	if l.host.leaving.Load() && unknown.sent() > 0 {
+		l.host.shortfall.noteUnconfirmed(l.who.Name, unknown.sent())
+	}
+}
+
+// owes reports whether messages wait, or a Stop, that were sent by the application.
+func (l *link) owes() bool {
+	taken := &l.out.taken
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	return l.p.unsentLocked().sent() > 0 || !l.p.system.Empty() || taken.System || taken.Records > taken.Upkeep
 }
 
 // failed ends the operations that fail immediately when a dial fails: requests of futures, whose

@@ -89,10 +89,7 @@ func (l *link) stopping(ctx actor.Context) {
 	err := rdma.ErrStopped
 	if l.host.down.Load() {
 		err = ErrShutdown
-		l.p.mu.Lock()
-		waits := l.p.waitsLocked() || !l.out.taken.IsZero()
-		l.p.mu.Unlock()
-		if waits {
+		if l.owes() {
 			l.host.shortfall.noteUnsent(l.whom().Name, unix.ETIMEDOUT)
 		}
 	}

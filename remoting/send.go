@@ -27,7 +27,7 @@ func (out *sending) postFirst() (posted bool) {
 		if out.send == nil {
 			out.send = newSend(out.first[0])
 		}
-		if !out.post(0) {
+		if !out.post(messages{}) {
 			return false
 		}
 		out.first = out.first[1:]
@@ -64,11 +64,11 @@ func (out *sending) postPacket() (posted bool) {
 	if out.send == nil {
 		out.send = newSend(out.taken.Bytes())
 	}
-	records := out.taken.Records
-	if out.taken.System {
-		records = 0
+	var n messages
+	if !out.taken.System {
+		n = messages{all: out.taken.Records, upkeep: out.taken.Upkeep}
 	}
-	return out.post(records)
+	return out.post(n)
 }
 
 // takeLocked takes the next packet.
@@ -115,13 +115,13 @@ func (out *sending) backLocked() {
 	out.taken, out.send = outbox.Packet{}, nil
 }
 
-// post hands the connection the message that is next, which has so many user records. False: it
-// waits for *rdma.Writable, or for the end of the connection.
-func (out *sending) post(records int) (posted bool) {
+// post hands the connection the frame that is next, which has so many messages. False: it waits for
+// *rdma.Writable, or for the end of the connection.
+func (out *sending) post(n messages) (posted bool) {
 	err := out.up.Post(out.send)
 	if err == nil {
 		out.send = nil
-		out.posted.add(records)
+		out.posted.add(n)
 		out.settle()
 		return true
 	}
@@ -146,22 +146,31 @@ func (out *sending) settle() {
 	}
 }
 
-// tally counts the user records of the frames that were posted and are not known to be consumed.
+// tally counts the messages of the frames that were posted and are not known to be consumed.
 type tally struct {
-	frames  ring.Ring[int]
-	records int
+	frames ring.Ring[messages]
+	messages
 }
 
+// messages counts messages: all, and of these Proto.Actor's upkeep of a cluster.
+type messages struct{ all, upkeep int }
+
+// sent is how many were sent by the application.
+func (m messages) sent() int { return m.all - m.upkeep }
+
 // add counts a frame.
-func (t *tally) add(records int) {
-	t.frames.Push(records)
-	t.records += records
+func (t *tally) add(n messages) {
+	t.frames.Push(n)
+	t.all += n.all
+	t.upkeep += n.upkeep
 }
 
 // trim forgets all but the last n frames.
 func (t *tally) trim(n int) {
 	for t.frames.Len() > n {
-		t.records -= t.frames.Pop()
+		f := t.frames.Pop()
+		t.all -= f.all
+		t.upkeep -= f.upkeep
 	}
 }
 

@@ -21,7 +21,8 @@ import (
 // everything that waits is answered: futures get *Unknown, or ErrDeadLetter if their requests were
 // not sent, and watchers AddressTerminated. If not all was sent, or if it is not known whether the
 // peers have received all of it, that is an error, which names up to eight of these peers;
-// *Disconnected counts for each.
+// *Disconnected counts for each. Messages by which Proto.Actor keeps a cluster running, such as
+// gossip, count for neither.
 //
 // Config.Patience does not bound Shutdown: a connected peer that takes nothing is waited for until
 // ctx ends, and without a deadline for up to an hour. Give ctx a deadline.

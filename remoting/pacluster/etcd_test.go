@@ -150,7 +150,7 @@ func etcdRoles(t *testing.T, s *etcdServer, n int) []role {
 	t.Helper()
 	all := roles(t, n)
 	for i := range all {
-		all[i].Health, all[i].Etcd, all[i].Hasty = nil, s.addr, true
+		all[i].Health, all[i].Etcd = nil, s.addr
 	}
 	return all
 }

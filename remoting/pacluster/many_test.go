@@ -11,9 +11,6 @@ import (
 func TestTenMembers(t *testing.T) {
 	const grains = 40
 	all := roles(t, 10)
-	for i := range all {
-		all[i].Hasty = true
-	}
 	m := startAll(t, all...)
 	var ids []string
 	at := make(map[string]int)

@@ -43,9 +43,6 @@ type role struct {
 	Nosy         bool              // print the accesses of peers to its actors
 	Stuck        bool              // its provider never ends
 	Stock        bool              // it is a member of Proto.Actor's own, over gRPC
-	// It need not know whether its last messages were received: members that learn from the
-	// provider that it leaves end their connections to it.
-	Hasty bool
 	// it connects with the first, and accepts them all; none: without
 	Keys []string
 }
@@ -155,15 +152,13 @@ func (p *process) run(ctx context.Context) error {
 		return rt.Shutdown(end)
 	}
 	err = p.m.Shutdown(end)
-	hasty := p.role.Hasty
 	select {
-	case <-p.m.Expelled(): // the others have ended their connections
-		hasty = true
+	case <-p.m.Expelled():
+		if errors.Is(err, unix.ECONNRESET) { // the others have ended their connections
+			p.line("%v", err)
+			err = nil
+		}
 	default:
-	}
-	if hasty && errors.Is(err, unix.ECONNRESET) {
-		p.line("%v", err)
-		err = nil
 	}
 	err = errors.Join(err, rt.Shutdown(end))
 	p.sys.Shutdown()

@@ -61,7 +61,7 @@ func (l *Lane) Append(r *frame.Record, size int) error {
 		return err
 	}
 	l.bytes += l.w.Len() - before
-	l.open.Records++
+	l.open.count(r)
 	return nil
 }
 

@@ -10,6 +10,7 @@ type Packet struct {
 	parts   []part // of a Queue's common lane: the bytes of each target
 	lane    *own   // of a Queue; nil: common
 	Records int
+	Upkeep  int    // of these, those that IsUpkeep
 	Number  uint64 // within its lane, counted from 0
 	System  bool   // for owners of several lanes
 }
@@ -42,7 +43,7 @@ func (p *Packet) filter(keep func(*frame.Record) bool) (kept Packet) {
 	w.Reset(kept.buf.B[:0])
 	p.Each(func(r *frame.Record) {
 		if keep(r) && w.Append(r) == nil {
-			kept.Records++
+			kept.count(r)
 		}
 	})
 	kept.buf.B = w.Bytes()
@@ -51,6 +52,14 @@ func (p *Packet) filter(keep func(*frame.Record) bool) (kept Packet) {
 		kept.Free()
 	}
 	return kept
+}
+
+// count counts a record that was appended.
+func (p *Packet) count(r *frame.Record) {
+	p.Records++
+	if IsUpkeep(r.Type) {
+		p.Upkeep++
+	}
 }
 
 // Each calls do for each record.
