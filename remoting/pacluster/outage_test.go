@@ -3,6 +3,8 @@ package pacluster
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,16 +118,26 @@ func apart(t *testing.T, s *etcdServer) (all []role, ways []*proxy) {
 	t.Helper()
 	all = etcdRoles(t, s, 3)
 	for i := range all {
-		all[i].Contact, all[i].Dial = true, make(map[string]string)
+		all[i].Contact = true
+	}
+	return all, slices.Collect(maps.Values(waysOfFirst(t, all)))
+}
+
+// waysOfFirst makes ways between the first member and each other one, keyed by who dials whom.
+func waysOfFirst(t *testing.T, all []role) map[[2]int]*proxy {
+	t.Helper()
+	ways := make(map[[2]int]*proxy)
+	for i := range all {
+		all[i].Dial = make(map[string]string)
 		for j := range all {
 			all[i].Dial[all[j].Name] = all[j].Name
 			if i != j && (i == 0 || j == 0) {
 				p := newProxy(t, all[j].Name)
-				all[i].Dial[all[j].Name], ways = p.addr(), append(ways, p)
+				all[i].Dial[all[j].Name], ways[[2]int{i, j}] = p.addr(), p
 			}
 		}
 	}
-	return all, ways
+	return ways
 }
 
 // While etcd is away, members that miss another one stop their grains, because it might be with

@@ -1,7 +1,6 @@
 package pacluster
 
 import (
-	"io"
 	"net"
 	"sync"
 	"testing"
@@ -15,9 +14,17 @@ type proxy struct {
 
 	mu    sync.Mutex
 	cut   bool
+	holds [2]bool // nothing is passed on to the member, or back
+	news  *sync.Cond
 	conns map[net.Conn]bool
 	all   sync.WaitGroup
 }
+
+// The directions of a way.
+const (
+	there = iota
+	back
+)
 
 func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
@@ -26,6 +33,7 @@ func newProxy(t *testing.T, to string) *proxy {
 		t.Fatal(err)
 	}
 	p := &proxy{t: t, l: l, to: to, conns: make(map[net.Conn]bool)}
+	p.news = sync.NewCond(&p.mu)
 	p.all.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -50,9 +58,33 @@ func (p *proxy) set(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = cut
+	p.news.Broadcast()
 	for c := range p.conns {
 		if cut {
 			c.Close()
+		}
+	}
+}
+
+// hold stops one direction, or lets it go on with what it has held back.
+func (p *proxy) hold(direction int, hold bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds[direction] = hold
+	p.news.Broadcast()
+}
+
+// copy carries one direction of a connection.
+func (p *proxy) copy(to, from net.Conn, direction int) {
+	for b := make([]byte, 32<<10); ; {
+		n, err := from.Read(b)
+		p.mu.Lock()
+		for p.holds[direction] && !p.cut {
+			p.news.Wait()
+		}
+		p.mu.Unlock()
+		if _, bad := to.Write(b[:n]); err != nil || bad != nil {
+			return
 		}
 	}
 }
@@ -89,15 +121,14 @@ func (p *proxy) carry(c net.Conn) {
 	if !p.keep(out) {
 		return
 	}
-	back := make(chan struct{})
-	go func() {
-		defer close(back)
-		_, _ = io.Copy(c, out)
+	var other sync.WaitGroup
+	other.Go(func() {
+		p.copy(c, out, back)
 		c.Close()
-	}()
-	_, _ = io.Copy(out, c)
+	})
+	p.copy(out, c, there)
 	out.Close()
-	<-back
+	other.Wait()
 }
 
 // network is the network of members that the automanaged provider finds, with a way for each two.

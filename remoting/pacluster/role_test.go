@@ -2,6 +2,7 @@ package pacluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ import (
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -265,7 +268,11 @@ func (p *process) startStock() error {
 	if err != nil {
 		return err
 	}
-	c := cluster.New(p.sys, cluster.Configure("test", provider, disthash.New(), remote.Configure(host, port), cluster.WithKinds(p.grains())))
+	dial := remote.WithDialOptions(grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", cmp.Or(p.role.Dial[addr], addr))
+		}))
+	c := cluster.New(p.sys, cluster.Configure("test", provider, disthash.New(), remote.Configure(host, port, dial), cluster.WithKinds(p.grains())))
 	p.m = &Member{Cluster: c}
 	c.StartMember()
 	return nil
@@ -412,6 +419,8 @@ func (p *process) more(c []string) (string, error) {
 	case "subscribe-pid": // topic, address, id
 		_, err := cl.SubscribeByPid(c[1], actor.NewPID(c[2], c[3]))
 		return "", err
+	case "heard":
+		return fmt.Sprint(p.heard.Load()), nil
 	case "unsubscribe-pid":
 		_, err := cl.UnsubscribeByPid(c[1], actor.NewPID(c[2], c[3]))
 		return "", err
