@@ -15,8 +15,8 @@ import (
 // counts outcomes, such as grains, that are as they have to be. This package's have to be all, and
 // never fewer than the others'.
 //
-// Not compared is the rotation of keys: Proto.Actor's members have none. TestRotateKeys runs on this
-// package's members only.
+// The rotation of keys is not compared, because Proto.Actor's members have none: TestRotateKeys is
+// for this package's only.
 func TestBeside(t *testing.T) {
 	programs := []besideProgram{
 		{"grains stay while etcd is away", 3, besideOutage},

@@ -2,11 +2,14 @@ package pacluster
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/remoting"
 )
@@ -134,4 +137,43 @@ func TestSubscriptionsBound(t *testing.T) {
 	if len(s.all) > sweepFrom || len(s.denials) != mostDenials {
 		t.Errorf("%d subscriptions and %d denials are kept", len(s.all), len(s.denials))
 	}
+}
+
+// deliverLost delivers batches for subscribers of which the first is a grain that is not found.
+func (p *process) deliverLost(topic, batches string) (string, error) {
+	pid := p.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if m, ok := ctx.Message().(*wrapperspb.StringValue); ok {
+			p.line("heard %s", m.Value)
+		}
+	}))
+	if _, err := p.m.Cluster.SubscribeByPid(topic, pid); err != nil {
+		return "", err
+	}
+	subscriber := &cluster.SubscriberIdentity{Identity: &cluster.SubscriberIdentity_Pid{Pid: pid}}
+	lost := &cluster.SubscriberIdentity{Identity: &cluster.SubscriberIdentity_ClusterIdentity{ClusterIdentity: cluster.NewClusterIdentity("x", "no such kind")}}
+	n, err := strconv.Atoi(batches)
+	for i := range n {
+		p.sys.Root.Send(p.sys.NewLocalPID(cluster.PubSubDeliveryName), &cluster.DeliverBatchRequest{
+			Topic: topic, Subscribers: &cluster.Subscribers{Subscribers: []*cluster.SubscriberIdentity{lost, subscriber}},
+			PubSubBatch: &cluster.PubSubBatch{Envelopes: []proto.Message{wrapperspb.String(fmt.Sprint(i, "."))}},
+		})
+	}
+	return "", err
+}
+
+// A subscribed grain is not found, as while a member is suspended. The other subscribers receive
+// each batch, and the member goes on delivering: Proto.Actor's own actor panics, loses the rest of
+// the batch, and stops for good if that happens more than ten times in ten seconds.
+func TestSubscriberNotFound(t *testing.T) {
+	m := startAll(t, roles(t, 1)...)[0]
+	if got := m.do("deliver-lost topic 20"); got != "" {
+		t.Fatal(got)
+	}
+	for i := range 20 {
+		m.want(fmt.Sprint("heard ", i, "."), "another one is not found")
+	}
+	if got := m.do("publish topic later."); got != "" {
+		t.Fatal(got)
+	}
+	m.want("heard later.", "it goes on")
 }

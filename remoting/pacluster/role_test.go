@@ -117,7 +117,7 @@ func (p *process) run(ctx context.Context) error {
 			p.members.Store(new(sorted(all...)))
 		case *remoting.Refused:
 			if ev.By == p.role.Name {
-				p.line("refused %s", ev.Target.Id)
+				p.line("refused %.100s", ev.Target.Id)
 			}
 		case *Suspended, *Resumed, *Expelled:
 			p.line("event %v", ev)
@@ -460,7 +460,7 @@ func (p *process) more(c []string) (string, error) {
 		p.sys.EventStream.Publish(&remote.EndpointConnectedEvent{Address: c[1]})
 		return "", nil
 	}
-	return "", fmt.Errorf("unknown command %q", c)
+	return p.odd(c)
 }
 
 func (p *process) gossip(key string) (string, error) {

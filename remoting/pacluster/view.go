@@ -17,6 +17,9 @@ type observed struct {
 
 // StartMember implements cluster.ClusterProvider.
 func (o observed) StartMember(c *cluster.Cluster) error {
+	if err := replaceDelivery(c); err != nil {
+		return err
+	}
 	if err := o.ClusterProvider.StartMember(o.clusterFor(c)); err != nil {
 		return err
 	}
