@@ -15,9 +15,19 @@ func TestAllocations(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  HandlerConfig
 		most float64
-	}{"loop": {HandlerConfig{OnLoop: true}, 0.2}, "goroutine": {HandlerConfig{}, 1.2}} {
+		pool bool
+	}{
+		"loop": {cfg: HandlerConfig{OnLoop: true}, most: 0.2}, "goroutine": {most: 1.2},
+		"pool": {cfg: HandlerConfig{OnLoop: true}, most: 0.2, pool: true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			client := echoPair(t, c.cfg).client
+			p := echoPair(t, c.cfg)
+			client := p.client
+			if c.pool {
+				other := echoPair(t, c.cfg)
+				client = NewPool(p.here, Static(p.at.String(), other.at.String()), PoolConfig{})
+				defer client.Close()
+			}
 			q, reply := make([]byte, 64), make([]byte, 0, 64)
 			const calls = 5000
 			var before, after runtime.MemStats

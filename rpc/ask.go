@@ -63,7 +63,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 	if cfg.Timeout > 0 {
 		under, p.cancel = context.WithTimeout(under, cfg.Timeout)
 	}
-	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady {
+	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady || c.pool != nil {
 		within := p.cancel
 		under, p.cancel = context.WithCancel(under)
 		c.rt.Scheduler().Go(func() {
@@ -107,7 +107,7 @@ func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 		return err
 	}
 	defer scratch.put(len(body))
-	l, err := c.start(ctx, ctx, &p.call, body)
+	l, err := c.start(ctx, ctx, &p.call, body, avoided{})
 	if err != nil {
 		return err
 	}

@@ -110,10 +110,12 @@ func (c *Client) callRawWithin(ctx context.Context, p *passage, q []byte) ([]byt
 // passage returns the way of a call of m through the interceptors.
 func (c *Client) passage(m *method, q any) *passage {
 	info := &Info{Method: m.name, Stream: m.stream, Request: q}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.link != nil {
-		info.Peer, info.Identity, info.TLS = c.link.peer, c.link.identity, c.link.tls
+	if c.pool == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if l := c.chooseLocked(context.Background(), avoided{}); l != nil {
+			info.Peer, info.Identity, info.TLS = l.peer, l.identity, l.tls
+		}
 	}
 	return &passage{is: c.cfg.Interceptors, m: m, info: info}
 }
@@ -195,16 +197,20 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, error) {
 	ctx, cancel := c.limited(ctx)
 	defer cancel()
+	c.budget.pay()
 	unsure := false // whether an earlier attempt may have been executed
-	for attempt := 1; ; {
-		cl, err := c.once(ctx, m, body)
+	var last avoided
+	for attempt, moves := 1, 0; ; {
+		cl, server, err := c.once(ctx, m, body, last)
 		switch {
 		case err == nil:
 			return cl, nil
 		case c.cfg.WaitForReady && unsent(err):
 			// the connection ended before the request was sent: the call waits for another
 			// connection
-		case !retryable(m, err) || !c.cfg.Retry.again(ctx, c.rt.Scheduler(), attempt):
+		case c.pool != nil && server != nil && moves < mostMoves && elsewhere(err):
+			moves++
+		case !retryable(m, err) || !c.cfg.Retry.mayRepeat(attempt) || !c.budget.take() || !c.cfg.Retry.pause(ctx, c.rt.Scheduler(), attempt):
 			return nil, inAll(err, unsure)
 		default:
 			attempt++
@@ -212,7 +218,21 @@ func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, e
 			e, _ := errors.AsType[*Error](err) // retryable has checked it
 			unsure = unsure || !e.Fate.NotExecuted()
 		}
+		last = avoided{server}
 	}
+}
+
+// mostMoves is how often a call moves on to another server because one does not take it.
+const mostMoves = 5
+
+// elsewhere reports whether err means that a server did not take a call, and that another may: the
+// connection has ended or has no place for it, or the server drains.
+func elsewhere(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || !e.Fate.NotExecuted() || errors.Is(e.Err, rdma.ErrShutdown) {
+		return false
+	}
+	return e.Code == CodeDraining || e.Fate == FateNotSent && (e.Code == CodeUnavailable || e.Code == CodeOverloaded)
 }
 
 // inAll returns the last attempt's error with the fate of all of them. unsure: another one may have
@@ -249,19 +269,18 @@ func unsent(err error) bool {
 	return e.Code == CodeUnavailable || e.Code == CodeDraining
 }
 
-// once makes a call without retries.
-func (c *Client) once(ctx context.Context, m *method, body []byte) (*clientCall, error) {
-	cl := c.newCall(m)
-	l, err := c.start(ctx, ctx, cl, body)
-	if err == nil {
-		err = c.wait(ctx, l, cl)
+// once makes a call without retries, if possible at another server than not. server is the one that
+// it was made at; nil: at none.
+func (c *Client) once(ctx context.Context, m *method, body []byte, not avoided) (cl *clientCall, server *endpoint, err error) {
+	if m.idempotent && c.pool != nil && c.pool.Hedge > 0 {
+		return c.hedge(ctx, m, body, not)
 	}
-	if err != nil {
-		c.release(cl)
-		return nil, err
+	a := attempt{cl: c.newCall(m)}
+	if a.l, err = c.start(ctx, ctx, a.cl, body, not); err != nil {
+		c.release(a.cl)
+		return nil, nil, err
 	}
-	cl.own()
-	return cl, nil
+	return c.waitFor(ctx, a)
 }
 
 // wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop,
@@ -290,11 +309,11 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 	return cl.failure()
 }
 
-// start queues a request on the present connection. If there is none, and Config.WaitForReady is
-// set, it waits for one until ready ends.
-func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) (*link, error) {
-	for {
-		l, err := c.current(ready, cl.m)
+// start queues a request on a connection, if possible to another server than not. If there is none,
+// and Config.WaitForReady is set, it waits for one until ready ends.
+func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
+	for moves := 0; ; {
+		l, err := c.current(ready, cl.m, not)
 		if err != nil {
 			return nil, c.refused(cl.m, err)
 		}
@@ -303,10 +322,13 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte) 
 			return nil, c.refused(cl.m, err)
 		}
 		err = l.start(cl, metadata, body)
-		if err == nil {
+		switch {
+		case err == nil:
 			return l, nil
-		}
-		if !c.cfg.WaitForReady || !unsent(err) {
+		case c.pool != nil && moves < mostMoves && elsewhere(err):
+			moves++
+			not = avoided{l.server}
+		case !c.cfg.WaitForReady || !unsent(err):
 			return nil, c.refused(cl.m, err)
 		}
 		// The connection has ended since. The next call of current waits for another one.

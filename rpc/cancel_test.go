@@ -78,12 +78,12 @@ func TestManyThatGiveUp(t *testing.T) {
 		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
 			r.t.Errorf("%d and %d calls are still in flight", n, m)
 		}
-		if r.c.link == nil {
+		if r.c.link() == nil {
 			r.t.Fatal("the connection was lost")
 		}
-		r.c.link.out.mu.Lock()
-		defer r.c.link.out.mu.Unlock()
-		if n := r.c.link.marked; n != 0 {
+		r.c.link().out.mu.Lock()
+		defer r.c.link().out.mu.Unlock()
+		if n := r.c.link().marked; n != 0 {
 			r.t.Errorf("%d requests may not go as they were put, and there are none: every message is looked through", n)
 		}
 	})

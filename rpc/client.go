@@ -14,220 +14,197 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Client calls a server over one connection, and makes another one when that is lost or the server
-// drains. Its methods, and calls over it, may be used on any goroutine. Those that wait must not
-// be used on a loop's.
+// Client calls a server, or those of a pool (NewPool): over one connection each. It makes another
+// one when that is lost or its server drains. Its methods, and calls over it, may be used on any
+// goroutine. Those that wait must not be used on a loop's.
 type Client struct {
 	rt     *rdma.Runtime
 	sys    *actor.ActorSystem
-	addr   string
 	cfg    Config
-	calls  sync.Pool // *clientCall
+	pool   *PoolConfig // nil: there is one server
+	seed   uint64      // of Subset
+	calls  sync.Pool   // *clientCall
 	ledger *ledger
+	budget budget
 
 	streams atomic.Int64 // opened and not yet ended by the server
 
-	mu      sync.Mutex
-	link    *link              // carries new calls; nil: none
-	dialing *link              // being dialled to replace link; nil: none
-	links   map[*link]struct{} // all links that are not gone, including those that drain
-	// ends the pause before another is dialled, or the wait for a turn; nil: there is neither
-	timer   *time.Timer
-	queued  bool              // the pause is over, and the dial waits for its turn
-	turn    *reconnect.Ticket // for the next dial
-	failed  int               // failed attempts in a row
-	upSince time.Time         // start of link
-	worked  rdma.Addr         // address of the last connection; zero: none
-	ready   chan struct{}     // closed when link is set, or no further link will be made
-	waiting int               // calls that wait for ready
-	why     error             // why there is no link
-	last    bool              // no further link: the runtime was shut down
-	closed  bool
+	mu        sync.Mutex
+	servers   Resolver
+	began     bool               // connections are being made
+	resolved  bool               // servers has reported
+	stop      func()             // ends servers' reports
+	endpoints []*endpoint        // ordered by address
+	links     map[*link]struct{} // all links that are not gone, including those that drain
+	connected int                // endpoints with a link
+	turn      uint               // of RoundRobin
+	changed   chan struct{}      // closed at a change that may end a call's wait for a connection
+	waiting   int                // calls that wait for changed
+	why       error              // why a connection, or the list of servers, was lost last
+	last      bool               // no further link: the runtime was shut down
+	closed    bool
 }
 
-// Dial connects to a server and returns when the connection is established. ctx limits that first
-// connection only, and the addresses of a name share its time. Until Close, a lost connection is
-// replaced by another one, beginning with the address that worked last. The error is an *Error:
-// ErrUnavailable, or a more specific one (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline,
-// context.Canceled). It wraps the cause.
-func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
+// NewClient makes a client of the server at addr, and does not wait for it: the first call begins
+// to connect, in the background, and waits for the first attempt. Until Close, a failed connection
+// is replaced by another one, beginning with the address of the name that worked last; meanwhile
+// calls fail with ErrUnavailable and the cause, or wait (Config.WaitForReady). Connect connects
+// before the first call.
+func NewClient(rt *rdma.Runtime, addr string, cfg Config) *Client {
+	return newClient(rt, single(addr), cfg)
+}
+
+func newClient(rt *rdma.Runtime, servers Resolver, cfg Config) *Client {
 	c := &Client{
-		rt: rt, sys: rt.System(), addr: addr, cfg: cfg.withDefaults(), ledger: newLedger(),
-		links: make(map[*link]struct{}), ready: make(chan struct{}),
+		rt: rt, sys: rt.System(), servers: servers, cfg: cfg.withDefaults(), ledger: newLedger(),
+		links: make(map[*link]struct{}), changed: make(chan struct{}),
 	}
-	if err := eventloop.MayWait(); err != nil {
-		return nil, dialError(addr, &Error{Code: CodeCanceled, Err: err})
-	}
-	c.turn = reconnect.LimiterOf(rt).Ticket(nil, addr, func() { c.rt.Scheduler().Go(c.redial) })
-	var within time.Duration
-	if by, ok := ctx.Deadline(); ok {
-		within = max(time.Until(by), 0) + dialSlack
-	}
-	connected := make(chan error, 1)
-	c.mu.Lock()
-	c.connectLocked(within, func(err error) { connected <- err })
-	c.mu.Unlock()
-	var err error
-	select {
-	case err = <-connected:
-		c.rt.Scheduler().Resume()
-	case <-ctx.Done():
-		c.rt.Scheduler().Resume()
-		err = contextError(ctx, &method{}, FateNotSent)
-	}
-	if err != nil {
+	c.budget.fill()
+	return c
+}
+
+// Dial is NewClient and Connect. If there is no connection, there is no client.
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
+	c := NewClient(rt, addr, cfg)
+	if err := c.Connect(ctx); err != nil {
 		c.Close()
-		return nil, dialError(addr, err)
+		return nil, err
 	}
 	return c, nil
 }
 
-// dialError is Dial's error.
-func dialError(addr string, err error) error {
+// Connect waits for a connection, to any of the servers: until there is one, ctx ends, or an
+// attempt to connect to each server has failed. The error is an *Error: ErrUnavailable, or a more
+// specific one (ErrForeignPeer, ErrVersion, ErrDraining, ErrDeadline, context.Canceled). It wraps
+// the cause. The client goes on trying.
+func (c *Client) Connect(ctx context.Context) error {
+	if err := eventloop.MayWait(); err != nil {
+		return c.connectError(&Error{Code: CodeCanceled, Err: err})
+	}
+	var within time.Duration
+	if by, ok := ctx.Deadline(); ok {
+		within = max(time.Until(by), 0) + dialSlack
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.beginLocked(within)
+	for c.connected == 0 {
+		switch {
+		case c.closed:
+			return c.connectError(&Error{Code: CodeClosed})
+		case c.last || !c.firstAttemptLocked():
+			return c.connectError(c.why)
+		}
+		c.awaitChangeLocked(ctx)
+		if ctx.Err() != nil {
+			return c.connectError(contextError(ctx, &method{}, FateNotSent))
+		}
+	}
+	return nil
+}
+
+// connectError is Connect's error.
+func (c *Client) connectError(err error) error {
 	e := Error{Code: CodeUnavailable, Err: err}
 	if known, ok := err.(*Error); ok { //nolint:errorlint // one inside of a failure is not of ours
 		e = *known
 	}
-	e.Message = strings.TrimSuffix("dial "+addr+": "+e.Message, ": ")
+	e.Message = strings.TrimSuffix(fmt.Sprintf("dial %v: %s", c.servers, e.Message), ": ")
 	e.Fate = FateNotSent
 	return &e
 }
 
-// dialSlack is how much longer than its context Dial's first connection may take, so that it is
+// dialSlack is how much longer than its context Connect's first connection may take, so that it is
 // the context that ends it.
 const dialSlack = 250 * time.Millisecond
 
-// connectLocked begins a connection. The addresses of the name share the time within; 0: the time
-// of the runtime's Timeouts.
-func (c *Client) connectLocked(within time.Duration, report func(error)) {
-	l := newLink(c.rt, c.addr, &c.cfg, c, &c.streams, c.ledger)
-	l.report, l.within, l.first = report, within, c.worked
-	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming), "rpc")
-	c.dialing = l
-	c.links[l] = struct{}{}
-	l.notify(&dial{})
-}
-
-// up makes calls use a new connection.
-func (c *Client) up(l *link) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dialing == l && !c.closed && !c.last {
-		c.dialing, c.link, c.upSince, c.worked = nil, l, time.Now(), l.peer
-		close(c.ready)
-	}
-}
-
-// moveOn records that a connection takes no further calls, and why. Later calls use another one,
-// which is dialled if there is none.
-func (c *Client) moveOn(l *link, why error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.last {
-		why = c.why // calls do not wait for another connection, however this one ended
-	}
-	if c.dialing == l {
-		c.dialing, c.why = nil, why
-	}
-	if c.link == l {
-		c.link, c.why = nil, why
-		if c.cfg.Backoff.Restarts(time.Since(c.upSince), l.used) {
-			c.failed = 0
-		}
-		if !c.closed && !c.last {
-			c.ready = make(chan struct{})
-		}
-	}
-	if errors.Is(why, rdma.ErrShutdown) && !c.closed && !c.last {
-		c.last, c.why = true, why // even if l was a connection that drains
-		c.turn.Leave()
-		if c.link == nil {
-			close(c.ready)
-		}
-	}
-	if c.closed || c.last || c.link != nil || c.dialing != nil || c.timer != nil {
+// beginLocked begins to connect, once. within is the time that a server's addresses share in the
+// first attempt; 0: that of the runtime's Timeouts.
+func (c *Client) beginLocked(within time.Duration) {
+	if c.began || c.closed {
 		return
 	}
-	d := c.cfg.Backoff.Longest(c.failed)
-	c.failed++
-	d = time.Duration(c.rt.Scheduler().Rand().Int64N(int64(d)))
-	c.timer = c.rt.Scheduler().AfterFunc(d, func() {
-		c.mu.Lock()
-		c.queued = true
+	c.began = true
+	if addr, one := c.servers.(single); one {
+		c.resolved = true
+		c.endpoints = []*endpoint{c.newEndpointLocked(string(addr), within)}
+		return
+	}
+	c.mu.Unlock() // it may report immediately
+	stop := c.servers.Watch(c.rt, c.setServers)
+	c.mu.Lock()
+	if c.stop = stop; c.closed {
 		c.mu.Unlock()
-		c.redial()
-	})
-}
-
-// redial connects again when it is its turn. It may be called at any time. If no dial waits for
-// its turn it does nothing.
-func (c *Client) redial() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.queued || c.closed || c.last {
-		return
-	}
-	c.timer.Stop()
-	ok, after := c.turn.Enter(time.Now())
-	switch {
-	case ok:
-		c.timer, c.queued = nil, false
-		c.connectLocked(0, func(error) { c.turn.Done() })
-	case after > 0:
-		c.timer = c.rt.Scheduler().AfterFunc(after, c.redial)
+		stop()
+		c.mu.Lock()
 	}
 }
 
-// gone records that a connection's identifier is gone.
-func (c *Client) gone(l *link) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.links, l)
+// firstAttemptLocked reports whether no attempt to connect has failed yet at one of the servers, or
+// it is not known yet which they are.
+func (c *Client) firstAttemptLocked() bool {
+	return !c.resolved || slices.ContainsFunc(c.endpoints, func(e *endpoint) bool { return e.why == nil })
 }
 
-// current returns the connection that calls go over. With Config.WaitForReady it waits for one.
-func (c *Client) current(ctx context.Context, m *method) (*link, error) {
+// changedLocked makes those that wait for a connection check again whether there is one.
+func (c *Client) changedLocked() {
+	if c.waiting > 0 {
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
+}
+
+// awaitChangeLocked waits for a change, the end of ctx, or a loop that has stalled.
+func (c *Client) awaitChangeLocked(ctx context.Context) {
+	changed := c.changed
+	c.waiting++
+	c.mu.Unlock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	case <-c.rt.Stalled():
+	}
+	c.rt.Scheduler().Resume()
+	c.mu.Lock()
+	c.waiting--
+}
+
+// current returns the connection for a call of m, to another server than not if there is a choice.
+// If there is none it waits for the first attempts, and with Config.WaitForReady for later ones.
+func (c *Client) current(ctx context.Context, m *method, not avoided) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.link == nil {
-		switch {
-		case c.closed:
+	c.beginLocked(0)
+	for {
+		if c.closed {
 			return nil, &Error{Code: CodeClosed, Method: m.name, Fate: FateNotSent}
-		case !c.cfg.WaitForReady && errors.Is(c.why, ErrDraining):
+		}
+		if l := c.chooseLocked(ctx, not); l != nil {
+			return l, nil
+		}
+		waits := c.cfg.WaitForReady || c.firstAttemptLocked()
+		switch {
+		case !waits && errors.Is(c.why, ErrDraining):
 			return nil, &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
-		case !c.cfg.WaitForReady, c.last:
+		case !waits, c.last:
 			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
 		case c.waiting >= c.cfg.MaxCalls:
 			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection", Err: c.why}
 		}
-		ready, over := c.ready, ctx.Done()
-		c.waiting++
-		c.mu.Unlock()
+		if err := onLoop(m, FateNotSent); err != nil {
+			return nil, err
+		}
 		counts := c.ledger.method(m)
 		counts.unconnected.Add(1)
-		var blocked *Error
-		select {
-		case <-ready:
-		case <-over:
-		case <-c.rt.Stalled():
-			blocked = onLoop(m, FateNotSent)
-		}
-		c.rt.Scheduler().Resume()
+		c.awaitChangeLocked(ctx)
 		counts.unconnected.Add(-1)
-		c.mu.Lock()
-		c.waiting--
 		if ctx.Err() != nil {
 			return nil, withCause(contextError(ctx, m, FateNotSent), c.why)
 		}
-		if blocked != nil {
-			return nil, blocked
-		}
 	}
-	return c.link, nil
 }
 
 // withCause is for the error of a call that has waited for a connection: it adds why there was
@@ -243,38 +220,37 @@ func withCause(e *Error, why error) error {
 	return e
 }
 
-// InFlight returns how many calls wait for the server, also those that their callers have given up.
+// InFlight returns how many calls wait for the servers, also those that their callers have given
+// up.
 func (c *Client) InFlight() (n int) {
 	c.mu.Lock()
-	links := slices.Collect(maps.Keys(c.links))
-	c.mu.Unlock()
-	for _, l := range links {
-		l.out.mu.Lock()
-		n += l.inUse
-		l.out.mu.Unlock()
+	defer c.mu.Unlock()
+	for l := range c.links {
+		n += int(l.inUse.Load())
 	}
 	return n
 }
 
-// Close ends the connection; calls in flight fail with ErrClosed. It waits until the identifier is
-// gone, but not on a loop.
+// Close ends the connections; calls in flight fail with ErrClosed. It waits until the identifiers
+// are gone, but not on a loop.
 func (c *Client) Close() {
 	c.mu.Lock()
+	stop := c.stop
 	if !c.closed {
 		c.closed = true
-		if c.link == nil && !c.last {
-			close(c.ready)
+		for _, e := range c.endpoints {
+			e.retireLocked()
 		}
-		if c.timer != nil {
-			c.timer.Stop()
-		}
-		c.turn.Leave()
+		c.changedLocked()
 	}
+	c.stop = nil
 	links := slices.SortedFunc(maps.Keys(c.links), func(a, b *link) int {
 		return strings.Compare(a.out.pid.Id, b.out.pid.Id)
 	})
-	c.link = nil
 	c.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
 	for _, l := range links {
 		l.notify(&hangUp{ErrClosed})
 	}

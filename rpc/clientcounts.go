@@ -15,8 +15,11 @@ func (l *table) declaredLocked(m *method) *declared { return &l.methods[l.number
 func (l *table) beginLocked(c *clientCall) {
 	d := l.declaredLocked(c.m)
 	d.begun++
-	if c.weight = timed(d.begun); c.weight > 0 {
+	if c.weight, c.began = timed(d.begun), (time.Time{}); c.weight > 0 || l.latency != nil {
 		c.began = time.Now()
+	}
+	if l.latency != nil && l.inUse.Load() == 1 {
+		l.latency.begin(c.began)
 	}
 }
 
@@ -24,8 +27,12 @@ func (l *table) beginLocked(c *clientCall) {
 func (l *table) countLocked(c *clientCall, code Code) {
 	d := l.declaredLocked(c.m)
 	d.end(code)
-	c.stop(d.counts)
+	took := c.stop(d.counts)
 	d.counts.fail(code)
+	if c.m.stream {
+		took = 0
+	}
+	l.ended(code, took)
 }
 
 // keepCounts keeps the counts of a connection whose calls have all ended.

@@ -201,10 +201,7 @@ func (b *book) check(t *testing.T, side string, i MethodInfo) {
 
 // breakUp breaks the connection sometimes. The client makes another one.
 func (c *counted) breakUp() {
-	c.c.mu.Lock()
-	l := c.c.link
-	c.c.mu.Unlock()
-	if l != nil && c.rand.IntN(4) == 0 {
+	if l := c.c.link(); l != nil && c.rand.IntN(4) == 0 {
 		c.Disconnect(l.id)
 	}
 }

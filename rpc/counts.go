@@ -61,11 +61,16 @@ type stopwatch struct {
 	began  time.Time
 }
 
-// stop counts how long the call has taken.
-func (w *stopwatch) stop(to *methodCounts) {
-	if w.weight > 0 {
-		to.latency.add(time.Since(w.began), w.weight)
+// stop counts how long the call has taken, and returns it; 0: it was not timed.
+func (w *stopwatch) stop(to *methodCounts) (took time.Duration) {
+	if w.began.IsZero() {
+		return 0
 	}
+	took = time.Since(w.began)
+	if w.weight > 0 {
+		to.latency.add(took, w.weight)
+	}
+	return took
 }
 
 // reason is why a call was refused before it began.

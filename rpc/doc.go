@@ -41,6 +41,13 @@
 // ErrInternal without it. Config.Retry selects the calls that are repeated automatically.
 // docs/rpc.md has the rules and the bytes on the wire.
 //
+// # Clients and servers
+//
+// NewClient does not wait for its server: the first call connects. Client.Connect, and Dial, wait
+// for the connection. NewPool makes a Client of many servers, which a Resolver finds: it balances
+// its calls, ejects servers that fail, calls another server when one does not answer (Hedge), and
+// bounds the load by repetitions.
+//
 // # Isolation
 //
 // A server shares its places and its memory out by the client's address and by connection. A client
@@ -67,8 +74,7 @@
 //
 // # Limitations
 //
-// Clients do not stream. A Client has one connection at a time, to one address: nothing balances
-// load. Config.MaxMessage limits the size of messages. Connections are secured as configured by the
+// Clients do not stream. Config.MaxMessage limits the size of messages. Connections are secured as configured by the
 // Runtime's Config.Security, each as a whole. Info.Identity is then the identity of the other side,
 // and an interceptor decides which methods it may call. Metadata proves nothing: the caller has
 // chosen it.

@@ -73,7 +73,7 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 3)
-		l := r.c.link
+		l := r.c.link()
 		for _, c := range r.s.connections() { // one that did not see them
 			c.out.mu.Lock()
 			c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagLast}, nil)
@@ -89,8 +89,8 @@ func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 		}
 		l.out.mu.Lock()
 		defer l.out.mu.Unlock()
-		if l.inUse != 0 {
-			r.t.Errorf("%d calls are in flight", l.inUse)
+		if l.inUse.Load() != 0 {
+			r.t.Errorf("%d calls are in flight", l.inUse.Load())
 		}
 	})
 }
@@ -111,7 +111,7 @@ func TestLeavesAServerThatDrainsForEver(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)
-		l := r.c.link
+		l := r.c.link()
 		for _, c := range r.s.connections() {
 			c.out.mu.Lock()
 			c.out.putLocked(wire.Header{Type: wire.FrameDrain}, nil)

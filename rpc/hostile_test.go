@@ -353,8 +353,8 @@ func TestHostileServer(t *testing.T) {
 				if c.is != nil && !errors.Is(err, c.is) {
 					w.T().Errorf("%v, want %v", err, c.is)
 				}
-				if w.Wait(); c.more != (client.link != nil) {
-					w.T().Errorf("there is a connection: %v", client.link != nil)
+				if w.Wait(); c.more != (client.link() != nil) {
+					w.T().Errorf("there is a connection: %v", client.link() != nil)
 				}
 				client.Close()
 				w.System().Root.Stop(server)

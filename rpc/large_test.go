@@ -146,7 +146,7 @@ func TestMethodsWithoutNumber(t *testing.T) {
 		if _, err := CallRaw(r.t.Context(), r.c, echo, []byte("first"), nil); err != nil {
 			r.t.Fatal(err)
 		}
-		l := r.c.link
+		l := r.c.link()
 		for i := range wire.MaxMethods - 1 {
 			m := &method{name: fmt.Sprint("test.", i), index: i + 100_000, req: bytesCodec, rep: bytesCodec}
 			_, err := r.c.callRaw(r.t.Context(), m, nil, nil)
@@ -160,7 +160,7 @@ func TestMethodsWithoutNumber(t *testing.T) {
 			_, err := r.c.callRaw(r.t.Context(), m, nil, nil)
 			want(r.t, err, ErrUnknownMethod, FateNotSent)
 		}
-		if got, err := CallRaw(r.t.Context(), r.c, echo, []byte("last"), nil); err != nil || string(got) != "last" || r.c.link != l {
+		if got, err := CallRaw(r.t.Context(), r.c, echo, []byte("last"), nil); err != nil || string(got) != "last" || r.c.link() != l {
 			r.t.Errorf("the connection has not gone on: %q, %v", got, err)
 		}
 	})

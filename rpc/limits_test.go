@@ -167,7 +167,7 @@ func TestServerDiesInTheMiddle(t *testing.T) {
 	var b *blocking
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 2)
-		r.Disconnect(r.c.link.id)
+		r.Disconnect(r.c.link().id)
 		for range 2 {
 			err := <-errs
 			want(r.t, err, ErrUnavailable, FateUnknown)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -20,38 +19,33 @@ type link struct {
 	table
 	rt        *rdma.Runtime
 	sys       *actor.ActorSystem
-	addr      string
 	within    time.Duration // limit for the dial; 0: the runtime's Timeouts
 	first     rdma.Addr     // preferred address of the name; zero: the order of the look-up
 	cfg       *Config
-	client    keeper
+	server    *endpoint
 	dead      deadLetters
 	id        *actor.PID
-	report    func(error)   // called once, when the connection is there or cannot be; then nil
+	report    func()        // called when the dial is over; nil: nobody waits for it
 	gone      chan struct{} // closed when the identifier is closed
 	local     rdma.Local
 	cause     error // why this side ended the connection; nil: it did not
 	over      bool  // nothing more is received
+	tried     bool  // the dial is over
 	finished  bool  // closed was called
 	closeSent bool  // Close was sent: the server drains and has answered everything
 	unsure    bool  // messages were lost, and it is not known which
+	failures  int   // calls that have failed one after the other; out.mu
 	used      bool  // the server has answered a call, drains, or has ended the connection politely
 
 	backlog
 	ends []any // events of the connection's end, while something is parked
 }
 
-// keeper is the client whose connection it is.
-type keeper interface {
-	up(l *link)                // the connection is established
-	moveOn(l *link, why error) // records that l takes no further calls
-	gone(l *link)              // the identifier is closed
-}
-
 // The messages of a Client to its connection.
 type (
 	dial   struct{}
 	hangUp struct{ cause error }
+	leave  struct{} // close the connection when its calls are answered
 )
 
 // notify sends the actor a message. An actor whose runtime was shut down receives no messages: then
@@ -70,11 +64,15 @@ func (p *deadLetters) SendSystemMessage(*actor.PID, any) {}
 
 func (p *deadLetters) Stop(*actor.PID) {}
 
-// newLink makes a connection of a client that is to be dialled. open counts the client's streams.
-func newLink(rt *rdma.Runtime, addr string, cfg *Config, client keeper, open *atomic.Int64, counts *ledger) *link {
-	l := &link{rt: rt, sys: rt.System(), addr: addr, cfg: cfg, client: client, gone: make(chan struct{})}
-	l.ledger = counts
-	l.open, l.failed = open, errors.New("not connected")
+// newLink makes a connection to a server, which is to be dialled.
+func newLink(e *endpoint) *link {
+	c := e.c
+	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{})}
+	l.ledger, l.ended = c.ledger, func(code Code, took time.Duration) { e.judge(l, code, took) }
+	if c.pool != nil {
+		l.latency = &latency{}
+	}
+	l.open, l.failed = &c.streams, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
 	l.out.sys, l.out.trim, l.out.trimLate = l.sys, l.trimLocked, l.trimLate
 	l.dead.l = l
@@ -109,7 +107,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.local = rdma.LocalOf(ctx)
 		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id())
 		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.StreamWindow >> 10}
-		ctx.Send(l.id, &rdma.Dial{Addr: l.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
+		ctx.Send(l.id, &rdma.Dial{Addr: l.server.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
 	case *rdma.Established:
 		l.established(ctx, m)
 	case *rdma.Rejected:
@@ -123,6 +121,11 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.hangUp(ctx, m)
 	case *hangUp:
 		l.hangUp(ctx, m.cause)
+	case *leave:
+		l.out.mu.Lock()
+		l.draining = true
+		l.out.mu.Unlock()
+		l.closeIfIdle(ctx)
 	case *rdma.Closed:
 		l.closed(ctx, m)
 	case *actor.Stopped: // follows closed, or replaces it
@@ -165,17 +168,20 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	l.streams = int64(l.cfg.openStreams(l.limit))
 	l.out.establishedLocked(m.MaxMessage)
 	l.out.mu.Unlock()
-	l.dialled(nil)
+	l.dialled(true)
 }
 
-// dialled reports the end of the dial, once.
-func (l *link) dialled(err error) {
+// dialled notes the end of the dial, once. up: the connection is there.
+func (l *link) dialled(up bool) {
+	if l.tried {
+		return
+	}
+	l.tried = true
+	if up {
+		l.server.up(l)
+	}
 	if l.report != nil {
-		if err == nil {
-			l.client.up(l)
-		}
-		l.report(err)
-		l.report = nil
+		l.report()
 	}
 }
 
@@ -186,7 +192,7 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 	}
 	l.over, l.cause = true, cause
 	l.forget()
-	l.client.moveOn(l, cause)
+	l.server.moveOn(l, cause)
 	l.out.mu.Lock()
 	l.failed = cause
 	l.out.mu.Unlock()
@@ -210,7 +216,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	if l.cause == nil {
 		l.cause = errors.New("the server has closed the connection")
 	}
-	l.client.moveOn(l, l.cause)
+	l.server.moveOn(l, l.cause)
 	handed := l.out.end()
 	l.out.mu.Lock()
 	l.failed = l.cause
@@ -235,8 +241,8 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	l.keepCounts()
 	l.finish(lost)
 	l.sys.ProcessRegistry.Remove(l.dead.pid)
-	l.client.gone(l)
-	l.dialled(l.cause)
+	l.server.gone(l)
+	l.dialled(false)
 	close(l.gone)
 	ctx.Stop(ctx.Self())
 }
@@ -348,7 +354,7 @@ func (l *link) closeIfIdle(ctx actor.Context) {
 func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
 		l.draining, l.used = true, true
-		l.client.moveOn(l, ErrDraining)
+		l.server.moveOn(l, ErrDraining)
 		if h.Flags&wire.FlagLast != 0 {
 			return l.refusedLocked(), nil
 		}

@@ -36,7 +36,7 @@ func TestServerIsLost(t *testing.T) {
 func TestStoppedConnectionIsUnsure(t *testing.T) {
 	inWorld(t, rigConfig{client: quick}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)
-		r.System().Root.Stop(r.c.link.out.pid)
+		r.System().Root.Stop(r.c.link().out.pid)
 		want(r.t, <-errs, ErrUnavailable, FateUnknown)
 	})
 }

@@ -53,7 +53,8 @@ func TestWaitingOnALoop(t *testing.T) {
 			return err
 		},
 		"Call that waits for a connection": func(r *rig) error {
-			c := &Client{rt: r.Runtime(), cfg: Config{WaitForReady: true}.withDefaults(), ledger: newLedger(), ready: make(chan struct{})}
+			c := NewClient(r.Runtime(), r.addr, Config{WaitForReady: true})
+			defer c.Close()
 			_, err := CallRaw(ctx, c, echo, nil, nil)
 			return err
 		},

@@ -31,7 +31,7 @@ var slowItems = NewStream[Bytes, slowly]("test.SlowItems", MethodConfig{})
 func TestSenderOutlivesItsHandler(t *testing.T) {
 	encoding, ended, sent := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	test := func(r *rig) {
-		l := r.c.link
+		l := r.c.link()
 		in, err := Open(r.t.Context(), r.c, slowItems, &Bytes{})
 		if err != nil {
 			r.t.Fatal(err)
@@ -44,7 +44,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 			r.t.Error("an item was sent behind the end of its stream")
 		}
 		r.Wait()
-		if r.c.link != l {
+		if r.c.link() != l {
 			r.t.Error("the connection has ended")
 		}
 	}
@@ -94,7 +94,7 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 			errs <- err
 		}()
 		r.Wait()
-		l := r.c.link
+		l := r.c.link()
 		for _, c := range r.s.connections() {
 			c.out.mu.Lock()
 			c.out.putLocked(wire.Header{Type: wire.FrameDrain}, nil)

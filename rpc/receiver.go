@@ -164,7 +164,7 @@ func (c *Client) open(ctx context.Context, m *method, scratch *buffer, body []by
 	r := c.newReceiving(m)
 	ready, cancel := c.limited(ctx)
 	defer cancel()
-	if r.l, err = c.start(ctx, ready, &r.call, body); err != nil {
+	if r.l, err = c.start(ctx, ready, &r.call, body, avoided{}); err != nil {
 		return nil, err
 	}
 	r.watch(ctx)

@@ -69,17 +69,13 @@ func TestPauseAfterAConnection(t *testing.T) {
 			if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
 				r.t.Error(err)
 			}
-			r.Disconnect(r.c.link.id)
+			r.Disconnect(r.c.link().id)
 		}},
-		"lost": {by: func(r *rig) { r.Disconnect(r.c.link.id) }, grows: true},
+		"lost": {by: func(r *rig) { r.Disconnect(r.c.link().id) }, grows: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{client: Config{Backoff: backoff}}, handleEcho, func(r *rig) {
-				connected := func() bool {
-					r.c.mu.Lock()
-					defer r.c.mu.Unlock()
-					return r.c.link != nil
-				}
+				connected := func() bool { return r.c.link() != nil }
 				longest := time.Duration(0)
 				for range 10 {
 					end.by(r)
@@ -185,7 +181,7 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 				errs <- err
 			}()
 			r.Wait()
-			r.Disconnect(r.c.link.id)
+			r.Disconnect(r.c.link().id)
 			r.Advance(time.Second)
 			if n, more := len(b.began)-began, m == twice; more && n != 2 || !more && n != 1 {
 				r.t.Errorf("idempotent %v: the handler was called %d times", more, n)
@@ -215,7 +211,7 @@ func TestRetryKeepsFate(t *testing.T) {
 			errs <- err
 		}()
 		<-b.began
-		r.Disconnect(r.c.link.id)
+		r.Disconnect(r.c.link().id)
 		want(r.t, <-errs, ErrUnavailable, FateUnknown)
 	})
 }
@@ -240,7 +236,7 @@ func TestNoRedialAfterShutdown(t *testing.T) {
 			w.T().Error(err)
 		}
 		c.Close()
-		if c.timer != nil {
+		if c.endpoints[0].timer != nil {
 			w.T().Error("it wants to connect again")
 		}
 		s.Close()
@@ -296,7 +292,7 @@ func TestRedialsInTurns(t *testing.T) {
 		waiting := 86
 		for _, c := range clients[1:] {
 			c.mu.Lock()
-			queued := c.queued
+			queued := c.endpoints[0].queued
 			c.mu.Unlock()
 			if queued && waiting > 40 {
 				c.Close()

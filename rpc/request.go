@@ -53,7 +53,7 @@ func (l *table) refusalLocked(m *method) error {
 		return l.endedLocked(m, FateNotSent)
 	case l.draining:
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
-	case l.inUse >= l.limit:
+	case int(l.inUse.Load()) >= l.limit:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
 	case m.stream && l.open.Load() >= l.streams:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many streams are open"}
@@ -92,7 +92,7 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 		i = len(l.slots)
 		l.slots = append(l.slots, slot{})
 	}
-	l.inUse++
+	l.inUse.Add(1)
 	if c.m.stream {
 		l.open.Add(1)
 	}

@@ -24,11 +24,11 @@ func retryable(m *method, err error) bool {
 	return false
 }
 
-// again waits before the next attempt. Not ok: there is none, or no time for it.
-func (r *Retry) again(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
-	if attempt >= r.Attempts {
-		return false
-	}
+// mayRepeat reports whether attempt, counted from 1, is not the last one.
+func (r *Retry) mayRepeat(attempt int) bool { return attempt < r.Attempts }
+
+// pause waits before the next attempt. Not ok: there is no time for it.
+func (r *Retry) pause(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
 	d := reconnect.Backoff{First: r.Backoff, Most: r.Max}.Longest(attempt - 1)
 	d += time.Duration((s.Rand().Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {

@@ -130,3 +130,10 @@ func (r *rig) within(d time.Duration) context.Context {
 	r.t.Cleanup(cancel)
 	return ctx
 }
+
+// link returns the connection of a client of one server; nil: there is none.
+func (c *Client) link() *link {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.chooseLocked(context.Background(), avoided{})
+}

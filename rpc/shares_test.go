@@ -175,7 +175,7 @@ func TestStreamsLeaveRoomForCalls(t *testing.T) {
 			r.t.Fatal(err)
 		}
 		in.Close()
-		r.Disconnect(r.c.link.id)
+		r.Disconnect(r.c.link().id)
 		r.Wait()
 		if n := r.c.streams.Load(); n != 0 {
 			r.t.Errorf("%d streams are open after their connection", n)

@@ -164,7 +164,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 				c := dialAt(w, addr, Config{})
 				at.before(w)
 				if stage != "between attempts" {
-					w.Disconnect(c.link.id)
+					w.Disconnect(c.link().id)
 				}
 				time.Sleep(at.after)
 				end(w, func() {})
@@ -227,7 +227,7 @@ func TestConfigWithoutSense(t *testing.T) {
 					if _, err := CallRaw(w.T().Context(), c, echo, nil, nil); err != nil {
 						w.T().Error(err)
 					}
-					w.Disconnect(c.link.id)
+					w.Disconnect(c.link().id)
 					time.Sleep(time.Minute)
 				}
 				c.Close()

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
@@ -13,9 +14,12 @@ import (
 // table has the calls of a client's connection that the server has not answered, and the outgoing
 // half by which their requests are sent. out.mu guards it. Any goroutine may make calls.
 type table struct {
-	out     out
-	open    *atomic.Int64 // open streams of all connections of the client
-	ledger  *ledger
+	out    out
+	open   *atomic.Int64 // open streams of all connections of the client
+	ledger *ledger
+	// called with each call's result (0: it was answered), and how long it has taken (0: unknown)
+	ended   func(Code, time.Duration)
+	latency *latency    // of a pool's server; nil: it is not a pool's
 	expired *clientCall // expired calls that the loop has to finish; belongs to the loop
 
 	// Set before the first call.
@@ -26,16 +30,16 @@ type table struct {
 
 	// out.mu.
 	slots    []slot
-	free     []uint16 // free slots
-	inUse    int
-	marked   int        // slots whose request may need a change before it is sent: trimLocked
-	limit    int        // limit of slots
-	streams  int64      // limit of open
-	numbers  []uint16   // declared numbers, indexed by method.index, counted from 1
-	methods  []declared // declared methods, indexed by number, counted from 0
-	summed   uint64     // the last reading that included methods
-	draining bool       // the server takes no more calls
-	failed   error      // why there are no more calls; nil while there is a connection
+	free     []uint16     // free slots
+	inUse    atomic.Int32 // slots that are taken; changed with out.mu locked
+	marked   int          // slots whose request may need a change before it is sent: trimLocked
+	limit    int          // limit of slots
+	streams  int64        // limit of open
+	numbers  []uint16     // declared numbers, indexed by method.index, counted from 1
+	methods  []declared   // declared methods, indexed by number, counted from 0
+	summed   uint64       // the last reading that included methods
+	draining bool         // the server takes no more calls
+	failed   error        // why there are no more calls; nil while there is a connection
 }
 
 // slot is the place of a call from its request to its answer.
@@ -119,7 +123,7 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 // refusedLocked ends the calls whose requests came too late to a draining server: it has answered
 // all that it has handled.
 func (l *table) refusedLocked() (list *clientCall) {
-	if l.inUse == 0 {
+	if l.inUse.Load() == 0 {
 		return nil
 	}
 	for i := range l.slots {
@@ -146,7 +150,7 @@ func (l *table) vacateLocked(i int) {
 	}
 	l.slots[i].call, l.slots[i].busy, l.slots[i].marked = nil, false, false
 	l.free = append(l.free, uint16(i))
-	l.inUse--
+	l.inUse.Add(-1)
 }
 
 // remoteError returns an error that the server has sent.

@@ -223,7 +223,7 @@ func TestDrainsWithNothingSent(t *testing.T) {
 	inMisersWorld(t, func(w *actortest.World, s *miser, c *Client) {
 		ctx, cancel := context.WithCancel(w.T().Context())
 		errs := startCalls(w, ctx, c, 3, nil)
-		l := c.link
+		l := c.link()
 		w.System().Root.Send(s.conn, rdma.NewSend(frame(wire.Header{Type: wire.FrameDrain}, "")))
 		w.Wait()
 		cancel()

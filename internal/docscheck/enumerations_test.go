@@ -58,7 +58,7 @@ var enumerations = []struct {
 	{eventloop.Readable | eventloop.Hangup, "readable|hangup"},
 	{reconnect.Unsent, "unsent"},
 	{reconnect.LinkQueueing, "queueing"},
-	{rpc.FateRefused, "refused"},
+	{rpc.FateRefused, "refused"}, {rpc.RoundRobin, "round robin"},
 	{rdma.PSK, "PSK"},
 	{rdma.FailedUnknownKey, "unknown key"},
 	{cmidtest.MsgREQ, "MsgREQ"},

@@ -1,0 +1,52 @@
+package rpc
+
+import "time"
+
+// judge takes the result of a call over l: the server's code, or that of a call that it has not
+// answered in time. 0: it was answered. out.mu is locked.
+func (e *endpoint) judge(l *link, code Code, took time.Duration) {
+	if e.c.pool == nil {
+		return
+	}
+	if took > 0 {
+		l.latency.end(took, time.Now(), code != CodeCanceled && code != CodeDeadline)
+	}
+	if e.c.pool.Eject < 0 {
+		return
+	}
+	switch code {
+	case CodeDeadline, CodeInternal, CodeUnavailable:
+		if l.failures++; l.failures >= e.c.pool.Eject {
+			e.eject(l, e.c.pool.EjectFor, true)
+		}
+	case CodeOverloaded:
+		e.eject(l, overloadedFor, false)
+	case CodeCanceled: // says nothing about the server
+	default:
+		l.failures = 0
+	}
+}
+
+// eject lets the server of l get no calls for a while, which grows with the ejections in a row if
+// it grows.
+func (e *endpoint) eject(l *link, d time.Duration, grows bool) {
+	c := e.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, ejected := time.Now(), 0
+	for _, other := range c.endpoints {
+		if other.link != nil && now.Before(other.ejectedUntil) {
+			ejected++
+		}
+	}
+	if e.link != l || now.Before(e.ejectedUntil) || 2*(ejected+1) > c.connected {
+		return
+	}
+	if grows {
+		l.failures = 0
+		e.ejections = min(e.ejections+1, 10)
+		d *= time.Duration(e.ejections)
+		e.slowSince = now.Add(d)
+	}
+	e.ejectedUntil = now.Add(d)
+}

@@ -1,0 +1,152 @@
+package rpc
+
+import (
+	"errors"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/reconnect"
+)
+
+// endpoint is a server of a Client: the connection that carries its calls, and the one that will
+// replace it. Client.mu guards it.
+type endpoint struct {
+	c    *Client
+	addr string
+	hash uint64 // of addr, for ByKey and Subset
+
+	link    *link // carries new calls; nil: none
+	dialing *link // being dialled to replace link; nil: none
+	// ends the pause before another is dialled, or the wait for a turn; nil: there is neither
+	timer   *time.Timer
+	queued  bool              // the pause is over, and the dial waits for its turn
+	turn    *reconnect.Ticket // for the next dial
+	failed  int               // failed attempts in a row
+	upSince time.Time         // start of link
+	worked  rdma.Addr         // address of the last connection; zero: none
+	why     error             // why there is no link; nil: no attempt has ended yet
+	retired bool              // the resolver does not report it any more, or the client was closed
+
+	ejections    int       // one after the other
+	ejectedUntil time.Time // zero: it is not ejected
+	slowSince    time.Time // since when it may be new to its load
+}
+
+// newEndpointLocked makes a server of a client, and begins to connect to it.
+func (c *Client) newEndpointLocked(addr string, within time.Duration) *endpoint {
+	e := &endpoint{c: c, addr: addr, hash: hashOf(addr)}
+	e.turn = reconnect.LimiterOf(c.rt).Ticket(nil, addr, func() { c.rt.Scheduler().Go(e.redial) })
+	e.connectLocked(within, nil)
+	return e
+}
+
+// connectLocked begins a connection. The addresses of the name share the time within; 0: the time
+// of the runtime's Timeouts. report is called when the dial is over; nil: nobody waits for it.
+func (e *endpoint) connectLocked(within time.Duration, report func()) {
+	c := e.c
+	l := newLink(e)
+	l.report, l.within, l.first = report, within, e.worked
+	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming), "rpc")
+	e.dialing = l
+	c.links[l] = struct{}{}
+	l.notify(&dial{})
+}
+
+// up makes calls use a new connection.
+func (e *endpoint) up(l *link) {
+	c := e.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.dialing != l || e.retired || c.last {
+		return
+	}
+	now := time.Now()
+	e.dialing, e.link, e.upSince, e.slowSince, e.worked = nil, l, now, now, l.peer
+	e.ejections, e.ejectedUntil = 0, time.Time{}
+	c.connected++
+	c.changedLocked()
+}
+
+// moveOn records that a connection takes no further calls, and why. Later calls use another one,
+// which is dialled if there is none.
+func (e *endpoint) moveOn(l *link, why error) {
+	c := e.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.last {
+		why = c.why // calls do not wait for another connection, however this one ended
+	}
+	if e.dialing == l {
+		e.dialing, e.why, c.why = nil, why, why
+	}
+	if e.link == l {
+		e.link, e.why, c.why = nil, why, why
+		c.connected--
+		if c.cfg.Backoff.Restarts(time.Since(e.upSince), l.used) {
+			e.failed = 0
+		}
+	}
+	if errors.Is(why, rdma.ErrShutdown) && !c.closed && !c.last {
+		c.last, c.why = true, why // even if l was a connection that drains
+		for _, other := range c.endpoints {
+			other.turn.Leave()
+		}
+	}
+	c.changedLocked()
+	if e.retired || c.last || e.link != nil || e.dialing != nil || e.timer != nil {
+		return
+	}
+	d := c.cfg.Backoff.Longest(e.failed)
+	e.failed++
+	d = time.Duration(c.rt.Scheduler().Rand().Int64N(int64(d)))
+	e.timer = c.rt.Scheduler().AfterFunc(d, func() {
+		c.mu.Lock()
+		e.queued = true
+		c.mu.Unlock()
+		e.redial()
+	})
+}
+
+// redial connects again when it is its turn. It may be called at any time. If no dial waits for
+// its turn it does nothing.
+func (e *endpoint) redial() {
+	c := e.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !e.queued || e.retired || c.last {
+		return
+	}
+	e.timer.Stop()
+	ok, after := e.turn.Enter(time.Now())
+	switch {
+	case ok:
+		e.timer, e.queued = nil, false
+		e.connectLocked(0, e.turn.Done)
+	case after > 0:
+		e.timer = c.rt.Scheduler().AfterFunc(after, e.redial)
+	}
+}
+
+// gone records that a connection's identifier is gone.
+func (e *endpoint) gone(l *link) {
+	e.c.mu.Lock()
+	defer e.c.mu.Unlock()
+	delete(e.c.links, l)
+}
+
+// retireLocked makes calls use this server no more, and returns its connections.
+func (e *endpoint) retireLocked() (links [2]*link) {
+	e.retired = true
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	e.turn.Leave()
+	links = [...]*link{e.link, e.dialing}
+	if e.link != nil {
+		e.c.connected--
+		e.link = nil
+	}
+	return links
+}

@@ -1,0 +1,175 @@
+package rpc
+
+import (
+	"context"
+	"time"
+)
+
+// attempt is a call on its way to one server.
+type attempt struct {
+	cl *clientCall
+	l  *link
+}
+
+// hedges are the attempts of one call that are under way, the first one first.
+type hedges struct {
+	attempts [1 + mostHedges]attempt // those without cl are not under way
+	n        int                     // attempts that were begun
+}
+
+// mostHedges is how many attempts may join the first one.
+const mostHedges = 2
+
+// hedge makes a call. Whenever it is not answered in time, another server is called as well. The
+// first answer counts; an error counts if no other attempt is under way. server is that of the
+// result.
+func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided) (cl *clientCall, server *endpoint, err error) {
+	var h hedges
+	if err = c.begin(ctx, m, body, not, &h); err != nil {
+		return nil, nil, err
+	}
+	late := time.NewTimer(c.pool.Hedge)
+	defer late.Stop()
+	for {
+		finished := -1
+		isLate := false
+		select {
+		case <-h.done(0):
+			finished = 0
+		case <-h.done(1):
+			finished = 1
+		case <-h.done(2):
+			finished = 2
+		case <-late.C:
+			isLate = true
+		case <-ctx.Done():
+		case <-c.rt.Stalled():
+		}
+		c.rt.Scheduler().Resume()
+		switch {
+		case isLate:
+			c.again(ctx, m, body, &h)
+			late.Reset(c.pool.Hedge)
+		case finished < 0:
+			return c.waitFor(ctx, c.keepOne(&h))
+		default:
+			a := h.take(finished)
+			if a.cl.err != nil && retryable(m, a.cl.err) && h.left() > 0 {
+				c.release(a.cl)
+				continue
+			}
+			c.giveUp(&h)
+			return c.result(a)
+		}
+	}
+}
+
+// begin begins an attempt.
+func (c *Client) begin(ctx context.Context, m *method, body []byte, not avoided, h *hedges) (err error) {
+	a := attempt{cl: c.newCall(m)}
+	if a.l, err = c.start(ctx, ctx, a.cl, body, not); err != nil {
+		c.release(a.cl)
+		return err
+	}
+	h.attempts[h.n] = a
+	h.n++
+	return nil
+}
+
+// again begins another attempt, if there is another server, and the budget allows it.
+func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges) {
+	if h.n == len(h.attempts) {
+		return
+	}
+	var not avoided
+	for i, a := range h.attempts[:h.n] {
+		if a.cl != nil {
+			not[i] = a.l.server
+		}
+	}
+	if !c.another(ctx, not) || !c.budget.takeToHedge() {
+		return
+	}
+	if c.begin(ctx, m, body, not, h) == nil {
+		c.ledger.method(m).repeated.Add(1)
+	}
+}
+
+// another reports whether a server that is not avoided can be called.
+func (c *Client) another(ctx context.Context, not avoided) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.chooseLocked(ctx, not)
+	return l != nil && !not.has(l.server)
+}
+
+// done returns the channel that has a token when an attempt is finished; nil: it is not under way.
+func (h *hedges) done(i int) chan struct{} {
+	if h.attempts[i].cl == nil {
+		return nil
+	}
+	return h.attempts[i].cl.done
+}
+
+// take returns an attempt, which is no longer among those under way.
+func (h *hedges) take(i int) attempt {
+	a := h.attempts[i]
+	h.attempts[i] = attempt{}
+	return a
+}
+
+// left returns how many attempts are under way.
+func (h *hedges) left() (n int) {
+	for i := range h.attempts {
+		if h.attempts[i].cl != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// keepOne gives up all attempts but one, which it returns.
+func (c *Client) keepOne(h *hedges) attempt {
+	for i := range h.attempts {
+		if h.attempts[i].cl != nil {
+			a := h.take(i)
+			c.giveUp(h)
+			return a
+		}
+	}
+	return attempt{} // not reached: one is under way
+}
+
+// giveUp cancels the attempts that are under way.
+func (c *Client) giveUp(h *hedges) {
+	for _, a := range h.attempts {
+		if a.cl == nil {
+			continue
+		}
+		if _, ok := a.l.abandon(a.cl, CodeCanceled); !ok {
+			<-a.cl.done
+			c.rt.Scheduler().Resume()
+		}
+		c.release(a.cl)
+	}
+}
+
+// waitFor waits for an attempt.
+func (c *Client) waitFor(ctx context.Context, a attempt) (*clientCall, *endpoint, error) {
+	if err := c.wait(ctx, a.l, a.cl); err != nil {
+		c.release(a.cl)
+		return nil, a.l.server, err
+	}
+	a.cl.own()
+	return a.cl, a.l.server, nil
+}
+
+// result returns an attempt that is finished.
+func (c *Client) result(a attempt) (*clientCall, *endpoint, error) {
+	if err := a.cl.failure(); err != nil {
+		c.release(a.cl)
+		return nil, a.l.server, err
+	}
+	a.cl.own()
+	return a.cl, a.l.server, nil
+}
