@@ -43,6 +43,7 @@ func play(name string) int {
 		"echo": actor.PropsFromFunc(echo), "mute": actor.PropsFromFunc(func(actor.Context) {}), "order": actor.PropsFromFunc(order()),
 		"caller": actor.PropsFromFunc(caller), "slow-default": actor.PropsFromFunc(slow), "slow-goroutines": actor.PropsFromFunc(slow, rt.OffLoop()),
 		"slow-bounded": actor.PropsFromFunc(slow, actor.WithMailbox(actor.Bounded(10))),
+		"ledger":       actor.PropsFromFunc(keepLedger(), rt.OnLoop()),
 	} {
 		if _, err := sys.Root.SpawnNamed(props, name); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -7,9 +7,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// delivery delivers batches of pub/sub to the subscribers of this member. Proto.Actor's actor panics
-// if a subscribed grain is not found, as while this member is suspended: it loses the rest of the
-// batch, and stops for good if that happens more than ten times in ten seconds.
+// delivery delivers batches of pub/sub to the subscribers of this member. Proto.Actor's actor
+// panics if a subscribed grain is not found, as while this member is suspended: it loses the rest
+// of the batch, and stops for good if that happens more than ten times in ten seconds.
 type delivery struct {
 	*cluster.PubSubMemberDeliveryActor
 	cluster *cluster.Cluster
@@ -54,6 +54,6 @@ func (d delivery) locate(batch *cluster.DeliverBatchRequest) {
 	}
 	batch.Subscribers.Subscribers = found
 	if lost > 0 {
-		d.cluster.Logger().Warn("pacluster: a batch of pub/sub is for grains that are not found", "topic", plain.Quote(batch.Topic), "grains", lost)
+		d.cluster.Logger().Warn("pacluster: a batch of pub/sub is for grains that are not found", "topic", plain.Quote(batch.Topic), "actors", lost)
 	}
 }
