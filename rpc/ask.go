@@ -84,7 +84,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 			return &Reply[R]{Call: p, Err: err}
 		}
 		r := new(R)
-		if err := c.decode(m.m, b, r); err != nil {
+		if err := c.ledger.decode(m.m, b, r); err != nil {
 			return &Reply[R]{Call: p, Err: err}
 		}
 		return &Reply[R]{Call: p, Value: r}
@@ -137,7 +137,7 @@ func (p *Pending) abandon(err *Error) {
 	if l == nil {
 		return
 	}
-	if f, ok := l.abandon(&p.call, err.Code); ok {
+	if f, ok := l.abandon(&p.call, err); ok {
 		err.Fate = f
 		p.answer(nil, err)
 	}

@@ -9,12 +9,15 @@ import (
 
 // newCall takes a call from the client's pool. Every client has its own pool, because a call
 // contains a channel, which must not leave its synctest bubble.
-func (c *Client) newCall(m *method) *clientCall {
+func (c *Client) newCall(m *method, o callOptions) *clientCall {
 	cl, ok := c.calls.Get().(*clientCall)
 	if !ok {
 		cl = &clientCall{done: make(chan struct{}, 1)}
 	}
 	cl.m = m
+	if cl.opts = o; o.any() {
+		cl.meta = new(answerMeta)
+	}
 	return cl
 }
 
@@ -23,7 +26,8 @@ func (c *Client) release(cl *clientCall) {
 	if cap(cl.reply) > keepBuffer {
 		cl.reply = nil
 	}
-	cl.err, cl.next = nil, nil
+	cl.parts.drop()
+	cl.err, cl.next, cl.meta = nil, nil, nil
 	c.calls.Put(cl)
 }
 
@@ -31,19 +35,20 @@ func (c *Client) release(cl *clientCall) {
 // gets the time that is left until ctx's deadline. When ctx ends, the handler's context is
 // cancelled. q is the caller's again when Call returns. Every error is an *Error, unless an
 // interceptor returns another one.
-func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
+func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q, opts ...CallOption) (*R, error) {
+	o := optionsOf(opts)
 	if len(c.cfg.Interceptors) > 0 {
-		return callWithin(ctx, c, m, q)
+		return callWithin(ctx, c, m, q, o)
 	}
 	r := new(R)
-	if err := c.call(ctx, m.m, q, r); err != nil {
+	if err := c.call(ctx, m.m, q, r, o); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // callWithin is Call within the interceptors.
-func callWithin[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) (*R, error) {
+func callWithin[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q, o callOptions) (*R, error) {
 	p := c.passage(m.m, q)
 	p.do = func(ctx context.Context, call *Info) error {
 		scratch, body, err := c.packWithin(p, call.Request)
@@ -51,7 +56,7 @@ func callWithin[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q) 
 			return err
 		}
 		r := new(R)
-		if err = c.exchange(ctx, m.m, scratch, body, r); err == nil {
+		if err = c.exchange(ctx, m.m, scratch, body, r, o); err == nil {
 			call.Reply = r
 		}
 		return err
@@ -96,11 +101,12 @@ func (c *Client) callRawWithin(ctx context.Context, p *passage, q []byte) ([]byt
 		memory.put(0)
 		return nil, err
 	}
-	cl, err := c.do(ctx, p.m, body)
+	cl, err := c.do(ctx, p.m, body, callOptions{})
 	memory.put(len(body))
 	if err != nil {
 		return nil, err
 	}
+	cl.own()
 	reply := cl.reply
 	cl.reply = nil
 	c.release(cl)
@@ -148,11 +154,11 @@ func (c *Client) packRequest(m *method, q any) (memory *buffer, body []byte, err
 }
 
 // decode decodes an answer, and counts one that cannot be.
-func (c *Client) decode(m *method, b []byte, r any) error {
+func (l *ledger) decode(m *method, b []byte, r any) error {
 	decoded := false
 	defer func() {
 		if !decoded { // also if the codec has called runtime.Goexit
-			c.ledger.method(m).undecoded.Add(1)
+			l.method(m).undecoded.Add(1)
 		}
 	}()
 	if err := m.rep.unpack(b, r); err != nil {
@@ -163,45 +169,47 @@ func (c *Client) decode(m *method, b []byte, r any) error {
 }
 
 // call encodes, calls and decodes.
-func (c *Client) call(ctx context.Context, m *method, q, r any) error {
+func (c *Client) call(ctx context.Context, m *method, q, r any, o callOptions) error {
 	scratch, body, err := c.packRequest(m, q)
 	if err != nil {
 		return err
 	}
-	return c.exchange(ctx, m, scratch, body, r)
+	return c.exchange(ctx, m, scratch, body, r, o)
 }
 
 // exchange calls with body, which lies in scratch, and decodes the answer.
-func (c *Client) exchange(ctx context.Context, m *method, scratch *buffer, body []byte, r any) error {
-	cl, err := c.do(ctx, m, body)
+func (c *Client) exchange(ctx context.Context, m *method, scratch *buffer, body []byte, r any, o callOptions) error {
+	cl, err := c.do(ctx, m, body, o)
 	scratch.put(len(body))
 	if err != nil {
 		return err
 	}
-	err = c.decode(m, cl.reply, r)
+	cl.own()
+	err = c.ledger.decode(m, cl.reply, r)
 	c.release(cl)
 	return err
 }
 
 func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byte, error) {
-	cl, err := c.do(ctx, m, q)
+	cl, err := c.do(ctx, m, q, callOptions{})
 	if err != nil {
 		return reply, err
 	}
-	reply = append(reply, cl.reply...)
+	reply = cl.appendTo(reply)
 	c.release(cl)
 	return reply, nil
 }
 
 // do makes a call, with its retries, and returns it with its answer.
-func (c *Client) do(ctx context.Context, m *method, body []byte) (*clientCall, error) {
+func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) (*clientCall, error) {
 	ctx, cancel := c.limited(ctx)
 	defer cancel()
 	c.budget.pay()
+	o.deliver(&answerMeta{})
 	unsure := false // whether an earlier attempt may have been executed
 	var last avoided
 	for attempt, moves := 1, 0; ; {
-		cl, server, err := c.once(ctx, m, body, last)
+		cl, server, err := c.once(ctx, m, body, last, o)
 		switch {
 		case err == nil:
 			return cl, nil
@@ -271,11 +279,11 @@ func unsent(err error) bool {
 
 // once makes a call without retries, if possible at another server than not. server is the one that
 // it was made at; nil: at none.
-func (c *Client) once(ctx context.Context, m *method, body []byte, not avoided) (cl *clientCall, server *endpoint, err error) {
+func (c *Client) once(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
 	if m.idempotent && c.pool != nil && c.pool.Hedge > 0 {
-		return c.hedge(ctx, m, body, not)
+		return c.hedge(ctx, m, body, not, o)
 	}
-	a := attempt{cl: c.newCall(m)}
+	a := attempt{cl: c.newCall(m, o)}
 	if a.l, err = c.start(ctx, ctx, a.cl, body, not); err != nil {
 		c.release(a.cl)
 		return nil, nil, err
@@ -300,7 +308,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 			why = onLoop(cl.m, FateUnknown)
 		}
 	}
-	if f, ok := l.abandon(cl, why.Code); ok {
+	if f, ok := l.abandon(cl, why); ok {
 		why.Fate = f
 		return why
 	}

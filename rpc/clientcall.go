@@ -3,7 +3,6 @@ package rpc
 import (
 	"time"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -16,23 +15,19 @@ type clientCall struct {
 	// has a token when the call is finished; streams and actors do not use it
 	done  chan struct{}
 	reply []byte      // the answer
+	parts parts       // of an answer that comes in parts; out.mu until the call is finished
+	meta  *answerMeta // metadata of the answer; nil: not asked for; out.mu
+	opts  callOptions
 	err   *Error      // the reason why there is no answer
 	next  *clientCall // in the list of calls that are being finished
 	body  body        // the answer in the received message, while the call is in that list
 
-	stream items // set for a stream
-	actor  ender // receives the answer as a message
+	stream *clientStream // set for a stream
+	actor  ender         // receives the answer as a message
 }
 
 // ender is notified of a call's end: on the loop, unless its answer is large.
 type ender interface{ finish(c *clientCall) }
-
-// items receives the items of a stream, and its end.
-type items interface {
-	ender
-	// itemLocked takes an item b, which lies in m. It is called on the loop.
-	itemLocked(m *rdma.Received, b []byte) error
-}
 
 // finish notifies the stream, the actor or the goroutine that waits for the call.
 func (c *clientCall) finish() {
@@ -54,12 +49,27 @@ func (c *clientCall) failure() error {
 	return c.err
 }
 
-// own copies the answer out of the message that was retained for it, if one was. In that case it
-// runs on the caller's goroutine or on a separate one, not on the loop.
+// large reports whether the answer is too large to be handled on the loop.
+func (c *clientCall) large() bool { return c.body.retained != nil || len(c.parts.all) > 0 }
+
+// own copies the answer out of the message that was retained for it, if one was, or joins its
+// parts. In these cases it runs on the caller's goroutine or on a separate one, not on the loop.
 func (c *clientCall) own() {
-	if c.body.retained != nil {
+	switch {
+	case len(c.parts.all) > 0:
+		c.reply = c.parts.join(c.reply[:0])
+	case c.body.retained != nil:
 		c.copy()
 	}
+}
+
+// appendTo appends the answer to dst, like own.
+func (c *clientCall) appendTo(dst []byte) []byte {
+	if len(c.parts.all) > 0 {
+		return c.parts.join(dst)
+	}
+	c.own()
+	return append(dst, c.reply...)
 }
 
 func (c *clientCall) copy() {

@@ -32,6 +32,11 @@ type Config struct {
 	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send
 	// ahead: 32. See actor.IDConfig.MaxMessage.
 	MaxMessage, Credits int
+	// StreamWindow is the number of bytes of a stream that the peer may send ahead of this side's
+	// receiver: 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream
+	// keeps as much as the window and one item. A server counts the window of every stream that a
+	// client sends in Memory.
+	StreamWindow int
 	// Interceptors wrap every call, the outermost first.
 	Interceptors []Interceptor
 
@@ -49,10 +54,6 @@ type Config struct {
 
 	// The following fields apply to clients only.
 
-	// StreamWindow is the number of bytes of a stream that the server may send ahead of the
-	// receiver: 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream
-	// keeps as much as the window and one item.
-	StreamWindow int
 	// Timeout is the deadline of calls whose context has none, measured from the start of the call.
 	// For a stream it limits Open only. 0: none.
 	Timeout time.Duration

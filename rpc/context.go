@@ -1,9 +1,9 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,8 +18,10 @@ type callContext struct {
 	metadata []byte
 	deadline time.Time // zero: none
 
-	mu   sync.Mutex
-	real atomic.Pointer[realContext] // set with mu held, like over
+	mu       sync.Mutex
+	meta     *answerMeta                 // of the answer; nil: none
+	answered bool                        // the answer's metadata can no longer be set
+	real     atomic.Pointer[realContext] // set with mu held, like over
 	// final state if the call ended before there was a real context; set once
 	over  atomic.Uint32
 	cause error // the reason if over is canceled
@@ -80,6 +82,15 @@ func (c *callContext) Err() error {
 		return context.DeadlineExceeded
 	}
 	return nil
+}
+
+// why returns the cause of the context's end. nil: it has not ended.
+func (c *callContext) why() error {
+	err := c.Err()
+	if err == nil {
+		return nil
+	}
+	return cmp.Or(context.Cause(c.make()), err)
 }
 
 // late reports whether the deadline has passed.
@@ -155,32 +166,27 @@ func (c *callContext) touched() bool { return c.real.Load() != nil }
 
 type metadataKey struct{}
 
-// pairs is metadata for calls that will be made: its bytes on the wire, without the length of all.
-type pairs struct{ b []byte }
-
 // WithMetadata adds a key and its value to the metadata of calls made with the context:
 // credentials, a trace. A key has 1 to 255 bytes, a value up to 4 KiB, and all pairs together up to
 // 8 KiB. Calls with anything else fail with ErrTooLarge. If a key was added twice, the later value
 // counts.
 func WithMetadata(ctx context.Context, key, value string) context.Context {
-	was, _ := ctx.Value(metadataKey{}).(*pairs)
-	p := &pairs{}
-	if was != nil {
-		p.b = append(p.b, was.b...)
+	was, _ := ctx.Value(metadataKey{}).(*Pairs)
+	if was == nil {
+		was = &Pairs{}
 	}
-	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue {
+	p, ok := was.with(key, value)
+	if !ok {
 		p.b = make([]byte, wire.MaxMetadata+1) // makes the call fail
-		return context.WithValue(ctx, metadataKey{}, p)
 	}
-	p.b = wire.AppendPair(p.b, key, value)
-	return context.WithValue(ctx, metadataKey{}, p)
+	return context.WithValue(ctx, metadataKey{}, &p)
 }
 
 // MetadataRoom returns the number of bytes of metadata that WithMetadata can still add. A pair
 // takes its key, its value and 3 bytes. Optional pairs should be left out if there is no room for
 // them, because calls whose metadata is too large fail.
 func MetadataRoom(ctx context.Context) int {
-	p, _ := ctx.Value(metadataKey{}).(*pairs)
+	p, _ := ctx.Value(metadataKey{}).(*Pairs)
 	if p == nil {
 		return wire.MaxMetadata
 	}
@@ -189,13 +195,12 @@ func MetadataRoom(ctx context.Context) int {
 
 // outgoing returns the metadata that a call made with ctx carries.
 func outgoing(ctx context.Context) (b []byte, err error) {
-	p, _ := ctx.Value(metadataKey{}).(*pairs)
+	p, _ := ctx.Value(metadataKey{}).(*Pairs)
 	if p == nil {
 		return nil, nil
 	}
 	if len(p.b) > wire.MaxMetadata {
-		return nil, &Error{Code: CodeTooLarge, Message: fmt.Sprintf("metadata: a key of 1 to %d bytes, a value of %d, %d in all",
-			wire.MaxMetadataKey, wire.MaxMetadataValue, wire.MaxMetadata), Fate: FateNotSent}
+		return nil, errMetadata()
 	}
 	return p.b, nil
 }
@@ -207,12 +212,5 @@ func Metadata(ctx context.Context, key string) (value string, ok bool) {
 	if c == nil {
 		return "", false
 	}
-	for b := c.metadata; len(b) > 0; {
-		var k, v []byte
-		k, v, b, _ = wire.NextPair(b) // was checked on arrival
-		if string(k) == key {
-			value, ok = string(v), true
-		}
-	}
-	return value, ok
+	return Pairs{c.metadata}.Get(key)
 }

@@ -140,7 +140,7 @@ func (c *counted) receive(ctx context.Context, how string, items int) error {
 		return err
 	}
 	for n := 1; ; n++ {
-		if _, err = in.Recv(); errors.Is(err, io.EOF) {
+		if _, err = in.Receive(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err

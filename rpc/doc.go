@@ -10,8 +10,13 @@
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
 //
 // The deadline and the end of a caller's context reach the handler's. A request whose caller has
-// given up is neither sent nor handled. Go is for actors: the answer comes as a message. Streams
-// (HandleStream, Open) have one request and any number of answers, at the receiver's pace.
+// given up is neither sent nor handled. Go is for actors: the answer comes as a message.
+//
+// Streams have items of the server (HandleStream, Open, Items), of the client (HandleClientStream,
+// OpenClientStream) or of both (HandleBidiStream, OpenBidiStream), at the pace of their receivers.
+// An answer can carry metadata (SetHeader, SetTrailer, ReceiveHeader, ReceiveTrailer), as a call
+// can (WithMetadata).
+//
 // HandleRaw and CallRaw carry bytes. If both sides append to their own buffers, a call allocates
 // its handler's context and nothing else. An OnLoop handler's context is not allocated either.
 //
@@ -74,7 +79,7 @@
 //
 // # Limitations
 //
-// Clients do not stream. Config.MaxMessage limits the size of messages. Connections are secured as configured by the
+// Config.MaxMessage limits the size of messages. Connections are secured as configured by the
 // Runtime's Config.Security, each as a whole. Info.Identity is then the identity of the other side,
 // and an interceptor decides which methods it may call. Metadata proves nothing: the caller has
 // chosen it.

@@ -49,7 +49,7 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		_, err = in.Recv()
+		_, err = in.Receive()
 		want(r.t, err, ErrInternal, FateAnswered)
 	})
 	inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateAnswered) })
@@ -104,7 +104,7 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 			}
 		}
 		open(1, "opened twice")
-		if item, err := in.Recv(); err != nil || item.Value != 0 {
+		if item, err := in.Receive(); err != nil || item.Value != 0 {
 			r.t.Error(item, err)
 		}
 		panics = true
@@ -164,7 +164,7 @@ func TestContextEndsOnce(t *testing.T) {
 // come already.
 func TestStreamEndsAtItsDecodeError(t *testing.T) {
 	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd", MethodConfig{})
-	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", true, protoCodec, protoCodec, MethodConfig{})}
+	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", serverSends, protoCodec, protoCodec, MethodConfig{})}
 	for name, endless := range map[string]bool{"it has ended": false, "it goes on": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, func(s *Server) {
@@ -185,11 +185,11 @@ func TestStreamEndsAtItsDecodeError(t *testing.T) {
 					r.t.Fatal(err)
 				}
 				r.Wait()
-				if item, err := in.Recv(); err != nil || item.Value != 1 {
+				if item, err := in.Receive(); err != nil || item.Value != 1 {
 					r.t.Fatal(item, err)
 				}
 				for range 3 {
-					item, err := in.Recv()
+					item, err := in.Receive()
 					if want(r.t, err, ErrBadMessage, FateAnswered); item != nil {
 						r.t.Errorf("an item behind the end: %v", item)
 					}

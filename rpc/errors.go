@@ -12,6 +12,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/internal/plain"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // Code is an error's number on the wire. Those below FirstCode are this package's, the others
@@ -253,6 +254,15 @@ func (e *Error) Unwrap() []error {
 // "request", "reply" or "item".
 func badMessage(m *method, what string, err error, f Fate) *Error {
 	return &Error{Code: CodeBadMessage, Method: m.name, Message: what, Fate: f, Err: err}
+}
+
+// tooLarge returns the error of a message of n bytes for a peer that takes limit, a frame's header
+// included. what and peer name both.
+func tooLarge(m *method, what, peer string, n, limit int, f Fate) *Error {
+	return &Error{
+		Code: CodeTooLarge, Method: m.name, Fate: f,
+		Message: fmt.Sprintf("%s has %d bytes, the %s takes %d", what, n, peer, limit-wire.HeaderLen),
+	}
 }
 
 // codeOf returns the code of an error that a handler has returned.

@@ -30,12 +30,17 @@ func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q 
 		newReq: func() any { return new(Q) },
 		call: func(ctx context.Context, q any) (any, error) {
 			r, err := fn(ctx, q.(*Q))
-			if err == nil && r == nil {
-				err = &Error{Code: CodeInternal, Message: "the handler has answered with nothing"}
-			}
-			return r, err
+			return r, answered(r, err)
 		},
 	})
+}
+
+// answered returns the error of a handler that has returned r and err.
+func answered[R any](r *R, err error) error {
+	if err == nil && r == nil {
+		return &Error{Code: CodeInternal, Message: "the handler has answered with nothing"}
+	}
+	return err
 }
 
 // HandleRaw registers fn as the handler of a raw method. fn appends its answer to reply and returns
@@ -45,13 +50,35 @@ func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []b
 	s.handle(&handler{m: m.m, inline: cfg.OnLoop, raw: fn})
 }
 
-// HandleStream registers fn as the handler of a stream. fn sends the items to out. When it returns
-// the stream ends, with its error if there is one.
+// HandleStream registers fn as the handler of a stream whose items the server sends. fn sends the
+// items to out. When it returns the stream ends, with its error if there is one.
 func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Context, q *Q, out *Sender[T]) error) {
 	s.handle(&handler{
 		m:      m.m,
 		newReq: func() any { return new(Q) },
-		stream: func(ctx context.Context, q any, out sink) error { return fn(ctx, q.(*Q), &Sender[T]{out}) },
+		stream: func(q any, s streaming) (any, error) { return nil, fn(s.ctx, q.(*Q), senderOf[T](s)) },
+	})
+}
+
+// HandleClientStream registers fn as the handler of a client's stream. fn receives items from in,
+// until io.EOF if it wants all of them, and its result is the answer. The client may send ahead as
+// much as Config.StreamWindow, and more as fn receives.
+func HandleClientStream[Q, R any](s *Server, m ClientStream[Q, R], fn func(ctx context.Context, in *Receiver[Q]) (*R, error)) {
+	s.handle(&handler{
+		m: m.m,
+		stream: func(_ any, s streaming) (any, error) {
+			r, err := fn(s.ctx, receiverOf[Q](s))
+			return r, answered(r, err)
+		},
+	})
+}
+
+// HandleBidiStream registers fn as the handler of a stream in both directions. in and out may be
+// used by a goroutine each, until fn returns. That ends the stream, with its error if there is one.
+func HandleBidiStream[Q, T any](s *Server, m BidiStream[Q, T], fn func(ctx context.Context, in *Receiver[Q], out *Sender[T]) error) {
+	s.handle(&handler{
+		m:      m.m,
+		stream: func(_ any, s streaming) (any, error) { return nil, fn(s.ctx, receiverOf[Q](s), senderOf[T](s)) },
 	})
 }
 

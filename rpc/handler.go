@@ -14,13 +14,26 @@ type handler struct {
 	task   *rdma.Task // set if inline
 	raw    func(ctx context.Context, q, reply []byte) ([]byte, error)
 	call   func(ctx context.Context, q any) (any, error)
-	stream func(ctx context.Context, q any, out sink) error
+	// of a stream: q is the request, and nil if the client sends items
+	stream func(q any, s streaming) (answer any, err error)
 	newReq func() any
 	counts *methodCounts
 }
 
-// sink is where the items of a stream go.
-type sink interface{ send(item any) error }
+// streaming is a stream that is being handled.
+type streaming struct {
+	ctx  context.Context
+	call *serverCall
+	info *Info // of the innermost interceptor
+}
+
+// senderOf returns the sending end of a stream.
+func senderOf[T any](s streaming) *Sender[T] { return &Sender[T]{s.call, s.info.OnSend} }
+
+// receiverOf returns the receiving end of a stream.
+func receiverOf[Q any](s streaming) *Receiver[Q] {
+	return &Receiver[Q]{r: &s.call.stream.inbound, received: s.info.OnReceive}
+}
 
 // place returns the kind of place that a call takes, unless its handler is OnLoop.
 func (h *handler) place() share.Resource {
@@ -40,19 +53,22 @@ func (h *handler) invoke(call *serverCall, reply []byte) ([]byte, error) {
 	case h.raw != nil:
 		return h.raw(&call.ctx, call.body.b, reply)
 	}
-	msg := h.newReq()
-	if err := h.m.req.decode(call.body.b, msg); err != nil {
-		return nil, &Error{Code: CodeBadMessage, Message: "request: " + err.Error()}
+	var msg any
+	if !h.m.sends {
+		msg = h.newReq()
+		if err := h.m.req.decode(call.body.b, msg); err != nil {
+			return nil, &Error{Code: CodeBadMessage, Message: "request: " + err.Error()}
+		}
 	}
 	var answer any
 	var err error
 	if guarded {
 		answer, err = h.guard(call, msg)
 	} else {
-		answer, err = h.serve(&call.ctx, msg, call)
+		answer, err = h.serve(&call.ctx, msg, call, &call.ctx.info)
 	}
 	switch {
-	case err != nil || h.stream != nil:
+	case err != nil || h.m.items:
 		return nil, err
 	}
 	if reply, err = h.m.rep.encode(reply, answer); err != nil {
@@ -62,9 +78,9 @@ func (h *handler) invoke(call *serverCall, reply []byte) ([]byte, error) {
 }
 
 // serve calls the handler of messages.
-func (h *handler) serve(ctx context.Context, msg any, out sink) (answer any, err error) {
+func (h *handler) serve(ctx context.Context, msg any, call *serverCall, info *Info) (answer any, err error) {
 	if h.stream != nil {
-		return nil, h.stream(ctx, msg, out)
+		return h.stream(msg, streaming{ctx, call, info})
 	}
 	return h.call(ctx, msg)
 }
@@ -73,7 +89,7 @@ func (h *handler) serve(ctx context.Context, msg any, out sink) (answer any, err
 // captured variables are allocated: in invoke that would happen in every call.
 func (h *handler) guard(call *serverCall, msg any) (answer any, err error) {
 	call.within(msg, func(ctx context.Context, in *Info) error {
-		a, err := h.serve(ctx, in.Request, call)
+		a, err := h.serve(ctx, in.Request, call, in)
 		if err == nil {
 			in.Reply = a
 		}

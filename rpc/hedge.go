@@ -23,9 +23,9 @@ const mostHedges = 2
 // hedge makes a call. Whenever it is not answered in time, another server is called as well. The
 // first answer counts; an error counts if no other attempt is under way. server is that of the
 // result.
-func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided) (cl *clientCall, server *endpoint, err error) {
+func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
 	var h hedges
-	if err = c.begin(ctx, m, body, not, &h); err != nil {
+	if err = c.begin(ctx, m, body, not, &h, o); err != nil {
 		return nil, nil, err
 	}
 	late := time.NewTimer(c.pool.Hedge)
@@ -48,7 +48,7 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided)
 		c.rt.Scheduler().Resume()
 		switch {
 		case isLate:
-			c.again(ctx, m, body, &h)
+			c.again(ctx, m, body, &h, o)
 			late.Reset(c.pool.Hedge)
 		case finished < 0:
 			return c.waitFor(ctx, c.keepOne(&h))
@@ -59,14 +59,14 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided)
 				continue
 			}
 			c.giveUp(&h)
-			return c.result(a)
+			return c.ended(a, a.cl.failure())
 		}
 	}
 }
 
 // begin begins an attempt.
-func (c *Client) begin(ctx context.Context, m *method, body []byte, not avoided, h *hedges) (err error) {
-	a := attempt{cl: c.newCall(m)}
+func (c *Client) begin(ctx context.Context, m *method, body []byte, not avoided, h *hedges, o callOptions) (err error) {
+	a := attempt{cl: c.newCall(m, o)}
 	if a.l, err = c.start(ctx, ctx, a.cl, body, not); err != nil {
 		c.release(a.cl)
 		return err
@@ -77,7 +77,7 @@ func (c *Client) begin(ctx context.Context, m *method, body []byte, not avoided,
 }
 
 // again begins another attempt, if there is another server, and the budget allows it.
-func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges) {
+func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges, o callOptions) {
 	if h.n == len(h.attempts) {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges) {
 	if !c.another(ctx, not) || !c.budget.takeToHedge() {
 		return
 	}
-	if c.begin(ctx, m, body, not, h) == nil {
+	if c.begin(ctx, m, body, not, h, o) == nil {
 		c.ledger.method(m).repeated.Add(1)
 	}
 }
@@ -146,7 +146,7 @@ func (c *Client) giveUp(h *hedges) {
 		if a.cl == nil {
 			continue
 		}
-		if _, ok := a.l.abandon(a.cl, CodeCanceled); !ok {
+		if _, ok := a.l.abandon(a.cl, &Error{Code: CodeCanceled}); !ok {
 			<-a.cl.done
 			c.rt.Scheduler().Resume()
 		}
@@ -156,20 +156,19 @@ func (c *Client) giveUp(h *hedges) {
 
 // waitFor waits for an attempt.
 func (c *Client) waitFor(ctx context.Context, a attempt) (*clientCall, *endpoint, error) {
-	if err := c.wait(ctx, a.l, a.cl); err != nil {
-		c.release(a.cl)
-		return nil, a.l.server, err
-	}
-	a.cl.own()
-	return a.cl, a.l.server, nil
+	return c.ended(a, c.wait(ctx, a.l, a.cl))
 }
 
-// result returns an attempt that is finished.
-func (c *Client) result(a attempt) (*clientCall, *endpoint, error) {
-	if err := a.cl.failure(); err != nil {
+// ended returns the call of an attempt that has ended with err, and sets the targets of its options.
+func (c *Client) ended(a attempt, err error) (*clientCall, *endpoint, error) {
+	if a.cl.meta != nil {
+		a.l.out.mu.Lock()
+		a.cl.opts.deliver(a.cl.meta)
+		a.l.out.mu.Unlock()
+	}
+	if err != nil {
 		c.release(a.cl)
 		return nil, a.l.server, err
 	}
-	a.cl.own()
 	return a.cl, a.l.server, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -23,12 +24,19 @@ type raw struct {
 	id *actor.PID
 }
 
-// rawClient connects to the rig's server.
-func (r *rig) rawClient() *raw {
+// rawClient connects to the rig's server, and speaks version 1.
+func (r *rig) rawClient() *raw { return r.rawClientOf(1) }
+
+// rawClientOf is rawClient for a version of the protocol.
+func (r *rig) rawClientOf(version uint8) *raw {
 	r.t.Helper()
 	p := r.Probe()
 	c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{})}
-	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
+	h := wire.Hello{Version: 1, Latest: version, Window: 64}
+	if version == 1 {
+		h.Latest = 0
+	}
+	p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: h.Bytes()})
 	actortest.Next[*rdma.Established](p)
 	return c
 }
@@ -58,7 +66,7 @@ var declareEcho = frame(wire.Header{Type: wire.FrameDeclare}, "test.Echo")
 func TestHostileClient(t *testing.T) {
 	long := frame(wire.Header{Type: wire.FrameCall}, "")
 	binary.BigEndian.PutUint32(long[4:], 1<<31)
-	for name, frames := range map[string][][]byte{
+	testHostileClient(t, 1, map[string][][]byte{
 		"a header that is cut off":       {make([]byte, wire.HeaderLen-1)},
 		"a body that is cut off":         {long},
 		"no type":                        {frame(wire.Header{}, "")},
@@ -79,15 +87,53 @@ func TestHostileClient(t *testing.T) {
 			frame(wire.Header{Type: wire.FrameDeclare}, "test.Count"), frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagStream, Call: 7}, "\x08\xff\xff\xff\xff\x07"),
 			frame(wire.Header{Type: wire.FrameWindow, Call: 7, Arg: 1 << 31}, ""),
 		},
-		"garbage": {bytes.Repeat([]byte{0xa5}, 1000)},
-	} {
+		"garbage":                     {bytes.Repeat([]byte{0xa5}, 1000)},
+		"an item, which came later":   {declareHeld, openHeld, item7("")},
+		"an end, which came later":    {declareHeld, openHeld, end7},
+		"a confirmation, as the same": {frame(wire.Header{Type: wire.FrameTaken, Arg: 1}, "")},
+	})
+	testHostileClient(t, 2, map[string][][]byte{
+		"an item for a call":         {frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""), item7("")},
+		"an end for a call":          {frame(wire.Header{Type: wire.FrameDeclare}, "test.Block"), frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""), end7},
+		"an item behind the end":     {declareHeld, openHeld, end7, item7("")},
+		"two ends":                   {declareHeld, openHeld, end7, end7},
+		"items beyond the window":    {declareHeld, openHeld, item7(strings.Repeat("x", 20<<10)), item7("x")},
+		"a window for items only":    {frame(wire.Header{Type: wire.FrameDeclare}, "test.Sum"), frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagSends, Call: 7}, ""), frame(wire.Header{Type: wire.FrameWindow, Call: 7, Arg: 1}, "")},
+		"a server's window":          {declareHeld, openHeld, frame(wire.Header{Type: wire.FrameWindow, Call: 7}, "")},
+		"a window without end":       {declareHeld, openHeld, frame(wire.Header{Type: wire.FrameWindow, Call: 7, Arg: 1 << 31}, "")},
+		"a reason that is cut off":   {declareHeld, openHeld, frame(wire.Header{Type: wire.FrameCancel, Call: 7}, "\x00\x09x")},
+		"a confirmation of nothing":  {frame(wire.Header{Type: wire.FrameTaken, Arg: 1}, "")},
+		"a confirmation of no bytes": {frame(wire.Header{Type: wire.FrameTaken}, "")},
+		"a confirmation of 4 GiB":    {frame(wire.Header{Type: wire.FrameTaken, Arg: 1<<32 - 1}, "")},
+		"a header":                   {declareHeld, openHeld, frame(wire.Header{Type: wire.FrameHeader, Call: 7}, "")},
+		"a part":                     {declareHeld, openHeld, frame(wire.Header{Type: wire.FramePart, Call: 7}, "")},
+		"a stream in a slot in use":  {declareHeld, openHeld, openHeld},
+		"an item of an unknown type": {declareHeld, openHeld, frame(wire.Header{Type: wire.FrameTaken + 1, Call: 7}, "")},
+	})
+}
+
+var (
+	declareHeld = frame(wire.Header{Type: wire.FrameDeclare}, "test.Talk")
+	openHeld    = frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagSends | wire.FlagStream, Call: 7}, "")
+	end7        = frame(wire.Header{Type: wire.FrameEnd, Call: 7}, "")
+)
+
+func item7(body string) []byte { return frame(wire.Header{Type: wire.FrameItem, Call: 7}, body) }
+
+// testHostileClient asserts that a client that sends these frames loses its connection, and that
+// nothing else happens.
+func testHostileClient(t *testing.T, version uint8, all map[string][][]byte) {
+	t.Helper()
+	for name, frames := range all {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{}, func(s *Server) {
+			inWorld(t, rigConfig{server: Config{StreamWindow: 16 << 10}}, func(s *Server) {
 				handleEcho(s)
 				handleBlock(s)
 				handleCount(s)
+				handleHeld(s)
+				handleSum(s)
 			}, func(r *rig) {
-				c := r.rawClient()
+				c := r.rawClientOf(version)
 				c.say(frames...)
 				for {
 					if e := actortest.Next[rdma.Event](c.Probe); e.Kind() == (&rdma.Closed{}).Kind() {
@@ -98,6 +144,7 @@ func TestHostileClient(t *testing.T) {
 				if n := r.s.InFlight(); n != 0 {
 					r.t.Errorf("%d calls are still in flight", n)
 				}
+				r.nothingKept()
 				r.good()
 				if got, err := CallRaw(r.t.Context(), r.c, echo, []byte("old"), nil); err != nil || string(got) != "old" {
 					r.t.Error(got, err)
@@ -105,6 +152,64 @@ func TestHostileClient(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Streams that a client opens and does not end are bounded in number and in memory. So are items
+// that exceed the window: without memory for one, its stream is refused.
+func TestHalfOpenStreams(t *testing.T) {
+	const limit, window = 8 << 20, 64 << 10
+	var h *held
+	inWorld(t, rigConfig{server: Config{Memory: limit, StreamWindow: window}}, func(s *Server) {
+		handleEcho(s)
+		h = handleHeld(s)
+	}, func(r *rig) {
+		const conns, each = 4, 1000
+		var all []*raw
+		for range conns {
+			c := r.rawClientOf(2)
+			c.Ignore()
+			all = append(all, c)
+			c.say(declareHeld)
+			for i := range each {
+				id := wire.CallID(i)
+				c.say(frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagSends | wire.FlagStream, Call: id}, ""),
+					frame(wire.Header{Type: wire.FrameItem, Call: id}, strings.Repeat("x", 10<<10)))
+			}
+		}
+		r.Wait()
+		if taken := r.s.shares.Taken(); taken[share.Memory] > limit || taken[share.Streams] > limit/window+conns {
+			r.t.Errorf("%v are taken", taken)
+		} else if taken[share.Streams] < limit/window/4 {
+			r.t.Errorf("only %v are taken", taken)
+		}
+		r.good()
+		for i := range 60 { // beyond the window of each
+			for _, c := range all {
+				for _, n := range []int{53 << 10, 60 << 10} {
+					c.say(frame(wire.Header{Type: wire.FrameItem, Call: wire.CallID(i)}, strings.Repeat("x", n)))
+				}
+			}
+		}
+		r.Wait()
+		if taken := r.s.shares.Taken(); taken[share.Memory] > limit {
+			r.t.Errorf("%v are taken", taken)
+		}
+		refused := 0
+		for ; len(h.ended) > 0; refused++ {
+			if err := <-h.ended; !errors.Is(err, ErrOverloaded) {
+				r.t.Error(err)
+			}
+		}
+		if refused == 0 {
+			r.t.Error("no stream was refused")
+		}
+		r.good()
+		for _, c := range all {
+			c.Send(c.id, &rdma.DestroyID{})
+		}
+		r.Wait()
+		r.nothingKept()
+	})
 }
 
 // An error in one call's frames concerns that call only.
@@ -288,13 +393,15 @@ func TestForeignClients(t *testing.T) {
 }
 
 func TestHostileServer(t *testing.T) {
-	good := wire.Hello{Version: 1, Calls: 2}
+	first := wire.NewCallID(0, 1)
+	metadata := string(wire.AppendPair(nil, "k", "v"))
 	reply := func(h wire.Header, body string) []byte { return frame(h, body) }
 	for name, c := range map[string]struct {
 		frames [][]byte
 		is     error
 		more   bool // the connection goes on
 		stream bool // it is the answer to a stream
+		old    bool // the server speaks version 1
 	}{
 		"garbage":                  {frames: [][]byte{bytes.Repeat([]byte{0xa5}, 100)}, is: unix.EPROTO},
 		"a client's frame":         {frames: [][]byte{reply(wire.Header{Type: wire.FrameCall}, "")}, is: unix.EPROTO},
@@ -315,7 +422,37 @@ func TestHostileServer(t *testing.T) {
 		"an item that just fits": {frames: [][]byte{
 			frame(wire.Header{Type: wire.FrameItem, Call: wire.NewCallID(0, 1)}, "x"), frame(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, ""),
 		}, more: true, stream: true},
-		"an answer": {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, "")}, more: true},
+		"an answer":                   {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Call: wire.NewCallID(0, 1)}, "")}, more: true},
+		"a part, which came later":    {frames: [][]byte{reply(wire.Header{Type: wire.FramePart, Call: first}, "")}, is: unix.EPROTO, old: true},
+		"a header, which came later":  {frames: [][]byte{reply(wire.Header{Type: wire.FrameHeader, Call: first}, metadata)}, is: unix.EPROTO, old: true},
+		"a window, which came later":  {frames: [][]byte{reply(wire.Header{Type: wire.FrameWindow, Call: first, Arg: 1}, "")}, is: unix.EPROTO, old: true},
+		"a window for a call":         {frames: [][]byte{reply(wire.Header{Type: wire.FrameWindow, Call: first, Arg: 1}, "")}, is: unix.EPROTO},
+		"an end":                      {frames: [][]byte{reply(wire.Header{Type: wire.FrameEnd, Call: first}, "")}, is: unix.EPROTO},
+		"a confirmation":              {frames: [][]byte{reply(wire.Header{Type: wire.FrameTaken, Arg: 1}, "")}, is: unix.EPROTO},
+		"headers without end":         {frames: [][]byte{reply(wire.Header{Type: wire.FrameHeader, Call: first}, metadata), reply(wire.Header{Type: wire.FrameHeader, Call: first}, metadata)}, is: unix.EPROTO},
+		"a header of 9 KiB":           {frames: [][]byte{reply(wire.Header{Type: wire.FrameHeader, Call: first}, strings.Repeat(metadata, 9<<10/len(metadata)))}, is: unix.EPROTO},
+		"a header that is malformed":  {frames: [][]byte{reply(wire.Header{Type: wire.FrameHeader, Call: first}, "\x09k")}, is: unix.EPROTO},
+		"a header behind an item":     {frames: [][]byte{reply(wire.Header{Type: wire.FrameItem, Call: first}, ""), reply(wire.Header{Type: wire.FrameHeader, Call: first}, metadata)}, is: unix.EPROTO, stream: true},
+		"a trailer that is malformed": {frames: [][]byte{reply(wire.Header{Type: wire.FrameReply, Flags: wire.FlagTrailer, Call: first}, "\x00\x09k")}, is: unix.EPROTO},
+		"parts without end": {frames: [][]byte{
+			reply(wire.Header{Type: wire.FramePart, Call: first}, strings.Repeat("x", 60<<10)), reply(wire.Header{Type: wire.FramePart, Call: first}, strings.Repeat("x", 60<<10)),
+		}, is: unix.EPROTO},
+		"parts of an item without end": {frames: [][]byte{
+			reply(wire.Header{Type: wire.FramePart, Call: first}, strings.Repeat("x", 60<<10)), reply(wire.Header{Type: wire.FramePart, Call: first}, strings.Repeat("x", 60<<10)),
+		}, is: unix.EPROTO, stream: true},
+		"an item within another": {frames: [][]byte{
+			reply(wire.Header{Type: wire.FramePart, Call: first}, "x"), reply(wire.Header{Type: wire.FrameItem, Call: first}, "x"),
+		}, is: unix.EPROTO, stream: true},
+		"an item in parts beyond the window": {frames: [][]byte{
+			reply(wire.Header{Type: wire.FrameItem, Call: first}, strings.Repeat("x", 60<<10)), reply(wire.Header{Type: wire.FramePart, Call: first}, "x"),
+		}, is: unix.EPROTO, stream: true},
+		"an answer in parts": {frames: [][]byte{
+			reply(wire.Header{Type: wire.FrameHeader, Call: first}, metadata), reply(wire.Header{Type: wire.FramePart, Call: first}, "x"),
+			reply(wire.Header{Type: wire.FrameReply, Flags: wire.FlagParts | wire.FlagTrailer, Call: first}, "\x00\x05"+metadata+"y"),
+		}, more: true},
+		"an error instead of the rest": {frames: [][]byte{
+			reply(wire.Header{Type: wire.FramePart, Call: first}, "x"), reply(wire.Header{Type: wire.FrameError, Number: 1001, Call: first}, ""),
+		}, is: errTaken, more: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
@@ -325,6 +462,10 @@ func TestHostileServer(t *testing.T) {
 					case *actor.Started:
 						ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
 					case *rdma.ConnectRequest:
+						good := wire.Hello{Version: 1, Latest: 2, Calls: 2}
+						if c.old {
+							good.Latest = 0
+						}
 						ctx.Respond(&rdma.Accept{PrivateData: good.Bytes()})
 					case *rdma.Received:
 						if bytes.Contains(m.Data, []byte("test.")) {

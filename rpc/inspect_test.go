@@ -479,7 +479,7 @@ func TestInspectGrows(t *testing.T) {
 // BenchmarkCounting measures the cost of both sides' counters per call, without the rest of the
 // call.
 func BenchmarkCounting(b *testing.B) {
-	m := newMethod("bench.Counting", false, bytesCodec, bytesCodec, MethodConfig{})
+	m := newMethod("bench.Counting", unary, bytesCodec, bytesCodec, MethodConfig{})
 	h := &handler{m: m, counts: newLedger().method(m)}
 	b.Run("client", func(b *testing.B) {
 		l := &table{ledger: newLedger()}

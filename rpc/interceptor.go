@@ -13,7 +13,7 @@ import (
 // Info describes a call to an interceptor, and to a handler (InfoOf).
 type Info struct {
 	Method string
-	Stream bool
+	Stream bool      // items are sent, in either direction or in both
 	Server bool      // the call is being handled, not made
 	Peer   rdma.Addr // the other side
 	// Identity is the identity of the other side, as proved by its key or certificate on a secured
@@ -29,21 +29,29 @@ type Info struct {
 	// waiting: for memory, for its turn, for a goroutine. Zero at a client.
 	Arrived time.Time
 	// Request is the message (a *Q of the Method), or a []byte. A client's interceptor may replace
-	// it by one of the same type before it goes on.
+	// it by one of the same type before it goes on. It is nil if the client sends a stream.
 	Request any
 	// Reply is the answer of a call, once next has returned without an error: a *R of the Method,
-	// or a []byte. It may be replaced by one of the same type, and may be kept. A stream has none.
+	// or a []byte. It may be replaced by one of the same type, and may be kept. A stream of items
+	// has none; the answer to a client's stream is here at the server only.
 	Reply any
+	// OnSend is called with every item that this side sends on a stream, before it is encoded, and
+	// OnReceive with every item that it has received and decoded: a *Q or a *T. At a client
+	// OnReceive is also called with the answer to its stream (a *R). They are called on the
+	// goroutine that sends or receives, may change the item, and their error is that of Send, or of
+	// Receive, which ends the stream. An interceptor may set them before it calls next, and then
+	// calls the previous functions. They are unused for calls.
+	OnSend, OnReceive func(item any) error
 	// Ended is called once, when a stream that the client opened ends for its receiver: with io.EOF
-	// at its end in order, otherwise with the error of Recv. Items may still wait to be received.
-	// If another interceptor fails behind next, so that the caller gets no stream, it is called
-	// with the error of Open. An interceptor of a client may set it, and then calls the previous
-	// function. It may be called on a loop, so it must not block. It is unused for calls and at
-	// servers.
+	// at its end in order, otherwise with the error of Receive. Items may still wait to be
+	// received. If another interceptor fails behind next, so that the caller gets no stream, it is
+	// called with the error of Open. An interceptor of a client may set it, and then calls the
+	// previous function. It may be called on a loop, so it must not block. It is unused for calls
+	// and at servers.
 	Ended func(error)
 
 	// At a client: the stream that was opened, if the caller may still get it, and whether one was.
-	stream *receiving
+	stream *clientStream
 	opened bool
 }
 
@@ -214,7 +222,7 @@ func (h *hop) end(in *Info, ok bool) {
 	h.p.running--
 	unwanted := in.stream
 	if !h.left {
-		h.call.Ended = in.Ended
+		h.call.Ended, h.call.OnSend, h.call.OnReceive = in.Ended, in.OnSend, in.OnReceive
 		h.call.opened = h.call.opened || in.opened
 		if ok {
 			unwanted = h.call.stream // opened by another call of next, which ran in parallel
@@ -246,7 +254,7 @@ func answerOf[A any](ctx context.Context, p *passage) (answer A, err error) {
 		return answer, err
 	}
 	answer, ok := p.info.Reply.(A)
-	if !ok && (!p.m.stream || !p.hasGone()) {
+	if !ok && (!p.m.items || !p.hasGone()) {
 		return answer, p.unanswered()
 	}
 	return answer, nil

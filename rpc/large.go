@@ -45,13 +45,14 @@ func (y *body) drop() {
 	}
 }
 
-// landing is a large item of a stream on its way out of the message that it came in.
+// landing is a large item of a stream: on its way out of the message that it came in, or in parts.
 type landing struct {
-	item []byte
-	here chan struct{} // closed when the item is complete
+	item  []byte
+	here  chan struct{} // closed when the item is complete; nil: it is in parts
+	parts parts
 }
 
-// largeItem stands in receiving.in where the length of a small item would.
+// largeItem stands in inbound.in where the length of a small item would.
 const largeItem = math.MaxUint32
 
 // land has a goroutine copy an item, body, which lies in m. It is called on the loop.

@@ -43,8 +43,8 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 			t.Errorf("an answer of %d bytes came as one of %d", n, len(reply.reply))
 		}
 		// as it is before Open returns: the loop may have the first item sooner
-		items := (&Client{rt: new(rdma.Runtime), cfg: Config{}.withDefaults()}).newReceiving(&method{})
-		if err := items.itemLocked(m, b); err != nil {
+		items := (&Client{rt: new(rdma.Runtime), cfg: Config{MaxMessage: 1 << 20}.withDefaults()}).newStream(&method{})
+		if _, err := items.itemLocked(m, 0, b, false); err != nil {
 			t.Fatal(err)
 		}
 		if copied := len(items.large) == 0; copied != onLoop {

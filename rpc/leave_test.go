@@ -149,7 +149,7 @@ func TestServersCodeLeaves(t *testing.T) {
 								r.t.Fatal(e)
 							}
 							for e == nil {
-								_, e = in.Recv()
+								_, e = in.Receive()
 							}
 							err = e
 						} else {
@@ -279,7 +279,7 @@ func TestCodecsLeaveTheClient(t *testing.T) {
 						if err != nil {
 							return err
 						}
-						_, err = in.Recv()
+						_, err = in.Receive()
 						return err
 					},
 					"NewError": func() error {

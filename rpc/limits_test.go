@@ -214,8 +214,8 @@ func TestDialFails(t *testing.T) {
 }
 
 func TestRetry(t *testing.T) {
-	idempotent := newMethod("test.Idempotent", false, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})
-	once := newMethod("test.Once", false, bytesCodec, bytesCodec, MethodConfig{})
+	idempotent := newMethod("test.Idempotent", unary, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})
+	once := newMethod("test.Once", unary, bytesCodec, bytesCodec, MethodConfig{})
 	for _, c := range []struct {
 		code Code
 		fate Fate

@@ -106,7 +106,7 @@ func (l *link) react(ctx actor.Context, m any) {
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
 		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id())
-		h := wire.Hello{Version: wire.HelloVersion, Window: l.cfg.StreamWindow >> 10}
+		h := wire.Hello{Version: wire.HelloVersion, Latest: wire.Latest, Window: l.cfg.StreamWindow >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.server.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
 	case *rdma.Established:
 		l.established(ctx, m)
@@ -164,6 +164,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	}
 	l.out.mu.Lock()
 	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.MaxCalls), m.MaxMessage, m.Peer, nil
+	l.version, l.window, l.most = h.Agreed(), int64(h.Window)<<10, l.cfg.MaxMessage
 	l.identity, l.tls = m.Identity, m.TLS
 	l.streams = int64(l.cfg.openStreams(l.limit))
 	l.out.establishedLocked(m.MaxMessage)
@@ -259,9 +260,10 @@ func (l *link) finish(list *clientCall) {
 		c := list
 		list = c.next
 		c.next = nil
-		if c.body.retain(l.reading, c.body.b) {
+		if len(c.parts.all) == 0 && c.body.retain(l.reading, c.body.b) {
 			c.copy()
-		} else if c.actor != nil {
+		}
+		if c.large() && (c.actor != nil || c.stream != nil) {
 			l.rt.Scheduler().Go(c.finish)
 			continue
 		}
@@ -323,6 +325,9 @@ func (l *link) read(ctx actor.Context) {
 			last = c
 		}
 	}
+	confirm := l.confirmLocked() && l.out.wakeLocked()
+	woke := l.woke
+	l.woke = false
 	l.out.mu.Unlock()
 	switch {
 	case err != nil:
@@ -330,9 +335,13 @@ func (l *link) read(ctx actor.Context) {
 		l.hangUp(ctx, err)
 	case l.draining:
 		l.closeIfIdle(ctx)
+	case confirm:
+		l.out.requestFlush()
+	}
+	if woke || done != nil {
+		l.local.Woke()
 	}
 	if done != nil {
-		l.local.Woke()
 		l.finish(done)
 	}
 }

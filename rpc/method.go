@@ -10,20 +10,28 @@ import (
 // method is the part of a method that both sides share.
 type method struct {
 	name       string
-	index      int // index in tables of methods, from 0
-	stream     bool
+	index      int  // index in tables of methods, from 0
+	stream     bool // sends or items
+	sends      bool // the client sends items instead of a request
+	items      bool // the server sends items before its answer, which has no body
 	idempotent bool
 	req, rep   codec
 }
 
 var methods atomic.Int64
 
-func newMethod(name string, stream bool, req, rep codec, cfg MethodConfig) *method {
+// kind is the kind of a method: who sends a stream of items.
+type kind struct{ sends, items bool }
+
+var unary, serverSends, clientSends, bothSend = kind{}, kind{items: true}, kind{sends: true}, kind{true, true}
+
+func newMethod(name string, of kind, req, rep codec, cfg MethodConfig) *method {
 	if name == "" || len(name) > wire.MaxMethodName {
 		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", wire.MaxMethodName, name))
 	}
 	return &method{
-		name: name, index: int(methods.Add(1)) - 1, stream: stream, idempotent: cfg.Idempotent, req: req, rep: rep,
+		name: name, index: int(methods.Add(1)) - 1, idempotent: cfg.Idempotent, req: req, rep: rep,
+		stream: of.sends || of.items, sends: of.sends, items: of.items,
 	}
 }
 
@@ -44,7 +52,7 @@ type Method[Q, R any] struct{ m *method }
 // panics if the name does not have 1 to 255 bytes, or if Q or R cannot be encoded. It is meant for
 // package variables: a method is never removed.
 func NewMethod[Q, R any](name string, cfg MethodConfig) Method[Q, R] {
-	return Method[Q, R]{newMethod(name, false, mustCodec[Q](), mustCodec[R](), cfg)}
+	return Method[Q, R]{newMethod(name, unary, mustCodec[Q](), mustCodec[R](), cfg)}
 }
 
 // RawMethod is a call whose request and answer are bytes.
@@ -52,7 +60,7 @@ type RawMethod struct{ m *method }
 
 // NewRawMethod declares a method that carries bytes.
 func NewRawMethod(name string, cfg MethodConfig) RawMethod {
-	return RawMethod{newMethod(name, false, bytesCodec, bytesCodec, cfg)}
+	return RawMethod{newMethod(name, unary, bytesCodec, bytesCodec, cfg)}
 }
 
 // Stream is a call with many answers: a Q is sent, any number of Ts come back, then the end or an
@@ -61,5 +69,34 @@ type Stream[Q, T any] struct{ m *method }
 
 // NewStream declares a stream.
 func NewStream[Q, T any](name string, cfg MethodConfig) Stream[Q, T] {
-	return Stream[Q, T]{newMethod(name, true, mustCodec[Q](), mustCodec[T](), cfg)}
+	return Stream[Q, T]{newMethod(name, serverSends, mustCodec[Q](), mustCodec[T](), cfg)}
+}
+
+// ClientStream is a call with any number of Qs and one answer: the client sends Qs, and the server
+// answers with an R, which may come before the last Q.
+type ClientStream[Q, R any] struct{ m *method }
+
+// NewClientStream declares a client stream.
+func NewClientStream[Q, R any](name string, cfg MethodConfig) ClientStream[Q, R] {
+	return ClientStream[Q, R]{newMethod(name, clientSends, mustCodec[Q](), mustCodec[R](), cfg)}
+}
+
+// BidiStream is a stream in both directions: the client sends Qs, the server sends Ts, each at its
+// own pace, and the server ends it.
+type BidiStream[Q, T any] struct{ m *method }
+
+// NewBidiStream declares a stream in both directions.
+func NewBidiStream[Q, T any](name string, cfg MethodConfig) BidiStream[Q, T] {
+	return BidiStream[Q, T]{newMethod(name, bothSend, mustCodec[Q](), mustCodec[T](), cfg)}
+}
+
+// flags returns the flags for the kind of a call.
+func (m *method) flags() (f uint8) {
+	if m.items {
+		f |= wire.FlagStream
+	}
+	if m.sends {
+		f |= wire.FlagSends
+	}
+	return f
 }

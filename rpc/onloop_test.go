@@ -49,7 +49,7 @@ func TestWaitingOnALoop(t *testing.T) {
 				return err
 			}
 			defer in.Close()
-			_, err = in.Recv()
+			_, err = in.Receive()
 			return err
 		},
 		"Call that waits for a connection": func(r *rig) error {

@@ -41,6 +41,7 @@ type out struct {
 	cur     []byte       // being gathered
 	full    []segment    // complete messages before cur, oldest first
 	bytes   int          // in cur and full
+	cuts    cuts         // large frames in pieces, beside cur and full
 	number  uint64       // number of the message in cur, from 1
 	most    int          // bytes of a gathered message; 0: the peer's limit is not known yet
 	woken   bool         // a flush is on its way, or waits for the connection
@@ -157,8 +158,12 @@ func (o *out) closeLocked() {
 	o.number++
 }
 
-// popLocked takes the oldest message. The loop's.
+// popLocked takes the oldest message, or a piece. The loop's.
 func (o *out) popLocked() (seg segment, ok bool) {
+	if seg, ok = o.popPieceLocked(); ok {
+		o.settleLocked()
+		return seg, true
+	}
 	switch {
 	case len(o.full) > 0:
 		seg = o.full[0]
@@ -174,7 +179,7 @@ func (o *out) popLocked() (seg segment, ok bool) {
 		return seg, false
 	}
 	o.bytes -= seg.len()
-	o.purse.Settle(o.bytes)
+	o.settleLocked()
 	if len(o.waiters) > 0 && o.bytes <= highWater/2 {
 		o.releaseLocked()
 	}
@@ -271,8 +276,9 @@ func (o *out) end() (handed uint64) {
 	defer o.mu.Unlock()
 	o.ended = true
 	o.cur, o.full, o.bytes = nil, nil, 0
+	o.cuts.endLocked()
 	o.releaseLocked()
-	o.purse.Settle(o.bytes)
+	o.settleLocked()
 	return o.handed
 }
 
@@ -290,10 +296,16 @@ func (o *out) end() (handed uint64) {
 // every connection: a client that reads its answers gets all of them.
 
 // mayLocked reports whether n more bytes may be kept.
-func (o *out) mayLocked(n int) bool { return o.purse.May(o.bytes, n) }
+func (o *out) mayLocked(n int) bool { return o.purse.May(o.totalLocked(), n) }
 
 // roomLocked reports whether n more bytes may wait for the connection.
-func (o *out) roomLocked(n int) bool { return o.bytes <= share.OwnMemory || o.mayLocked(n) }
+func (o *out) roomLocked(n int) bool { return o.totalLocked() <= share.OwnMemory || o.mayLocked(n) }
+
+// totalLocked returns how many bytes wait for the connection.
+func (o *out) totalLocked() int { return o.bytes + o.cuts.bytes }
+
+// settleLocked returns memory that is not needed.
+func (o *out) settleLocked() { o.purse.Settle(o.totalLocked()) }
 
 // lostFrames reports whether frames were lost on a connection that would go on without them. Such a
 // connection has to be closed. Every other failure of a Send ends the connection.

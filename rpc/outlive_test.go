@@ -36,7 +36,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if _, err := in.Recv(); !errors.Is(err, io.EOF) {
+		if _, err := in.Receive(); !errors.Is(err, io.EOF) {
 			r.t.Error(err)
 		}
 		close(ended)

@@ -115,7 +115,7 @@ func TestPatterns(t *testing.T) {
 					}
 					n := -1
 					for ; err == nil; n++ {
-						_, err = in.Recv()
+						_, err = in.Receive()
 					}
 					if !errors.Is(err, io.EOF) || n != 3 {
 						r.t.Errorf("%d items, %v", n, err)

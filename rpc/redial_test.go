@@ -171,7 +171,7 @@ func TestMovesOnFromADrainingServer(t *testing.T) {
 func TestRetryOverTheNextConnection(t *testing.T) {
 	var b *blocking
 	retry := Retry{Attempts: 5, Backoff: 100 * time.Millisecond}
-	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
+	twice := RawMethod{newMethod("test.Block", unary, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
 	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, Retry: retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := make(chan error, 1)
 		for _, m := range []RawMethod{twice, block} {
@@ -202,7 +202,7 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 func TestRetryKeepsFate(t *testing.T) {
 	retry := Retry{Attempts: 2, Backoff: time.Millisecond}
 	never := Config{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, Retry: retry}
-	twice := RawMethod{newMethod("test.Block", false, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
+	twice := RawMethod{newMethod("test.Block", unary, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
 	var b *blocking
 	inWorld(t, rigConfig{client: never}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := make(chan error, 1)

@@ -18,14 +18,9 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	if len(metadata) > 0 {
 		h.Flags |= wire.FlagMetadata
 	}
-	if c.m.stream {
-		h.Flags |= wire.FlagStream
-	}
+	h.Flags |= c.m.flags()
 	if wire.HeaderLen+n > l.max {
-		return &Error{
-			Code: CodeTooLarge, Method: c.m.name, Fate: FateNotSent,
-			Message: fmt.Sprintf("the request has %d bytes, the server takes %d", n, l.max-wire.HeaderLen),
-		}
+		return tooLarge(c.m, "the request", "server", n, l.max, FateNotSent)
 	}
 	own := large(metadata, body)
 	l.out.mu.Lock()
@@ -55,6 +50,8 @@ func (l *table) refusalLocked(m *method) error {
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case int(l.inUse.Load()) >= l.limit:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
+	case m.sends && l.version < 2:
+		return &Error{Code: CodeVersion, Method: m.name, Fate: FateNotSent, Message: "the server takes no streams of clients"}
 	case m.stream && l.open.Load() >= l.streams:
 		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many streams are open"}
 	}
@@ -98,7 +95,8 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 	}
 	s := &l.slots[i]
 	s.use++
-	s.call, s.busy, s.stream = c, true, c.m.stream
+	s.call, s.busy, s.stream, s.items = c, true, c.m.stream, c.m.items
+	s.window, s.closed, s.headed = l.window, !c.m.sends, false
 	if !c.deadline.IsZero() {
 		l.markLocked(s)
 	}
@@ -117,8 +115,10 @@ func (l *table) markLocked(s *slot) {
 }
 
 // abandon gives a call up: its answer is dropped. If the request was sent, the server is notified.
-// It counts as failed with code. Not ok: the call was finished before, or is being finished.
-func (l *table) abandon(c *clientCall, code Code) (f Fate, ok bool) {
+// It counts as failed with the code of why. Not ok: the call was finished before, or is being
+// finished.
+func (l *table) abandon(c *clientCall, why *Error) (f Fate, ok bool) {
+	text := reasonOfEnd(why)
 	l.out.mu.Lock()
 	i := c.id.Slot()
 	if i >= len(l.slots) || l.slots[i].call != c {
@@ -126,15 +126,28 @@ func (l *table) abandon(c *clientCall, code Code) (f Fate, ok bool) {
 		return FateUnknown, false
 	}
 	l.slots[i].call = nil
-	l.countLocked(c, code)
+	l.countLocked(c, why.Code)
 	l.markLocked(&l.slots[i])
 	if l.slots[i].number > l.out.handed { // trimLocked cuts it out
 		l.out.mu.Unlock()
 		return FateNotSent, true
 	}
-	l.out.putLocked(wire.Header{Type: wire.FrameCancel, Call: c.id}, nil)
+	h, body := wire.Header{Type: wire.FrameCancel, Call: c.id}, []byte(nil)
+	if text != "" && l.version >= 2 {
+		h.Number, body = uint16(why.Code), wire.AppendError(nil, text, nil)
+	}
+	l.out.putLocked(h, body)
 	l.out.unlock()
 	return FateUnknown, true
+}
+
+// reasonOfEnd returns the text that a server gets with the cancellation of a call: the cause of its
+// context's end, if that has one. The cause is the user's, and its Error may not return.
+func reasonOfEnd(why *Error) (text string) {
+	if text = why.Message; text == "" && why.Err != nil {
+		try(func() { text = why.Err.Error() }, func(*PanicError) {})
+	}
+	return text
 }
 
 // trimLocked returns the part of b, the next message, that is still to be sent. It cuts out

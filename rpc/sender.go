@@ -1,22 +1,32 @@
 package rpc
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Sender sends the items of a stream. It is for the handler's goroutine, until the handler returns.
-type Sender[T any] struct{ out sink }
+// Sender sends the items of a stream. One goroutine at a time may use it, until the handler
+// returns.
+type Sender[T any] struct {
+	call    *serverCall
+	sending func(item any) error // Info.OnSend; nil: none
+}
 
 // Send sends an item, which is the handler's again when Send returns. It waits while the stream's
-// window is full or the connection has no memory for the item: a slow receiver stops its own
-// stream, and nothing else. If the stream has ended (its caller has cancelled it, its deadline has
-// passed, the connection has ended), Send returns why, and the handler should return. After the
-// handler has returned, Send fails.
-func (s *Sender[T]) Send(item *T) error { return s.out.send(item) }
+// window is full or the connection has no memory for the item, and until a large item was handed to
+// the connection: a slow receiver stops its own stream, and nothing else. If the stream has ended
+// (its caller has cancelled it, its deadline has passed, the connection has ended), Send returns
+// why, and the handler should return. After the handler has returned, Send fails.
+func (s *Sender[T]) Send(item *T) error {
+	if s.sending != nil {
+		if err := s.sending(item); err != nil {
+			return err
+		}
+	}
+	return s.call.send(item)
+}
 
 // send is Sender's Send.
 func (call *serverCall) send(item any) error {
@@ -40,30 +50,69 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	b, err := call.h.m.rep.encode(scratch.b, item)
 	defer func() { scratch.put(len(b)) }()
 	if err == nil && wire.HeaderLen+len(b) > c.limit {
-		err = &Error{
-			Code: CodeTooLarge, Method: call.h.m.name, Fate: FateAnswered,
-			Message: fmt.Sprintf("an item of %d bytes, the client takes %d", len(b), c.limit-wire.HeaderLen),
-		}
+		err = tooLarge(call.h.m, "an item", "client", len(b), c.limit, FateAnswered)
 	}
 	if err != nil {
 		return 0, false, err
 	}
-	own := large(nil, b)
+	frames := c.out.encode(wire.Header{Type: wire.FrameItem, Call: call.id}, nil, b)
 	c.out.mu.Lock()
-	switch {
-	case c.out.ended || !call.roomForLocked(len(b)):
-		c.out.mu.Unlock()
-		return len(b), false, nil
-	case c.calls[call.id.Slot()] != call:
-		// the handler has returned: another goroutine uses its Sender
-		c.out.mu.Unlock()
-		return 0, false, errHandled
+	may := !c.out.ended && call.roomForLocked(len(b))
+	if may {
+		if err = call.putHeaderLocked(); c.findLocked(call.id) != call {
+			err = errHandled // the handler has returned: another goroutine uses its Sender
+		}
 	}
-	c.out.putLargeLocked(wire.Header{Type: wire.FrameItem, Call: call.id}, own, nil, b)
+	if !may || err != nil {
+		c.out.mu.Unlock()
+		frames.release()
+		return len(b), false, err
+	}
+	cut := c.out.putEncodedLocked(frames)
 	call.window -= wire.HeaderLen + int64(len(b))
 	c.sentLocked(call.h, len(b))
+	if cut != nil {
+		cut.waiter = &call.waiter
+	}
 	c.out.unlock()
-	return len(b), true, nil
+	if cut != nil {
+		err = call.awaitCut(cut)
+	}
+	return len(b), true, err
+}
+
+// putHeaderLocked puts the header of the call, if the handler has set one and it was not sent.
+func (call *serverCall) putHeaderLocked() error {
+	header := call.ctx.takeHeader()
+	if len(header) == 0 || call.c.version < 2 {
+		return nil
+	}
+	if wire.HeaderLen+len(header) > call.c.limit {
+		return tooLarge(call.h.m, "the header", "client", len(header), call.c.limit, FateAnswered)
+	}
+	call.c.out.putLocked(wire.Header{Type: wire.FrameHeader, Call: call.id}, header)
+	return nil
+}
+
+// awaitCut waits until all of a large item was handed to the connection, because nothing that
+// follows may overtake it. If the call ends before that, the rest is not sent.
+func (call *serverCall) awaitCut(cut *cut) error {
+	o := &call.c.out
+	for {
+		err := call.ctx.why()
+		o.mu.Lock()
+		left := len(cut.pieces) > 0
+		if left && err != nil {
+			o.dropCutLocked(cut)
+		}
+		o.mu.Unlock()
+		if !left || err != nil {
+			return err
+		}
+		if err := call.pause(); err != nil {
+			return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
+		}
+	}
 }
 
 // roomForLocked reports whether an item of n bytes may be put now, with out.mu held.
@@ -75,10 +124,7 @@ func (call *serverCall) roomForLocked(n int) bool {
 // wait waits until there is room for an item of n bytes. Others may take that room before put does.
 func (call *serverCall) wait(n int) error {
 	for {
-		if err := call.ctx.Err(); err != nil {
-			if cause := context.Cause(call.ctx.make()); cause != nil {
-				return cause
-			}
+		if err := call.ctx.why(); err != nil {
 			return err
 		}
 		c := &call.c.out

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
@@ -24,8 +23,9 @@ type serverCall struct {
 	bytes  int     // memory of the request; 0 on the loop
 	size   int     // bytes of the request
 
-	window int64 // window of a stream; out.mu
-	waiter       // for a stream, or an answer that has to wait
+	window int64         // window of a stream whose items this side sends; out.mu
+	stream *serverStream // the items that the client sends; nil: it sends none
+	waiter               // for a stream, or an answer that has to wait
 }
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
@@ -98,7 +98,7 @@ func (call *serverCall) release() {
 	out := &call.c.out
 	out.mu.Lock()
 	out.purse.Requests -= call.bytes
-	out.purse.Settle(out.bytes)
+	out.settleLocked()
 	out.mu.Unlock()
 	call.givePlaceBack()
 }
@@ -162,7 +162,7 @@ func (call *serverCall) invoke(scratch []byte) (o outcome) {
 // request, to release the memory of the message, which connections share.
 func (call *serverCall) mayBegin() error {
 	o := &call.c.out
-	answers := !call.h.inline && !call.h.m.stream
+	answers := !call.h.inline && !call.h.m.items
 	if answers && o.answers.Load() > 0 {
 		call.own()
 		o.mu.Lock()
@@ -194,46 +194,36 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 		}
 		c.s.answered()
 	}()
-	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
-	if o.code == 0 && wire.HeaderLen+len(reply) > c.limit {
-		o.code = CodeTooLarge
-		o.text = fmt.Sprintf("the answer has %d bytes, the client takes %d", len(reply), c.limit-wire.HeaderLen)
-	}
-	if o.code != 0 {
-		h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), o.flags
-		reply = wire.AppendError(scratch[:0], o.text, o.details)
-		if wire.HeaderLen+len(reply) > c.limit {
-			reply = reply[:0]
-		}
-	}
-	n, own := len(reply), large(nil, reply)
+	frame, n := call.frameOf(o, scratch)
 	call.stop(call.h.counts)
 	c.out.mu.Lock()
 	if !call.behind {
 		c.out.purse.Requests -= call.bytes
 	}
+	if call.stream != nil {
+		call.stream.endLocked()
+	}
 	if !call.roomToAnswerLocked(n) {
-		if o.reply = nil; own != nil {
-			reply = nil // the handler's memory need not wait
+		if o.reply = nil; frame.large() {
+			frame.body = nil // the handler's memory need not wait
 		} else { // the answer may lie in the request
-			reply = append(scratch[:0], reply...)
+			frame.body = append(scratch[:0], frame.body...)
 		}
 		if err := call.awaitRoomLocked(n); err != nil {
 			o.code = codeOf(err)
-			h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), 0
-			n, reply = 0, nil
-			if own != nil {
-				own.Release()
-				own = nil
-			}
+			frame.release()
+			frame.h = wire.Header{Type: wire.FrameError, Number: uint16(o.code), Call: call.id}
+			n = 0
 		}
 	}
 	sent := 0
 	if !c.out.ended {
 		sent = n
-		c.out.putLargeLocked(h, own, nil, reply)
+		c.out.putEncodedLocked(frame)
+	} else {
+		frame.release()
 	}
-	c.out.purse.Settle(c.out.bytes)
+	c.out.settleLocked()
 	if i := call.id.Slot(); i < len(c.calls) && c.calls[i] == call {
 		c.calls[i] = nil
 	}
@@ -244,12 +234,48 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	return wake
 }
 
+// frameOf returns the frame that answers the call, and the size of the answer. It puts the header
+// that precedes it, if the handler has set one.
+func (call *serverCall) frameOf(o *outcome, scratch []byte) (frame readyFrame, n int) {
+	c := call.c
+	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
+	header, trailer := call.ctx.takeTrailer()
+	if c.version < 2 {
+		header, trailer = nil, nil
+	}
+	if n = wire.RequestLen(trailer, reply); o.code == 0 && wire.HeaderLen+max(n, len(header)) > c.limit {
+		o.code = CodeTooLarge
+		o.text = tooLarge(call.h.m, "the answer", "client", max(n, len(header)), c.limit, FateAnswered).Message
+	}
+	if o.code != 0 {
+		h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), o.flags
+		reply = wire.AppendError(scratch[:0], o.text, o.details)
+		if wire.HeaderLen+len(reply) > c.limit {
+			reply = reply[:0]
+		}
+		if wire.HeaderLen+wire.RequestLen(trailer, reply) > c.limit {
+			trailer = nil
+		}
+	}
+	if len(trailer) > 0 {
+		h.Flags |= wire.FlagTrailer
+	}
+	if len(header) > 0 && wire.HeaderLen+len(header) <= c.limit {
+		c.out.mu.Lock()
+		if !c.out.ended {
+			c.out.putLocked(wire.Header{Type: wire.FrameHeader, Call: call.id}, header)
+		}
+		c.out.mu.Unlock()
+	}
+	return c.out.encode(h, trailer, reply), len(reply)
+}
+
 // roomToAnswerLocked reports whether an answer of n bytes may be put now. That of an OnLoop handler
 // always may: its request was not read before there was room, and nothing is read before there is
 // room again. So may the end of a stream, which is small.
 func (call *serverCall) roomToAnswerLocked(n int) bool {
 	o := &call.c.out
-	return o.ended || call.h.inline || call.h.m.stream || o.roomLocked(wire.HeaderLen+n)
+	return o.ended || call.h.inline || call.h.m.items || o.roomLocked(wire.HeaderLen+n)
 }
 
 // awaitRoomLocked waits until an answer of n bytes may be put. It drops the request first. If the
@@ -296,7 +322,7 @@ func (call *serverCall) widen(n uint32) error {
 	out := &call.c.out
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	if !call.h.m.stream {
+	if !call.h.m.items {
 		return violation("a window for call %#x, which is no stream", call.id)
 	}
 	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {

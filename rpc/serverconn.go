@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 
@@ -22,11 +23,13 @@ type serverConn struct {
 	identity string
 	tls      *tls.ConnectionState
 	local    rdma.Local
+	version  uint8      // of the protocol, as both sides speak it
 	limit    int        // largest message that the peer takes
-	window   int64      // initial window of a stream
+	window   int64      // initial window of a stream whose items this side sends
 	methods  []*handler // indexed by declared number; nil: there is no such method here
 	backlog
 	joined  bool
+	needs   int  // memory for the last request, in bytes
 	ending  bool // the peer broke the protocol, or close was called
 	closing bool // the next drain frame is the last one; Close follows when everything was sent
 	leaving bool // Close was sent, which waits for the peer
@@ -103,7 +106,10 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 		c.joined = true
 		c.share.Join(c.s.shares, m.Peer.Source())
 		c.out.purse.Of = &c.share
-		c.window = int64(h.Window) << 10
+		c.window, c.version = int64(h.Window)<<10, h.Agreed()
+		if c.version >= 2 {
+			ours.Latest, ours.Window = c.version, c.s.cfg.StreamWindow>>10
+		}
 		ctx.Send(c.id, &rdma.Accept{PrivateData: ours.Bytes()})
 		return
 	}
@@ -115,6 +121,7 @@ func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 	c.limit = m.MaxMessage
 	c.out.mu.Lock()
 	c.out.establishedLocked(m.MaxMessage)
+	c.out.cuts.on = c.version >= 2
 	c.out.mu.Unlock()
 	if c.s.draining.Load() {
 		c.sendDrain(ctx)
@@ -203,14 +210,14 @@ func (c *serverConn) progress(ctx actor.Context) {
 func (c *serverConn) queued() int {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	return c.out.bytes
+	return c.out.totalLocked()
 }
 
 // goesOn reports whether there is room for further answers, so that parked messages may be read.
 func (c *serverConn) goesOn() bool {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	return c.out.bytes <= highWater/2 && c.out.roomLocked(0)
+	return c.out.bytes <= highWater/2 && c.out.requestRoomLocked(c.needs)
 }
 
 // received takes a message. If there is no room for its answers now, it is parked, and its sender
@@ -272,18 +279,46 @@ func (c *serverConn) frame(h wire.Header, body []byte) error {
 	case wire.FrameCall:
 		return c.call(h, body)
 	case wire.FrameCancel:
-		if call := c.find(h.Call); call != nil {
-			call.ctx.end(context.Canceled)
-		}
+		return c.cancel(h, body)
 	case wire.FrameWindow:
 		if call := c.find(h.Call); call != nil {
+			c.local.Woke()
 			return call.widen(h.Arg)
 		}
+		return nil
 	case wire.FrameDeclare:
 		return c.declare(h, body)
-	default:
-		return violation("a frame of type %d from a client", h.Type)
 	}
+	if c.version >= 2 {
+		switch h.Type {
+		case wire.FrameItem:
+			return c.item(h, body)
+		case wire.FrameEnd:
+			return c.noItems(h)
+		case wire.FrameTaken:
+			return c.out.taken(int(h.Arg))
+		}
+	}
+	return violation("a frame of type %d from a client", h.Type)
+}
+
+// cancel ends the context of a call, for the reason that the client has sent.
+func (c *serverConn) cancel(h wire.Header, body []byte) error {
+	call := c.find(h.Call)
+	if call == nil {
+		return nil
+	}
+	cause := context.Canceled
+	if c.version >= 2 {
+		text, _, err := wire.ParseError(body)
+		if err != nil {
+			return malformed(err)
+		}
+		if text != "" {
+			cause = &Error{Code: cmp.Or(Code(h.Number), CodeCanceled), Message: text, Method: call.h.m.name, Fate: FateAnswered}
+		}
+	}
+	call.ctx.end(cause)
 	return nil
 }
 
@@ -307,6 +342,11 @@ func (c *serverConn) declare(h wire.Header, name []byte) error {
 func (c *serverConn) find(id wire.CallID) *serverCall {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
+	return c.findLocked(id)
+}
+
+// findLocked is find with out.mu locked.
+func (c *serverConn) findLocked(id wire.CallID) *serverCall {
 	if i := id.Slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
 		return c.calls[i]
 	}
@@ -331,7 +371,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	case hd == nil:
 		c.refuse(h.Call, CodeUnknownMethod, "", counts, forMethod)
 		return nil
-	case hd.m.stream != (h.Flags&wire.FlagStream != 0):
+	case hd.m.flags() != c.kindOf(h):
 		c.refuse(h.Call, CodeUnknownMethod, "one side has it as a stream", counts, forMethod)
 		return nil
 	}
@@ -363,6 +403,9 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
+	if hd.m.sends {
+		call.receives()
+	}
 	if !c.enter(call) {
 		call.drop()
 		call.givePlaceBack()
@@ -379,6 +422,14 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	return nil
 }
 
+// kindOf returns the flags for the kind of a call.
+func (c *serverConn) kindOf(h wire.Header) uint8 {
+	if c.version < 2 {
+		return h.Flags & wire.FlagStream
+	}
+	return h.Flags & (wire.FlagStream | wire.FlagSends)
+}
+
 // check reports whether there is room for further answers, and whether the slot of a request is
 // taken by a call that was not answered. No handler may be called for such a request, wherever it
 // runs.
@@ -386,7 +437,11 @@ func (c *serverConn) check(h *wire.Header) (lets, taken bool) {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	i := h.Call.Slot()
-	lets, taken = c.out.bytes <= highWater && c.out.roomLocked(0), i < len(c.calls) && c.calls[i] != nil
+	c.needs = 4 * max(int(h.Length), smallBuffer) // the buffer may be larger than the request
+	if h.Flags&wire.FlagSends != 0 {
+		c.needs += c.s.cfg.StreamWindow
+	}
+	lets, taken = c.out.requestRoomLocked(c.needs), i < len(c.calls) && c.calls[i] != nil
 	if c.onLoop = nil; lets && !taken && int(h.Number) < len(c.methods) {
 		if hd := c.methods[h.Number]; hd != nil && hd.inline {
 			c.onLoop = hd.counts

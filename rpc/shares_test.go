@@ -110,7 +110,7 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 					}
 					in, err := Open(r.t.Context(), c, count, wrapperspb.Int64(3))
 					for err == nil {
-						_, err = in.Recv()
+						_, err = in.Receive()
 					}
 					if !errors.Is(err, io.EOF) {
 						r.t.Errorf("%s: %v", from, err)

@@ -51,7 +51,7 @@ func TestStream(t *testing.T) {
 		if next != 20_000 {
 			r.t.Errorf("the stream had %d items", next)
 		}
-		if _, err := in.Recv(); !errors.Is(err, io.EOF) {
+		if _, err := in.Receive(); !errors.Is(err, io.EOF) {
 			r.t.Error(err)
 		}
 		if n := r.c.InFlight(); n != 0 {
@@ -91,7 +91,7 @@ func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 			}
 		}
 		for i := range unread { // bytes that are read are sent again
-			if item, err := slow.Recv(); err != nil || item.Value != i {
+			if item, err := slow.Receive(); err != nil || item.Value != i {
 				r.t.Fatal(item, err)
 			}
 		}
@@ -104,7 +104,7 @@ func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			r.t.Errorf("the handler got %v", err)
 		}
-		for err = nil; err == nil; _, err = slow.Recv() {
+		for err = nil; err == nil; _, err = slow.Receive() {
 		}
 		want(r.t, err, context.Canceled, FateUnknown)
 		r.Wait()
@@ -131,25 +131,25 @@ func TestStreamEnds(t *testing.T) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if b, err := in.Recv(); err != nil || len(*b) != 60<<10 {
+		if b, err := in.Receive(); err != nil || len(*b) != 60<<10 {
 			r.t.Fatal(err)
 		}
-		_, err = in.Recv()
+		_, err = in.Receive()
 		want(r.t, err, errTaken, FateAnswered)
 
 		in, err = Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(64<<10))
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		_, err = in.Recv()
+		_, err = in.Receive()
 		want(r.t, err, ErrTooLarge, FateAnswered)
 
-		in, err = Open(r.t.Context(), r.c, Stream[wrapperspb.Int64Value, Bytes]{newMethod("test.None", true, protoCodec, bytesCodec, MethodConfig{})},
+		in, err = Open(r.t.Context(), r.c, Stream[wrapperspb.Int64Value, Bytes]{newMethod("test.None", serverSends, protoCodec, bytesCodec, MethodConfig{})},
 			wrapperspb.Int64(1))
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		_, err = in.Recv()
+		_, err = in.Receive()
 		want(r.t, err, ErrUnknownMethod, FateRefused)
 
 		endless, err := Open(r.within(time.Second), r.c, count, wrapperspb.Int64(-1))
@@ -160,14 +160,14 @@ func TestStreamEnds(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 			r.t.Errorf("the handler got %v", err)
 		}
-		for err = nil; err == nil; _, err = endless.Recv() {
+		for err = nil; err == nil; _, err = endless.Receive() {
 		}
 		// the client's own, or the server's answer at the same moment
 		if !errors.Is(err, ErrDeadline) {
 			r.t.Error(err)
 		}
 
-		_, err = CallRaw(r.t.Context(), r.c, RawMethod{newMethod("test.Count", false, bytesCodec, bytesCodec, MethodConfig{})}, nil, nil)
+		_, err = CallRaw(r.t.Context(), r.c, RawMethod{newMethod("test.Count", unary, bytesCodec, bytesCodec, MethodConfig{})}, nil, nil)
 		want(r.t, err, ErrUnknownMethod, FateRefused) // a stream there, a call here
 		r.Wait()
 		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {
@@ -183,11 +183,11 @@ func TestStreamOutlivesNoConnection(t *testing.T) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		if _, err := in.Recv(); err != nil {
+		if _, err := in.Receive(); err != nil {
 			r.t.Fatal(err)
 		}
 		r.RemoveDevice("mem1")
-		for err = nil; err == nil; _, err = in.Recv() {
+		for err = nil; err == nil; _, err = in.Receive() {
 		}
 		want(r.t, err, ErrUnavailable, FateDelivered)
 		if err := <-ended; !errors.Is(err, ErrUnavailable) {

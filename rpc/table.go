@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"errors"
@@ -23,7 +24,10 @@ type table struct {
 	expired *clientCall // expired calls that the loop has to finish; belongs to the loop
 
 	// Set before the first call.
-	max      int // largest message that the server takes
+	version  uint8 // of the protocol, as both sides speak it
+	max      int   // largest message that the server takes
+	most     int   // largest message that this side takes
+	window   int64 // initial window of a stream whose items this side sends
 	peer     rdma.Addr
 	identity string
 	tls      *tls.ConnectionState
@@ -40,6 +44,8 @@ type table struct {
 	summed   uint64       // the last reading that included methods
 	draining bool         // the server takes no more calls
 	failed   error        // why there are no more calls; nil while there is a connection
+	unread   int          // bytes of parts that were read, and not confirmed
+	woke     bool         // a goroutine was woken by an item or a window
 }
 
 // slot is the place of a call from its request to its answer.
@@ -49,7 +55,11 @@ type slot struct {
 	use    uint16
 	busy   bool // the server has not answered
 	stream bool
-	marked bool // the call has a deadline, or was given up
+	items  bool  // the server sends items
+	marked bool  // the call has a deadline, or was given up
+	headed bool  // a header, an item or a part has come: no header may follow
+	closed bool  // no further items are sent
+	window int64 // bytes of items that may be sent
 }
 
 // fate returns the fate of a request after its connection ended.
@@ -72,10 +82,10 @@ func (l *table) endedLocked(m *method, f Fate) *Error {
 	return &Error{Code: code, Method: m.name, Fate: f, Err: cause}
 }
 
-// answerLocked takes a frame about a call: an answer, an error or an item. The frame lies in the
-// message reading. If it ends the call, answerLocked returns that.
+// answerLocked takes a frame about a call: an answer, an error, an item, or what belongs to one.
+// The frame lies in the message reading. If it ends the call, answerLocked returns that.
 func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
-	if h.Type != wire.FrameReply && h.Type != wire.FrameError && h.Type != wire.FrameItem {
+	if !l.knows(h.Type) {
 		return nil, violation("a frame of type %d from a server", h.Type)
 	}
 	i := h.Call.Slot()
@@ -83,18 +93,38 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.Type, h.Call)
 	}
 	s := &l.slots[i]
+	switch h.Type {
+	case wire.FrameItem, wire.FramePart:
+		return nil, l.itemLocked(s, h, body, reading)
+	case wire.FrameWindow:
+		return nil, l.widenLocked(s, h)
+	case wire.FrameHeader:
+		return nil, l.headerLocked(s, h, body)
+	}
+	return l.endLocked(i, h, body)
+}
+
+// knows reports whether a server may send frames of a type.
+func (l *table) knows(t wire.FrameType) bool {
+	switch t {
+	case wire.FrameReply, wire.FrameError, wire.FrameItem:
+		return true
+	case wire.FrameWindow, wire.FrameHeader, wire.FramePart:
+		return l.version >= 2
+	}
+	return false
+}
+
+// endLocked takes an answer or an error.
+func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error) {
+	s := &l.slots[i]
 	c := s.call
-	if h.Type == wire.FrameItem {
-		if !s.stream {
-			return nil, violation("an item for call %#x, which is no stream", h.Call)
+	var trailer []byte
+	if h.Flags&wire.FlagTrailer != 0 && l.version >= 2 {
+		var ok bool
+		if trailer, body, ok = wire.CutMetadata(body); !ok {
+			return nil, violation("the trailer of call %#x", h.Call)
 		}
-		if c == nil {
-			return nil, nil // was in flight when the stream was given up
-		}
-		t := l.declaredLocked(c.m)
-		t.items++
-		t.received += uint64(len(body))
-		return nil, c.stream.itemLocked(reading, body)
 	}
 	var failure *Error
 	if h.Type == wire.FrameError {
@@ -103,21 +133,123 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 			return nil, err
 		}
 	}
+	if h.Type == wire.FrameReply && h.Flags&wire.FlagParts != 0 && l.version >= 2 {
+		if err := l.partLocked(s, h, body); err != nil {
+			return nil, err
+		}
+		body = nil
+	} else if c != nil {
+		c.parts.drop() // of an answer that the server has given up
+	}
 	l.vacateLocked(i)
 	if c == nil {
 		return nil, nil
 	}
+	if c.meta != nil && len(trailer) > 0 {
+		c.meta.trailer = Pairs{bytes.Clone(trailer)}
+	}
 	if c.err = failure; failure != nil {
 		failure.Method = c.m.name
 		l.countLocked(c, cmp.Or(failure.Code, CodeUnknown))
-	} else {
-		l.countLocked(c, 0)
-		l.declaredLocked(c.m).received += uint64(len(body))
-		if !s.stream {
-			c.body.b = body
-		}
+		return c, nil
+	}
+	l.countLocked(c, 0)
+	l.declaredLocked(c.m).received += uint64(len(body) + c.parts.n)
+	if !c.m.items {
+		c.body.b = body
 	}
 	return c, nil
+}
+
+// itemLocked takes an item of a stream, or a part of one or of an answer.
+func (l *table) itemLocked(s *slot, h wire.Header, body []byte, reading *rdma.Received) error {
+	s.headed = true
+	whole := h.Type == wire.FrameItem
+	if !s.items {
+		if whole {
+			return violation("an item for call %#x, which is no stream", h.Call)
+		}
+		return l.partLocked(s, h, body)
+	}
+	last := whole && h.Flags&wire.FlagParts != 0 && l.version >= 2
+	if !whole || last {
+		l.unread += len(body)
+	}
+	switch {
+	case s.call == nil: // was in flight when the stream was given up
+		return nil
+	case !whole:
+		return s.call.stream.partLocked(h.Call, body)
+	}
+	d := l.declaredLocked(s.call.m)
+	d.items++
+	n, err := s.call.stream.itemLocked(reading, h.Call, body, last)
+	d.received += uint64(n)
+	l.woke = l.woke || s.call.stream.woke
+	return err
+}
+
+// partLocked takes a part of an answer.
+func (l *table) partLocked(s *slot, h wire.Header, body []byte) error {
+	l.unread += len(body)
+	if s.call == nil {
+		return nil
+	}
+	return s.call.parts.add(h.Call, body, l.most)
+}
+
+// widenLocked lets the caller send more items.
+func (l *table) widenLocked(s *slot, h wire.Header) error {
+	switch s.window += int64(h.Arg); {
+	case s.call == nil: // was in flight when the stream was given up
+		return nil
+	case !s.call.m.sends:
+		return violation("a window for call %#x, which sends no items", h.Call)
+	case h.Arg == 0 || s.window > maxStreamWindow:
+		return violation("a window of %d bytes", s.window)
+	}
+	s.call.stream.sent.goOn()
+	l.woke = true
+	return nil
+}
+
+// headerLocked takes the metadata that precedes items and the answer.
+func (l *table) headerLocked(s *slot, h wire.Header, body []byte) error {
+	if s.headed || !wire.ValidMetadata(body) {
+		return violation("the header of call %#x", h.Call)
+	}
+	s.headed = true
+	if s.call != nil && s.call.meta != nil {
+		s.call.meta.header = Pairs{bytes.Clone(body)}
+	}
+	return nil
+}
+
+// confirmLocked confirms the parts that were read since, if it is time for that: the server sends
+// only so many ahead. It reports whether there is a frame to send.
+func (l *table) confirmLocked() bool {
+	if l.unread < confirmBytes {
+		return false
+	}
+	l.out.putLocked(wire.Header{Type: wire.FrameTaken, Arg: uint32(l.unread)}, nil)
+	l.unread = 0
+	return true
+}
+
+// slotLocked returns the slot of a call that the server has not answered, and the caller has not
+// given up; nil: there is none.
+func (l *table) slotLocked(c *clientCall) *slot {
+	if i := c.id.Slot(); i < len(l.slots) && l.slots[i].call == c {
+		return &l.slots[i]
+	}
+	return nil
+}
+
+// metaOf returns metadata of an answer that has come.
+func (l *table) metaOf(p *Pairs) Pairs {
+	l.out.mu.Lock()
+	defer l.out.mu.Unlock()
+	return *p
 }
 
 // refusedLocked ends the calls whose requests came too late to a draining server: it has answered
@@ -169,8 +301,7 @@ func remoteError(h wire.Header, body []byte) (*Error, error) {
 // widen lets the server send more of a stream.
 func (l *table) widen(c *clientCall, n uint32) {
 	l.out.mu.Lock()
-	i := c.id.Slot()
-	if i >= len(l.slots) || l.slots[i].call != c {
+	if l.slotLocked(c) == nil {
 		l.out.mu.Unlock()
 		return
 	}

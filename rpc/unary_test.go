@@ -148,8 +148,8 @@ func TestBadMessage(t *testing.T) {
 	}, func(r *rig) {
 		_, err := Call(r.t.Context(), r.c, length, wrapperspb.String("x"))
 		want(t, err, ErrInternal, FateAnswered) // nothing, and no error
-		asRaw, asProto := RawMethod{newMethod("test.Length", false, bytesCodec, bytesCodec, MethodConfig{})},
-			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", false, protoCodec, protoCodec, MethodConfig{})}
+		asRaw, asProto := RawMethod{newMethod("test.Length", unary, bytesCodec, bytesCodec, MethodConfig{})},
+			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", unary, protoCodec, protoCodec, MethodConfig{})}
 		_, err = CallRaw(r.t.Context(), r.c, asRaw, []byte{0xff}, nil)
 		want(t, err, ErrBadMessage, FateAnswered)
 		_, err = Call(r.t.Context(), r.c, asProto, wrapperspb.String("x"))

@@ -56,7 +56,7 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 
 	fmt.Fprintln(out, "\nwhat a watch of fruit/ got meanwhile:")
 	for len(seen) < 4 {
-		change, err := watched.Recv()
+		change, err := watched.Receive()
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 // every change.
 func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
 	for {
-		change, err := watched.Recv()
+		change, err := watched.Receive()
 		if err != nil {
 			return nil, err
 		}

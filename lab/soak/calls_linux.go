@@ -52,7 +52,7 @@ func (c *customer) receive(worker uint64, work string, client *rpc.Client, pause
 		}
 		defer r.Close()
 		for i := uint64(0); ; i++ {
-			item, err := r.Recv()
+			item, err := r.Receive()
 			switch {
 			case errors.Is(err, io.EOF) && i == uint64(q.Count):
 				return nil

@@ -136,7 +136,7 @@ func calls(w *World) {
 				got := 0
 				r, err := rpc.Open(within, c, count, &q)
 				for err == nil && got < 40 {
-					if _, err = r.Recv(); err == nil {
+					if _, err = r.Receive(); err == nil {
 						got++
 					}
 				}

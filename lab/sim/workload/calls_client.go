@@ -404,7 +404,7 @@ func (me *caller) stream(ctx context.Context, c *rpc.Client, x *call) {
 		if o.pause > 0 {
 			me.p.Sleep(o.pause)
 		}
-		item, err := r.Recv()
+		item, err := r.Receive()
 		if err != nil {
 			w.outcome(x, nil, err)
 			return

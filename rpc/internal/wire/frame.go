@@ -21,24 +21,32 @@ const HeaderLen = 16
 // FrameType is the type of a frame.
 type FrameType uint8
 
-// The types of frames, and their senders.
+// The types of frames, and their senders. In version 1 only a client sends windows, and only a
+// server items. Types from FrameEnd on belong to version 2.
 const (
 	FrameDeclare FrameType = iota + 1 // client: number is the method that the body names
-	FrameCall                         // client: a request
+	FrameCall                         // client: a request, or the beginning of a stream of items
 	FrameCancel                       // client: the caller has given up
-	FrameWindow                       // client: arg more bytes of a stream may be sent
+	FrameWindow                       // the receiver of items: arg more bytes may be sent
 	FrameReply                        // server: the answer, or the end of a stream
 	FrameError                        // server: the answer is an error, number is its code
-	FrameItem                         // server: an item of a stream
+	FrameItem                         // an item of a stream
 	FrameDrain                        // server: no further calls
+	FrameEnd                          // client: no further items
+	FrameHeader                       // server: metadata that precedes items and the answer
+	FramePart                         // server: a part of a reply or an item, which continues
+	FrameTaken                        // client: arg bytes of parts were read
 )
 
 // The flags of frames.
 const (
 	FlagMillis   = 1 << 0 // call: arg is in milliseconds
 	FlagMetadata = 1 << 1 // call: metadata stands before the request
-	FlagStream   = 1 << 2 // call: the caller wants a stream
+	FlagStream   = 1 << 2 // call: the caller wants a stream of items
+	FlagSends    = 1 << 3 // call: the caller sends a stream of items instead of a request
 	FlagRefused  = 1 << 0 // error: the handler was not called
+	FlagTrailer  = 1 << 1 // reply, error: metadata stands before the rest of the body
+	FlagParts    = 1 << 2 // reply, item: the body continues the parts that were sent before
 	// drain: requests without an answer get none, and no handler was called for them
 	FlagLast = 1 << 0
 )

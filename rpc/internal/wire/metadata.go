@@ -59,10 +59,21 @@ func CutMetadata(body []byte) (metadata, request []byte, ok bool) {
 		return nil, nil, false
 	}
 	metadata, request = body[2:2+n:2+n], body[2+n:]
-	for b := metadata; len(b) > 0; {
-		if _, _, b, ok = NextPair(b); !ok {
-			return nil, nil, false
-		}
+	if !ValidMetadata(metadata) {
+		return nil, nil, false
 	}
 	return metadata, request, true
+}
+
+// ValidMetadata reports whether b is keys and values, and not too much of them.
+func ValidMetadata(b []byte) (ok bool) {
+	if len(b) > MaxMetadata {
+		return false
+	}
+	for len(b) > 0 {
+		if _, _, b, ok = NextPair(b); !ok {
+			return false
+		}
+	}
+	return true
 }

@@ -1,0 +1,173 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// Pairs is metadata: keys with their values, in the order in which they were set. A key may be
+// there more than once. The zero value has none. It must not be changed, and may be kept.
+type Pairs struct{ b []byte }
+
+// Get returns the last value of a key. Not ok: there is none.
+func (p Pairs) Get(key string) (value string, ok bool) {
+	for k, v := range p.raw {
+		if string(k) == key {
+			value, ok = string(v), true
+		}
+	}
+	return value, ok
+}
+
+// All returns an iterator over keys and values.
+func (p Pairs) All() iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for k, v := range p.raw {
+			if !yield(string(k), string(v)) {
+				return
+			}
+		}
+	}
+}
+
+// raw is an iterator over the bytes, which were checked on arrival.
+func (p Pairs) raw(yield func(key, value []byte) bool) {
+	for b := p.b; len(b) > 0; {
+		var k, v []byte
+		if k, v, b, _ = wire.NextPair(b); !yield(k, v) {
+			return
+		}
+	}
+}
+
+// with returns p with another pair. Not ok: a limit is exceeded.
+func (p Pairs) with(key, value string) (_ Pairs, ok bool) {
+	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue ||
+		len(p.b)+len(key)+len(value)+3 > wire.MaxMetadata {
+		return p, false
+	}
+	return Pairs{wire.AppendPair(p.b[:len(p.b):len(p.b)], key, value)}, true
+}
+
+// errMetadata returns the error for metadata that exceeds a limit.
+func errMetadata() *Error {
+	return &Error{Code: CodeTooLarge, Message: fmt.Sprintf("metadata: a key of 1 to %d bytes, a value of %d, %d in all",
+		wire.MaxMetadataKey, wire.MaxMetadataValue, wire.MaxMetadata), Fate: FateNotSent}
+}
+
+// SetHeader adds metadata to a call's answer that its caller gets before the answer, and before the
+// items of a stream. ctx is the handler's, or derived from it. A key has 1 to 255 bytes, a value up
+// to 4 KiB, and all pairs together up to 8 KiB: ErrTooLarge. It fails once an item was sent, and
+// after the handler has returned. A client of version 1 of the protocol does not get it.
+func SetHeader(ctx context.Context, key, value string) error {
+	return setMeta(ctx, key, value, func(a *answerMeta) *Pairs {
+		if a.sent {
+			return nil
+		}
+		return &a.header
+	})
+}
+
+// SetTrailer is SetHeader for metadata that comes with the end of the call: with the answer, the
+// error, or the end of the stream.
+func SetTrailer(ctx context.Context, key, value string) error {
+	return setMeta(ctx, key, value, func(a *answerMeta) *Pairs { return &a.trailer })
+}
+
+// setMeta adds a pair to the Pairs that of returns. nil: they were sent.
+func setMeta(ctx context.Context, key, value string, of func(*answerMeta) *Pairs) error {
+	c, _ := ctx.Value(callKey{}).(*callContext)
+	if c == nil {
+		return &Error{Code: CodeInternal, Message: "metadata: the context is not a handler's", Fate: FateNotSent}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.meta == nil {
+		c.meta = new(answerMeta)
+	}
+	p := of(c.meta)
+	if p == nil || c.answered {
+		return &Error{Code: CodeClosed, Message: "metadata: it was sent before", Fate: FateNotSent}
+	}
+	more, ok := p.with(key, value)
+	if !ok {
+		return errMetadata()
+	}
+	*p = more
+	return nil
+}
+
+// answerMeta is the metadata of an answer: what a handler sends, or what a client has received.
+type answerMeta struct {
+	header, trailer Pairs
+	sent            bool // a server has sent header
+}
+
+// takeHeader returns the header that is to be sent now. nil: none.
+func (c *callContext) takeHeader() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.meta == nil || c.meta.sent {
+		return nil
+	}
+	c.meta.sent = true
+	return c.meta.header.b
+}
+
+// takeTrailer ends the metadata of the answer, and returns the header if it was not sent, and the
+// trailer.
+func (c *callContext) takeTrailer() (header, trailer []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answered = true
+	if c.meta == nil {
+		return nil, nil
+	}
+	if !c.meta.sent {
+		header = c.meta.header.b
+	}
+	return header, c.meta.trailer.b
+}
+
+// CallOption changes a single call.
+type CallOption struct{ callOptions }
+
+type callOptions struct{ header, trailer *Pairs }
+
+// ReceiveHeader sets into to the metadata that the handler has sent before its answer (SetHeader),
+// when the call returns; of a stream when an item was received. With retries it is that of the last
+// attempt.
+func ReceiveHeader(into *Pairs) CallOption { return CallOption{callOptions{header: into}} }
+
+// ReceiveTrailer sets into to the metadata that the handler has sent with its answer or error
+// (SetTrailer), when the call returns; of a stream when its end was received.
+func ReceiveTrailer(into *Pairs) CallOption { return CallOption{callOptions{trailer: into}} }
+
+// optionsOf returns the options together.
+func optionsOf(opts []CallOption) (all callOptions) {
+	for i := range opts {
+		if o := &opts[i]; o.header != nil {
+			all.header = o.header
+		}
+		if o := &opts[i]; o.trailer != nil {
+			all.trailer = o.trailer
+		}
+	}
+	return all
+}
+
+// any reports whether the metadata of the answer is asked for.
+func (o *callOptions) any() bool { return o.header != nil || o.trailer != nil }
+
+// deliver sets the targets.
+func (o *callOptions) deliver(m *answerMeta) {
+	if o.header != nil {
+		*o.header = m.header
+	}
+	if o.trailer != nil {
+		*o.trailer = m.trailer
+	}
+}

@@ -1,0 +1,152 @@
+package rpc
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	benchItems = NewStream[Bytes, Bytes]("bench.Items", MethodConfig{})
+	benchTalk  = NewBidiStream[Bytes, Bytes]("bench.Talk", MethodConfig{})
+	benchLarge = NewRawMethod("bench.Large", MethodConfig{})
+)
+
+// handleBenchStreams registers the handlers of the benchmarks of streams.
+func handleBenchStreams(s *Server) {
+	HandleStream(s, benchItems, func(_ context.Context, q *Bytes, out *Sender[Bytes]) error {
+		for {
+			if err := out.Send(q); err != nil {
+				return err
+			}
+		}
+	})
+	HandleBidiStream(s, benchTalk, func(_ context.Context, in *Receiver[Bytes], out *Sender[Bytes]) error {
+		for q, err := range in.All() {
+			if err != nil {
+				return err
+			}
+			if err := out.Send(q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// BenchmarkItems is a stream of items of 64 bytes from the server.
+func BenchmarkItems(b *testing.B) {
+	c := echoPair(b, HandlerConfig{}, handleBenchStreams).client
+	q := make(Bytes, 64)
+	r, err := Open(context.Background(), c, benchItems, &q)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Receive(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
+}
+
+// BenchmarkBidi is a stream of items of 64 bytes that come back: one after the other, and as fast
+// as they go.
+func BenchmarkBidi(b *testing.B) {
+	open := func(b *testing.B) *Dialog[Bytes, Bytes] {
+		d, err := OpenBidiStream(context.Background(), echoPair(b, HandlerConfig{}, handleBenchStreams).client, benchTalk)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(d.Close)
+		b.ReportAllocs()
+		return d
+	}
+	q := make(Bytes, 64)
+	b.Run("PingPong", func(b *testing.B) {
+		d := open(b)
+		for b.Loop() {
+			if err := d.Send(&q); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := d.Receive(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Stream", func(b *testing.B) {
+		d := open(b)
+		b.ResetTimer()
+		go func() {
+			for range b.N {
+				if err := d.Send(&q); err != nil {
+					b.Error(err)
+				}
+			}
+		}()
+		for range b.N {
+			if _, err := d.Receive(); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "items/s")
+	})
+}
+
+// BenchmarkSmallBesideLarge is one caller of 64 bytes, alone and beside a caller whose answers have
+// 8 MiB, on one connection.
+func BenchmarkSmallBesideLarge(b *testing.B) {
+	for _, large := range []int{0, 8 << 20} {
+		name := "Alone"
+		if large > 0 {
+			name = "Beside8MiB"
+		}
+		b.Run(name, func(b *testing.B) {
+			p := echoPair(b, HandlerConfig{}, func(s *Server) {
+				answer := make([]byte, large)
+				HandleRaw(s, benchLarge, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil }, HandlerConfig{})
+			})
+			c, err := Dial(context.Background(), p.here, p.at.String(), Config{MaxMessage: 16 << 20})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer c.Close()
+			stop, cancel := context.WithCancel(context.Background())
+			var wg sync.WaitGroup
+			got := 0
+			if large > 0 {
+				wg.Go(func() {
+					var reply []byte
+					for stop.Err() == nil {
+						if reply, err = CallRaw(stop, c, benchLarge, nil, reply[:0]); err == nil {
+							got += len(reply)
+						}
+					}
+				})
+			}
+			q, reply := make([]byte, 64), []byte(nil)
+			var took []time.Duration
+			b.ResetTimer()
+			for range b.N {
+				at := time.Now()
+				if reply, err = CallRaw(context.Background(), c, benchEcho, q, reply[:0]); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(at))
+			}
+			b.StopTimer()
+			cancel()
+			wg.Wait()
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+			if large > 0 {
+				b.ReportMetric(float64(got)/1e6/b.Elapsed().Seconds(), "large-MB/s")
+			}
+		})
+	}
+}

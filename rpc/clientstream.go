@@ -1,0 +1,303 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// clientStream is an open stream of a client, without its types: the items of both directions.
+type clientStream struct {
+	inbound
+	l    *link      // set when the request is queued: items may arrive earlier
+	call clientCall // not reused: Close may come late
+
+	sent waiter // for room for an item
+
+	ending sync.Mutex
+	stop   func() bool // stops watching the context; nil: not watched
+	ended  func(error) // called with the final error; nil: not registered, or called
+}
+
+// openStream opens a stream of m, within the interceptors. q is the request; nil: m has none.
+func openStream(ctx context.Context, c *Client, m *method, q any) (s *clientStream, info *Info, err error) {
+	if len(c.cfg.Interceptors) == 0 {
+		s, err = c.open(ctx, m, q, nil)
+		return s, &Info{}, err
+	}
+	p := c.passage(m, q)
+	p.do = func(ctx context.Context, call *Info) (err error) {
+		call.stream, err = c.open(ctx, m, call.Request, p)
+		call.opened = err == nil
+		return err
+	}
+	p.unopened = func(call *Info) { c.unopened(m, call, nil) }
+	delivered := false
+	defer func() { // an interceptor behind next failed or panicked
+		if delivered {
+			return
+		}
+		if p.info.stream != nil {
+			p.info.stream.close(nil)
+		}
+		if p.info.opened {
+			c.unopened(m, p.info, err)
+		}
+	}()
+	if err = p.run(ctx); err == nil && p.info.stream == nil {
+		err = p.unanswered()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	delivered = true
+	p.info.stream.onEnd(p.info.Ended)
+	return p.info.stream, p.info, nil
+}
+
+// unopened notifies an interceptor whose stream was opened, but not for the caller, of its end. err
+// is nil if another one has panicked.
+func (c *Client) unopened(m *method, info *Info, err error) {
+	if info.Ended == nil {
+		return
+	}
+	if err == nil {
+		err = &Error{Code: CodeCanceled, Method: m.name, Fate: FateUnknown}
+	}
+	try(func() { info.Ended(err) }, func(why *PanicError) { panicked(c.rt.System(), m, why) })
+}
+
+// open sends the request of a stream. p is the way through the interceptors; nil: there are none.
+func (c *Client) open(ctx context.Context, m *method, q any, p *passage) (_ *clientStream, err error) {
+	var body []byte
+	if !m.sends {
+		var scratch *buffer
+		if p != nil {
+			scratch, body, err = c.packWithin(p, q)
+		} else {
+			scratch, body, err = c.packRequest(m, q)
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer func() { scratch.put(len(body)) }()
+	}
+	s := c.newStream(m)
+	ready, cancel := c.limited(ctx)
+	defer cancel()
+	if s.l, err = c.start(ctx, ready, &s.call, body, avoided{}); err != nil {
+		return nil, err
+	}
+	s.watch(ctx)
+	return s, nil
+}
+
+// newStream makes a stream that is not open yet.
+func (c *Client) newStream(m *method) *clientStream {
+	s := &clientStream{}
+	s.init(c.rt, m, &m.rep, c.cfg.StreamWindow, c.cfg.MaxMessage, s)
+	s.call.m, s.call.stream, s.call.meta = m, s, new(answerMeta)
+	if m.sends {
+		s.sent.room = make(chan struct{}, 1)
+	}
+	return s
+}
+
+// watch ends the stream with ctx.
+func (s *clientStream) watch(ctx context.Context) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.final() == nil && ctx.Done() != nil {
+		s.stop = s.rt.Scheduler().OnDone(ctx, func() {
+			why := contextError(ctx, s.m, FateUnknown)
+			if f, ok := s.l.abandon(&s.call, why); ok {
+				why.Fate = f
+				s.finished(why)
+			}
+		})
+	}
+}
+
+// finish records the end of the stream. It is called on the loop, unless the answer is large.
+func (s *clientStream) finish(c *clientCall) {
+	c.own()
+	s.finished(cmp.Or(c.failure(), io.EOF))
+}
+
+// finished records the final error of the stream, and calls Info.Ended.
+func (s *clientStream) finished(err error) {
+	ended := s.finishLocking(err)
+	if ended == nil {
+		return
+	}
+	try(func() { ended(err) }, func(why *PanicError) { panicked(s.l.sys, s.m, why) })
+}
+
+// panicked publishes that an Info.Ended has.
+func panicked(sys *actor.ActorSystem, m *method, why *PanicError) {
+	publish(sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: m.name, Value: why.Value, Stack: why.Stack})
+}
+
+// finishLocking records the end, and if it is the first, returns the function to notify.
+func (s *clientStream) finishLocking(err error) (ended func(error)) {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	if s.inbound.end(err) {
+		ended, s.ended = s.ended, nil
+	}
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+	}
+	if s.m.sends {
+		s.sent.goOn()
+	}
+	return ended
+}
+
+// onEnd registers ended, which is called with the stream's final error, immediately if the stream
+// has ended. nil: none.
+func (s *clientStream) onEnd(ended func(error)) {
+	if ended == nil {
+		return
+	}
+	s.ending.Lock()
+	err := s.final()
+	if err == nil {
+		s.ended = ended
+	}
+	s.ending.Unlock()
+	if err != nil {
+		ended(err)
+	}
+}
+
+// close implements feeder: it gives the stream up, if it has not ended. err is why; nil: it was
+// asked for.
+func (s *clientStream) close(err error) {
+	why := &Error{Code: CodeCanceled, Method: s.m.name}
+	if err != nil {
+		why.Code, why.Err = CodeOf(err), err
+	}
+	f, ok := s.l.abandon(&s.call, why)
+	if !ok {
+		return
+	}
+	if err == nil {
+		why.Fate = f
+		err = why
+	}
+	s.finished(err)
+}
+
+// grant implements feeder.
+func (s *clientStream) grant(n uint32) { s.l.widen(&s.call, n) }
+
+// over implements feeder: the end of the stream wakes its reader.
+func (s *clientStream) over() <-chan struct{} { return nil }
+
+// cause implements feeder.
+func (s *clientStream) cause() error { return nil }
+
+// header implements feeder.
+func (s *clientStream) header() Pairs { return s.l.metaOf(&s.call.meta.header) }
+
+// trailer implements feeder.
+func (s *clientStream) trailer() Pairs { return s.l.metaOf(&s.call.meta.trailer) }
+
+// send encodes an item and queues it, when there is room.
+func (s *clientStream) send(item any) error {
+	for { // the item is not kept encoded while it waits, to save memory
+		if err := s.awaitRoom(); err != nil {
+			return err
+		}
+		if sent, err := s.put(item); sent || err != nil {
+			return err
+		}
+	}
+}
+
+// awaitRoom waits until there is room for an item. If the stream has ended, it returns the final
+// error: io.EOF if the server has answered.
+func (s *clientStream) awaitRoom() error {
+	for {
+		if err := s.final(); err != nil {
+			return err
+		}
+		o := &s.l.out
+		o.mu.Lock()
+		sl := s.l.slotLocked(&s.call)
+		if sl != nil && sl.closed {
+			o.mu.Unlock()
+			return &Error{Code: CodeClosed, Method: s.m.name, Message: "CloseSend was called", Fate: FateNotSent}
+		}
+		if sl != nil && sl.window > 0 {
+			if o.bytes <= highWater {
+				o.mu.Unlock()
+				return nil
+			}
+			o.awaitLocked(&s.sent)
+		} // otherwise a window frame, or the end of the stream, wakes this goroutine
+		o.mu.Unlock()
+		select {
+		case <-s.sent.room:
+			s.rt.Scheduler().Resume()
+		case <-s.rt.Stalled():
+			s.rt.Scheduler().Resume()
+			if err := onLoop(s.m, FateUnknown); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// put encodes an item and queues it, if there is room.
+func (s *clientStream) put(item any) (sent bool, err error) {
+	scratch := getBuffer()
+	var b []byte
+	defer func() { scratch.put(len(b)) }()
+	if b, err = s.m.req.pack(scratch.b, item); err != nil {
+		return false, badMessage(s.m, "item", err, FateNotSent)
+	}
+	if wire.HeaderLen+len(b) > s.l.max {
+		return false, tooLarge(s.m, "the item", "server", len(b), s.l.max, FateNotSent)
+	}
+	own := large(nil, b)
+	o := &s.l.out
+	o.mu.Lock()
+	sl := s.l.slotLocked(&s.call)
+	if sl == nil || sl.closed || sl.window <= 0 || o.bytes > highWater {
+		o.mu.Unlock()
+		if own != nil {
+			own.Release()
+		}
+		return false, nil
+	}
+	o.putLargeLocked(wire.Header{Type: wire.FrameItem, Call: s.call.id}, own, nil, b)
+	sl.window -= wire.HeaderLen + int64(len(b))
+	d := s.l.declaredLocked(s.m)
+	d.items++
+	d.sent += uint64(len(b))
+	o.unlock()
+	return true, nil
+}
+
+// closeSend ends the items that are sent.
+func (s *clientStream) closeSend() {
+	o := &s.l.out
+	o.mu.Lock()
+	sl := s.l.slotLocked(&s.call)
+	if sl == nil || sl.closed {
+		o.mu.Unlock()
+		return
+	}
+	sl.closed = true
+	o.putLocked(wire.Header{Type: wire.FrameEnd, Call: s.call.id}, nil)
+	o.unlock()
+}

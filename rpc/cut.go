@@ -1,0 +1,189 @@
+package rpc
+
+import (
+	"runtime"
+	"slices"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// A server cuts its large answers and items into pieces (wire.FramePart), if the client speaks
+// version 2. Pieces take turns with each other and with the gathered frames, and the client
+// confirms those that it has read (wire.FrameTaken). So no frame waits behind more than cutAhead
+// bytes of large ones.
+const (
+	// pieceBytes is the size of a piece, header included.
+	pieceBytes = 32 << 10
+	// cutAhead is how many bytes of pieces the client may not have confirmed.
+	cutAhead = 64 << 10
+	// confirmBytes is how many bytes of pieces a client reads before it confirms them.
+	confirmBytes = 32 << 10
+)
+
+// cut is a large frame in pieces, each in the Send that carries it.
+type cut struct {
+	pieces []*rdma.Send // not handed to the connection yet
+	after  uint64       // number of gathered messages that precede it
+	waiter *waiter      // goes on when there are no pieces left; nil: none
+}
+
+// cuts are the large frames of a connection that are being sent. out.mu.
+type cuts struct {
+	on    bool   // large frames are cut; set before the first one
+	all   []*cut // the next turn first
+	bytes int    // in all
+	ahead int    // bytes that the client has not confirmed
+	turn  bool   // the next message is a piece
+}
+
+// readyFrame is a frame that is about to be put. Large ones are encoded before out.mu is locked, so
+// that other goroutines need not wait for it.
+type readyFrame struct {
+	h              wire.Header
+	own            *rdma.Send // a large frame
+	cut            *cut       // a large frame, in pieces
+	metadata, body []byte     // of any other frame
+}
+
+// encode encodes a frame, if it is large.
+func (o *out) encode(h wire.Header, metadata, body []byte) readyFrame {
+	e := readyFrame{h: h, metadata: metadata, body: body}
+	if wire.RequestLen(metadata, body) <= gatherBytes {
+		return e
+	}
+	if o.cuts.on {
+		e.cut = cutFrame(h, metadata, body)
+	} else {
+		e.own = large(metadata, body)
+	}
+	return e
+}
+
+// large reports whether the frame is encoded already, so that its body is not needed any longer.
+func (e *readyFrame) large() bool { return e.own != nil || e.cut != nil }
+
+// release releases the memory of a frame that is not put.
+func (e *readyFrame) release() {
+	if e.own != nil {
+		e.own.Release()
+	}
+	if e.cut != nil {
+		e.cut.release()
+	}
+	*e = readyFrame{}
+}
+
+// cutFrame cuts a frame into pieces. Its metadata is in the last one.
+func cutFrame(h wire.Header, metadata, body []byte) *cut {
+	c := &cut{pieces: make([]*rdma.Send, 0, len(body)/(pieceBytes-wire.HeaderLen)+1)}
+	part := wire.Header{Type: wire.FramePart, Call: h.Call, Length: pieceBytes - wire.HeaderLen}
+	for len(body) > int(part.Length) {
+		s := rdma.NewSendBuffer(pieceBytes)
+		part.Put(s.Bytes())
+		copy(s.Bytes()[wire.HeaderLen:], body)
+		body = body[part.Length:]
+		c.pieces = append(c.pieces, s)
+		runtime.Gosched() // loops do not wait for the whole
+	}
+	h.Flags |= wire.FlagParts
+	h.Length = uint32(wire.RequestLen(metadata, body))
+	s := rdma.NewSendBuffer(wire.HeaderLen + int(h.Length))
+	h.Put(s.Bytes())
+	wire.PutRequest(s.Bytes()[wire.HeaderLen:], metadata, body)
+	c.pieces = append(c.pieces, s)
+	return c
+}
+
+// bytes returns the size of the pieces.
+func (c *cut) bytes() (n int) {
+	for _, s := range c.pieces {
+		n += s.Len()
+	}
+	return n
+}
+
+// release releases the pieces that were not handed to the connection.
+func (c *cut) release() {
+	for _, s := range c.pieces {
+		s.Release()
+	}
+	c.pieces = nil
+	if c.waiter != nil {
+		c.waiter.goOn()
+	}
+}
+
+// putEncodedLocked puts a frame that encode has made. A cut is returned, if there is one.
+func (o *out) putEncodedLocked(e readyFrame) *cut {
+	if e.cut == nil {
+		o.putLargeLocked(e.h, e.own, e.metadata, e.body)
+		return nil
+	}
+	if e.cut.after = o.number; len(o.cur) > 0 { // cur may have an earlier item of the stream
+		e.cut.after++
+	}
+	o.cuts.all = append(o.cuts.all, e.cut)
+	o.cuts.bytes += e.cut.bytes()
+	return e.cut
+}
+
+// dropCutLocked drops the rest of a large frame.
+func (o *out) dropCutLocked(c *cut) {
+	o.cuts.bytes -= c.bytes()
+	c.release()
+	o.cuts.all = slices.DeleteFunc(o.cuts.all, func(other *cut) bool { return other == c })
+	o.settleLocked()
+}
+
+// popPieceLocked takes the next piece, if it is a piece's turn, or there is nothing else.
+func (o *out) popPieceLocked() (seg segment, ok bool) {
+	q := &o.cuts
+	gathered := o.number - uint64(len(o.full)) // messages that were taken
+	if len(q.all) == 0 || q.ahead >= cutAhead || gathered < q.all[0].after || !q.turn && len(o.full)+len(o.cur) > 0 {
+		q.turn = true
+		return seg, false
+	}
+	c := q.all[0]
+	seg.send, c.pieces = c.pieces[0], c.pieces[1:]
+	copy(q.all, q.all[1:])
+	if q.all[len(q.all)-1] = c; len(c.pieces) == 0 {
+		q.all = slices.Delete(q.all, len(q.all)-1, len(q.all))
+		if c.waiter != nil {
+			c.waiter.goOn()
+		}
+		if o.bytes <= highWater/2 {
+			o.releaseLocked()
+		}
+	}
+	q.turn = false
+	q.bytes -= seg.len()
+	q.ahead += seg.len() - wire.HeaderLen
+	return seg, true
+}
+
+// requestRoomLocked reports whether a request of n bytes may be read although large answers wait:
+// if they have used up the memory it waits for them, and is not refused.
+func (o *out) requestRoomLocked(n int) bool {
+	return o.bytes <= highWater && o.roomLocked(0) && (o.cuts.bytes == 0 || o.mayLocked(n))
+}
+
+// taken notes that the client has read n bytes of pieces. It is called on the loop, whose turn ends
+// with a flush.
+func (o *out) taken(n int) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if n <= 0 || n > o.cuts.ahead {
+		return violation("%d bytes of parts were read, of %d that were sent", n, o.cuts.ahead)
+	}
+	o.cuts.ahead -= n
+	return nil
+}
+
+// endLocked drops all.
+func (q *cuts) endLocked() {
+	for _, c := range q.all {
+		c.release()
+	}
+	q.all, q.bytes = nil, 0
+}

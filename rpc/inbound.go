@@ -1,0 +1,281 @@
+package rpc
+
+import (
+	"encoding/binary"
+	"io"
+	"sync"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// inbound has the items of a stream that this side receives: those that have arrived and were not
+// read. The loop puts them in, and one goroutine at a time takes them out. Both sides use it.
+type inbound struct {
+	rt     *rdma.Runtime
+	m      *method
+	codec  *codec // of the items
+	from   feeder
+	window int64
+	most   int           // largest item that this side takes
+	ready  chan struct{} // has a token after a change
+
+	read []byte // taken from in; belongs to the reader, like at
+	at   int
+
+	mu     sync.Mutex
+	in     []byte     // items, each preceded by its length or largeItem
+	large  []*landing // large items of in and read
+	parts  parts      // of the item that is arriving
+	credit int64      // bytes that the peer may still send
+	taken  int64      // bytes read and not granted again
+	waits  bool       // the reader waits for an item
+	woke   bool       // an item has come for a reader that waits; out.mu
+	err    error      // final error
+}
+
+// feeder is the stream that an inbound belongs to.
+type feeder interface {
+	// grant lets the peer send n more bytes.
+	grant(n uint32)
+	// over is closed when the reader should not wait any longer; nil: it is woken by the end.
+	over() <-chan struct{}
+	// cause returns why the stream is over, if it has ended without an end of its items.
+	cause() error
+	// close gives the stream up. nil: it was asked for.
+	close(why error)
+	// header and trailer return the metadata of the answer that has come.
+	header() Pairs
+	trailer() Pairs
+}
+
+// init prepares an inbound of a stream of m, whose items c decodes.
+func (r *inbound) init(rt *rdma.Runtime, m *method, c *codec, window, most int, from feeder) {
+	r.rt, r.m, r.codec, r.from = rt, m, c, from
+	r.window, r.credit, r.most = int64(window), int64(window), most
+	r.ready = make(chan struct{}, 1)
+}
+
+// itemLocked takes an item, which lies in m, and returns its size. last: it ends one that came in
+// parts. It is called on the loop, with out.mu locked.
+func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last bool) (n int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.credit <= 0 {
+		return 0, violation("an item of call %#x that its window has no room for", id)
+	}
+	n = len(body)
+	switch {
+	case last:
+		if err := r.parts.add(id, body, r.most); err != nil {
+			return 0, err
+		}
+		n = r.parts.n
+		r.largeLocked(&landing{parts: r.parts.take()})
+	case r.parts.n > 0:
+		return 0, violation("an item of call %#x within another one", id)
+	case n > copyOnLoop:
+		r.largeLocked(land(r.rt.Scheduler(), m, body))
+	default:
+		r.in = binary.BigEndian.AppendUint32(r.in, uint32(n))
+		r.in = append(r.in, body...)
+	}
+	r.credit -= wire.HeaderLen + int64(n)
+	r.woke, r.waits = r.waits, false
+	r.notify()
+	return n, nil
+}
+
+// excess returns the number of bytes that this side keeps beyond the window, because the last item
+// was larger than the rest of it.
+func (r *inbound) excess() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return int(max(-r.credit, 0))
+}
+
+// partLocked takes a part of an item, like itemLocked.
+func (r *inbound) partLocked(id wire.CallID, body []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.credit <= 0 {
+		return violation("a part of an item of call %#x that its window has no room for", id)
+	}
+	return r.parts.add(id, body, r.most)
+}
+
+func (r *inbound) largeLocked(l *landing) {
+	r.in = binary.BigEndian.AppendUint32(r.in, largeItem)
+	r.large = append(r.large, l)
+}
+
+func (r *inbound) notify() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// end records the end of the items. Not first: it was recorded before.
+func (r *inbound) end(err error) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if first = r.err == nil; first {
+		r.err = err
+	}
+	r.parts.drop()
+	r.notify()
+	return first
+}
+
+// drop ends the items with err, and forgets those that were not read.
+func (r *inbound) drop(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.in, r.large, r.err = nil, nil, err
+	r.parts.drop()
+	r.notify()
+}
+
+// final returns the final error. nil: the items have not ended.
+func (r *inbound) final() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// fail ends the stream immediately: items that have arrived are dropped. It is called on the
+// reader's goroutine.
+func (r *inbound) fail(err error) {
+	r.from.close(err)
+	r.drop(err)
+	r.read, r.at = nil, 0
+}
+
+// receive decodes the next item into item.
+func (r *inbound) receive(item any) error {
+	b, err := r.next()
+	if err != nil {
+		return err
+	}
+	decoded := false
+	defer func() {
+		if !decoded {
+			r.fail(badMessage(r.m, "item", errGoexit, FateAnswered))
+		}
+	}()
+	err = r.codec.unpack(b, item)
+	decoded = true
+	if err != nil {
+		err = badMessage(r.m, "item", err, FateAnswered)
+		r.fail(err)
+	}
+	return err
+}
+
+// next returns the next item's bytes, which are good until the next call.
+func (r *inbound) next() ([]byte, error) {
+	for r.at == len(r.read) {
+		if err := r.refill(); err != nil {
+			return nil, err
+		}
+	}
+	n := binary.BigEndian.Uint32(r.read[r.at:])
+	r.at += 4
+	var item []byte
+	if n == largeItem {
+		item = r.landed()
+	} else {
+		item = r.read[r.at : r.at+int(n) : r.at+int(n)]
+		r.at += int(n)
+	}
+	r.widen(wire.HeaderLen + int64(len(item)))
+	return item, nil
+}
+
+// refill takes the items that have arrived, or waits until something has changed.
+func (r *inbound) refill() error {
+	if err := r.from.cause(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	if len(r.in) == 0 && r.err != nil {
+		defer r.mu.Unlock()
+		return r.err
+	}
+	spare := r.read[:0]
+	if cap(spare) > 2*keepBuffer {
+		spare = nil
+	}
+	r.read, r.in, r.at = r.in, spare, 0
+	r.waits = len(r.read) == 0
+	r.mu.Unlock()
+	if len(r.read) > 0 {
+		return nil
+	}
+	return r.wait()
+}
+
+// wait waits until something has changed.
+func (r *inbound) wait() error {
+	select {
+	case <-r.ready:
+		r.rt.Scheduler().Resume()
+	case <-r.from.over():
+		r.rt.Scheduler().Resume()
+	case <-r.rt.Stalled():
+		r.rt.Scheduler().Resume()
+		if err := onLoop(r.m, FateUnknown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitEnd waits for the end of the stream. nil: it has ended in order.
+func (r *inbound) awaitEnd() error {
+	for {
+		switch err := r.final(); err { //nolint:errorlint // it is that very value
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+		if err := r.wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// widen notes that n bytes were read. As soon as half a window was, it lets the peer send as
+// much more.
+func (r *inbound) widen(n int64) {
+	r.mu.Lock()
+	r.taken += n
+	due := r.err == nil && r.taken >= r.window/2
+	if due {
+		n = r.taken
+		r.credit += n
+		r.taken = 0
+	}
+	r.mu.Unlock()
+	if due {
+		r.from.grant(uint32(n))
+	}
+}
+
+// landed returns the large item that is next, when it is complete.
+func (r *inbound) landed() []byte {
+	r.mu.Lock()
+	l := r.large[0]
+	r.large[0] = nil
+	r.large = r.large[1:]
+	r.mu.Unlock()
+	if l.here == nil {
+		return l.parts.join(nil)
+	}
+	<-l.here
+	r.rt.Scheduler().Resume()
+	return l.item
+}

@@ -1,0 +1,124 @@
+package rpc
+
+import (
+	"io"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// serverStream has the items of a stream that a client sends. The window that the client may send
+// is part of the call's memory (serverCall.bytes) from the admission to the answer. So the items of
+// a stream never lack memory, except those that exceed the window: then the stream is refused.
+type serverStream struct {
+	inbound
+	call   *serverCall
+	closed bool // the client sends no further items; only the loop uses it
+	excess int  // memory beyond the window that the call has; out.mu
+	ended  bool // the handler has returned, and the memory was given back; out.mu
+}
+
+// receives prepares a call whose client sends items.
+func (call *serverCall) receives() {
+	cfg := &call.c.s.cfg
+	s := &serverStream{call: call}
+	s.init(call.c.s.rt, call.h.m, &call.h.m.req, cfg.StreamWindow, cfg.MaxMessage, s)
+	call.stream = s
+	call.bytes += cfg.StreamWindow
+}
+
+// item takes an item from the client.
+func (c *serverConn) item(h wire.Header, body []byte) error {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	call := c.findLocked(h.Call)
+	if call == nil {
+		return nil // answered since
+	}
+	s := call.stream
+	if s != nil && s.ended {
+		return nil
+	}
+	if s == nil || s.closed {
+		return violation("an item for call %#x, which takes none", h.Call)
+	}
+	n, err := s.itemLocked(c.reading, h.Call, body, false)
+	if err != nil {
+		return err
+	}
+	if s.woke {
+		c.local.Woke()
+	}
+	if t := c.tally(call.h); t != nil {
+		t.items++
+		t.received += uint64(n)
+	}
+	if more := s.inbound.excess(); more > 0 && !s.keepLocked(more) {
+		why := &Error{Code: CodeOverloaded, Method: call.h.m.name, Message: "no memory for an item", Fate: FateAnswered}
+		s.drop(why)
+		call.ctx.end(why)
+	}
+	return nil
+}
+
+// noItems takes the end of a client's items.
+func (c *serverConn) noItems(h wire.Header) error {
+	call := c.find(h.Call)
+	if call == nil {
+		return nil // answered since
+	}
+	s := call.stream
+	if s == nil || s.closed {
+		return violation("an end of the items of call %#x, which takes none", h.Call)
+	}
+	s.closed = true
+	s.end(io.EOF)
+	c.local.Woke()
+	return nil
+}
+
+// keepLocked changes the memory that the call has beyond the window. Not ok: there is none.
+func (s *serverStream) keepLocked(excess int) (ok bool) {
+	out, more := &s.call.c.out, excess-s.excess
+	if more > 0 && !out.mayLocked(more) {
+		return false
+	}
+	s.excess = excess
+	s.call.bytes += more
+	out.purse.Requests += more
+	out.settleLocked()
+	return true
+}
+
+// grant implements feeder.
+func (s *serverStream) grant(n uint32) {
+	c := s.call.c
+	c.out.mu.Lock()
+	if s.ended {
+		c.out.mu.Unlock()
+		return
+	}
+	s.keepLocked(s.inbound.excess())
+	c.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: s.call.id, Arg: n}, nil)
+	c.out.unlock()
+}
+
+// over implements feeder.
+func (s *serverStream) over() <-chan struct{} { return s.call.ctx.Done() }
+
+// cause implements feeder.
+func (s *serverStream) cause() error { return s.call.ctx.why() }
+
+// endLocked drops the items that were not received. The call's memory is given back.
+func (s *serverStream) endLocked() {
+	s.ended = true
+	s.drop(errHandled)
+}
+
+// close implements feeder: the stream ends when the handler returns.
+func (s *serverStream) close(error) {}
+
+// header implements feeder.
+func (s *serverStream) header() Pairs { return Pairs{} }
+
+// trailer implements feeder.
+func (s *serverStream) trailer() Pairs { return Pairs{} }
