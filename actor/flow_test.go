@@ -247,6 +247,14 @@ func TestProtocolErrors(t *testing.T) {
 		"beyond credits": {head(wire.Header{Type: wire.TypeData}, "1"), head(wire.Header{Type: wire.TypeData}, "2"), head(wire.Header{Type: wire.TypeData}, "3")},
 		"never sent":     {head(wire.Header{Type: wire.TypeCredit, Consumed: 1}, "")},
 		"update + data":  {head(wire.Header{Type: wire.TypeCredit}, "x")},
+		"empty bundle":   {bundleOf()},
+		"cut length":     {append(bundleOf("a"), 0)},
+		"cut message":    {append(bundleOf("a"), 0, 2, 'b')},
+		"much in bundle": {bundleOf("1", "2", "3")},
+		"then one more":  {bundleOf("1", "2"), head(wire.Header{Type: wire.TypeData}, "3")},
+		"bundles twice":  {bundleOf("1"), bundleOf("2", "3")},
+		"many in bundle": {bundleOf(make([]string, wire.MaxBundle+1)...)},
+		"never sent it":  {append([]byte{byte(wire.TypeBundle), 0, 0, 0, 0, 0, 0, 1}, bundleOf("1")[wire.HeaderLen:]...)},
 	} {
 		for flavor, f := range flavors {
 			t.Run(flavor+"/"+name, func(t *testing.T) {

@@ -177,8 +177,8 @@ func TestMemoryOfAnIdentityThatComesBack(t *testing.T) {
 			}
 			for range each {
 				client.send(c, NewSend([]byte("keep this")))
+				settle() // each in a Send of its own
 			}
-			settle()
 			client.send(c, &DestroyID{})
 			until[*Closed](client)
 			settle()

@@ -93,7 +93,7 @@ func (r *reach) op(op verbs.Opcode, off, n int) *datapath.OneSided {
 	}
 }
 
-// postings is a queue pair that notes what is posted to it.
+// postings is a queue pair that notes what is posted to it, in Inline.
 type postings struct {
 	verbs.QP
 	posted []verbs.SendWR
@@ -103,7 +103,7 @@ func (q *postings) PostSend(wr *verbs.SendWR) error {
 	err := q.QP.PostSend(wr)
 	if err == nil {
 		kept := *wr
-		kept.Inline = bytes.Clone(wr.Inline)
+		kept.Inline = sentBytes(wr)
 		q.posted = append(q.posted, kept)
 	}
 	return err
@@ -256,16 +256,15 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 	r.once(w, ops, nil)
 	var order, opsOnly, sendsOnly []int
 	for _, wr := range q.posted {
-		n := int(wr.RemoteAddr - r.far.Addr)
-		if wr.Op == verbs.Send && wire.Type(wr.Inline[0]) != wire.TypeData {
+		if wr.Op == verbs.Send {
+			for _, m := range messagesIn(wr.Inline) {
+				n := int(binary.BigEndian.Uint32(m))
+				sendsOnly, order = append(sendsOnly, n), append(order, n)
+			}
 			continue
-		} else if wr.Op == verbs.Send {
-			n = int(binary.BigEndian.Uint32(wr.Inline[wire.HeaderLen:]))
-			sendsOnly = append(sendsOnly, n)
-		} else {
-			opsOnly = append(opsOnly, n)
 		}
-		order = append(order, n)
+		n := int(wr.RemoteAddr - r.far.Addr)
+		opsOnly, order = append(opsOnly, n), append(order, n)
 	}
 	if len(order) != all || !slices.IsSorted(opsOnly) || !slices.IsSorted(sendsOnly) {
 		w.Errorf("%d of %d posted; operations in order: %v, messages in order: %v",

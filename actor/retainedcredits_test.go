@@ -252,8 +252,8 @@ func TestCreditsWaitForRoom(t *testing.T) {
 		w.f.Delay(2 * time.Second)
 		for range datapath.SendDepth {
 			p.server.send(p.s, NewSend([]byte("y")))
+			settle() // each in a Send of its own
 		}
-		settle()
 		(<-come).Release()
 		time.Sleep(5 * time.Millisecond)
 		w.onLoop(w.far, func(l *loop) {

@@ -14,15 +14,15 @@ import (
 // the peer's TCP has them, at once.
 const infiniband states.Flavor = 0
 
-// signals is a queue pair that counts what is posted to it, and what of that is to complete in any
-// case.
+// signals is a queue pair that counts the messages that are posted to it, and what of the postings
+// is to complete in any case.
 type signals struct {
 	verbs.QP
 	posted, signaled int
 }
 
 func (q *signals) PostSend(wr *verbs.SendWR) error {
-	q.posted++
+	q.posted += len(messagesIn(sentBytes(wr)))
 	if wr.Flags&verbs.Signaled != 0 {
 		q.signaled++
 	}

@@ -67,7 +67,7 @@ type conn struct {
 	dirty       bool // in the instance's list of connections to write
 	waits       bool // a message waits for a receive: nothing is read
 	kept        int  // memory for what was read behind that message
-	completed   int  // completions
+	completed   int  // completions, and the further messages in them
 
 	local, peer cmid.Addr      // of a responder
 	asked       cmid.ConnParam // of a responder's Request

@@ -149,6 +149,13 @@ func (q *queuePair) Pause(on bool) {
 // Waiting implements verbs.Pauser: it reports whether a message waits.
 func (q *queuePair) Waiting() bool { return q.conn != nil && q.conn.core.Waiting() }
 
+// Contained implements verbs.Pauser.
+func (q *queuePair) Contained(n int) {
+	if q.conn != nil {
+		q.conn.completed += n - 1
+	}
+}
+
 // schedule makes drain serve the connections that wait for a receive of s.
 func (s *sharedQueue) schedule() {
 	if in := s.dev.in; s.waiting.n > 0 && !s.scheduled {

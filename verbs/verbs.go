@@ -372,4 +372,7 @@ type Pauser interface {
 	// Waiting is true while a message of the peer waits because of Pause or because there is no
 	// receive. Nothing that the peer sends is read then.
 	Waiting() bool
+	// Contained reports that a receive contained n messages of the owner's protocol, at least one.
+	// They count as so many when the device bounds what a connection receives in a turn.
+	Contained(n int)
 }

@@ -161,6 +161,9 @@ func (q *qp) Pause(on bool) {
 // has overlooked.
 func (q *qp) Waiting() bool { return q.waiting.Len() > 0 && !q.missed }
 
+// Contained has no effect: the device does not bound what comes in a turn (verbs.Pauser).
+func (*qp) Contained(int) {}
+
 // Destroy ends the queue pair. The identifier stays.
 func (q *qp) Destroy() error {
 	if !q.gone {

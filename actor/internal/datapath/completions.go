@@ -72,6 +72,10 @@ func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
 // again, as the end of a connection does: the inner call continues with the next completion.
 func (d *Device) poll(limit int) (n int) {
 	for n < limit {
+		if d.unbundling.chunk != nil {
+			n += d.unbundleNext()
+			continue
+		}
 		if d.next == d.got {
 			d.next, d.got = 0, d.fetch()
 			if d.got == 0 {
@@ -162,21 +166,25 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		if p.chunk != nil {
 			p.chunk.Free()
 		}
-		switch s := p.Send; {
+		switch {
 		case p.op != nil:
 			c.fetched(p.op, -1)
 			if status == verbs.StatusSuccess {
 				c.traffic.operationSucceeded(p.op)
 			}
 			p.op.Owner.Ended(c, p.op, opError(status))
-		case s == nil:
+		case p.Send == nil:
 		case status == verbs.StatusSuccess || c.Flight.head != number+1:
-			if s.notify {
-				c.up.Sent(s)
+			for s := p.Send; s != nil; {
+				next := s.next
+				if s.notify {
+					c.up.Sent(s)
+				}
+				free.add(s)
+				s = next
 			}
-			free.add(s)
 		default:
-			c.up.SendFailed(s, sendError(status))
+			c.failSends(p.Send, sendError(status))
 		}
 	}
 	free.put()

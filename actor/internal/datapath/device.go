@@ -63,10 +63,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		return c.record(s, b, quiet)
 	}
 	op := Posting{Send: s}
-	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
-	if quiet {
-		d.wr.Flags = 0
-	}
+	d.prepareSend(quiet)
 	switch pd, ok := c.res.sendsInPlace(); {
 	case len(b) <= d.attr.MaxInline:
 		d.wr.Inline = b
@@ -80,14 +77,29 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 			return err
 		}
 		copy(chunk.Bytes(), b)
-		op.chunk = chunk
-		d.sgl[0] = chunk.SGE
-		d.sgl[0].Length = uint32(len(b))
-		d.wr.SGL = d.sgl[:]
+		return d.postChunk(c, op, chunk, len(b))
 	}
+	return d.hand(c, op)
+}
+
+// prepareSend prepares d.wr for a Send. A quiet one asks for no completion.
+func (d *Device) prepareSend(quiet bool) {
+	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
+	if quiet {
+		d.wr.Flags = 0
+	}
+}
+
+// postChunk posts the first n bytes of chunk, with the rest of d.wr and op prepared. An error: the
+// chunk is free.
+func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) error {
+	op.chunk = chunk
+	d.sgl[0] = chunk.SGE
+	d.sgl[0].Length = uint32(n)
+	d.wr.SGL = d.sgl[:]
 	err := d.hand(c, op)
-	if err != nil && op.chunk != nil {
-		op.chunk.Free()
+	if err != nil {
+		chunk.Free()
 	}
 	return err
 }
@@ -124,6 +136,7 @@ func (d *Device) hand(c *Conn, p Posting) error {
 		}
 		return err
 	}
+	c.Flight.posted(d.wr.Flags&verbs.Signaled == 0)
 	c.sizes.posted(d.wr.Op)
 	return nil
 }

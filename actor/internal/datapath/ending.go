@@ -151,6 +151,7 @@ func (c *Conn) ForgoGoodbye() {
 
 // SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
+	c.flush()
 	switch {
 	case !c.Session.Courteous() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
@@ -200,7 +201,6 @@ func (c *Conn) control(typ wire.Type, flags uint8) error {
 	if err := c.Device.post(c, nil, b[:], false); err != nil {
 		return err
 	}
-	c.Flight.posted(false)
 	c.Session.Sent(typ, flags)
 	return nil
 }

@@ -17,7 +17,7 @@ type flight struct {
 
 // Posting is a work request of the send queue.
 type Posting struct {
-	Send  *Outgoing     // nil: something else, or answered already
+	Send  *Outgoing     // a message, or the first of a bundle; nil: none, or answered already
 	op    *OneSided     // nil: no one-sided operation. Without a Send either it is a credit update
 	chunk *memory.Chunk // memory that a Send is sent from; nil: inline
 }

@@ -21,7 +21,7 @@ type Outgoing struct {
 	notify bool                         // Sent is wanted
 	renew  func(p []byte) (rest []byte) // of one that has waited; may be nil
 
-	next  *Outgoing // in a pool: more of its class
+	next  *Outgoing // in a pool: more of its class; posted: the next message of its bundle
 	buf   []byte    // headerRoom, then the message
 	class int8      // the pool it goes back to; -1: none
 	taken bool      // a connection has it, or a pool

@@ -385,7 +385,6 @@ func (c *Conn) offerSealed() (ok bool) {
 	case err != nil: // the connection was broken off
 		return false
 	}
-	c.Flight.posted(false)
 	c.out.sealedPosted()
 	c.l.Shares.again(c)
 	c.Session.Sent(wire.TypeOffer, 0)

@@ -18,6 +18,7 @@ func (c *Conn) OneSided(o *OneSided) error {
 	if !c.sends() {
 		return c.NotSending()
 	}
+	c.flush()
 	bare := o.Op == verbs.WriteWithImm && c.mode == ModeMessages && c.Session.Window() == 0
 	if next := c.outlook(); bare || next.ops || next.posted >= next.depth || next.step() != stepNone {
 		c.queue.pushOp(o)
@@ -36,7 +37,6 @@ func (c *Conn) OneSided(o *OneSided) error {
 func (c *Conn) postOp(o *OneSided) (ok bool) {
 	switch err := c.Device.postOp(c, o); {
 	case err == nil:
-		c.Flight.posted(false)
 		c.posted(o)
 	case errors.Is(err, errNoRoom):
 		c.queue.returnOp(o) // a completion makes room

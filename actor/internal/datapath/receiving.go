@@ -22,7 +22,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		}
 	}
 	if c.mode == ModeMessages {
-		h, from, err := c.account(b)
+		h, from, n, err := c.account(b)
 		if err != nil {
 			c.give(chunk)
 			c.up.BreakOff(err)
@@ -49,6 +49,9 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 				c.Device.pump(c)
 			}
 			return
+		case wire.TypeBundle:
+			c.Device.unbundle(c, chunk, b[wire.HeaderLen:], n)
+			return
 		}
 		b = b[wire.HeaderLen:]
 		c.demanded(len(b), false)
@@ -72,13 +75,20 @@ func (c *Conn) deliver(m *Inbound) {
 	c.up.Deliver(m)
 }
 
-// account parses the header of a message, and the body of an offer, and accounts for them.
-func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, err error) {
+// account parses the header of a message, and the body of an offer or of a bundle, which contains
+// n messages, and accounts for them.
+func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, n int, err error) {
 	if h, err = c.parse(b); err != nil {
-		return h, from, err
+		return h, from, 0, err
+	}
+	if h.Type == wire.TypeBundle {
+		if n, err = wire.CountBundle(b[wire.HeaderLen:]); err == nil {
+			err = c.Session.TakeBundle(h, n)
+		}
+		return h, from, n, err
 	}
 	if err = c.Session.Take(h); err != nil {
-		return h, from, err
+		return h, from, 0, err
 	}
 	switch b = b[wire.HeaderLen:]; h.Type {
 	case wire.TypeOffer:
@@ -92,7 +102,7 @@ func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, err error) {
 			err = c.sizes.takeReceives(r)
 		}
 	}
-	return h, from, err
+	return h, from, 0, err
 }
 
 // received makes the event of a message.
@@ -118,14 +128,16 @@ func (c *Conn) put(m *Inbound, from wire.Offer) {
 
 // Consumed takes a message back from the owner.
 func (c *Conn) Consumed(m *Inbound) {
-	m.Chunk.Overwrite(wire.HeaderLen + len(m.Data))
+	m.Chunk.Overwrite(m.Data, wire.HeaderLen+len(m.Data))
 	c.Session.Consume()
 	c.give(m.Chunk)
 	c.l.freeInbound(m)
 	if c.Over() || c.mode != ModeMessages {
 		return
 	}
-	c.update()
+	if !c.queue.gathers { // else flush does it
+		c.update()
+	}
 	c.observe()
 }
 
@@ -146,6 +158,9 @@ func (c *Conn) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
 // give takes back a receive buffer that was read. One of the connection's receive queue is posted
 // again.
 func (c *Conn) give(b *memory.Chunk) {
+	if !b.Leave() {
+		return // other messages of its bundle are in it
+	}
 	c.l.Shares.gave(c, b)
 	switch {
 	case b.Large():

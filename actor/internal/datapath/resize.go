@@ -215,7 +215,6 @@ func (c *Conn) announce(r wire.Receives) (ok bool) {
 	if c.Device.post(c, nil, b[:], false) != nil {
 		return false // there will be another occasion
 	}
-	c.Flight.posted(false)
 	c.Session.Sent(wire.TypeReceives, 0)
 	return true
 }

@@ -95,11 +95,7 @@ func (c *Conn) Suite() secure.Suite {
 }
 
 func (c *Conn) sendFirst(t wire.Type, body []byte) error {
-	if err := c.Device.post(c, nil, t.Put(body), false); err != nil {
-		return err
-	}
-	c.Flight.posted(false)
-	return nil
+	return c.Device.post(c, nil, t.Put(body), false)
 }
 
 // goodbyePost posts the last message.
@@ -274,7 +270,6 @@ func (c *Conn) pay() bool {
 		return false
 	}
 	c.sec.owed = owed{}
-	c.Flight.posted(false)
 	return true
 }
 
@@ -299,7 +294,7 @@ func (c *Conn) remit() {
 		o.posting.chunk.Free()
 	}
 	if o.posting.Send != nil {
-		c.up.SendFailed(o.posting.Send, Flushed())
+		c.failSends(o.posting.Send, Flushed())
 	}
 	if c.sec.channel != nil {
 		c.sec.channel.Forget()
@@ -308,10 +303,7 @@ func (c *Conn) remit() {
 
 // postRecord posts a sealed record.
 func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
-	d.wr.Op, d.wr.Flags = verbs.Send, verbs.Signaled
-	if quiet {
-		d.wr.Flags = 0
-	}
+	d.prepareSend(quiet)
 	if o.posting.chunk == nil {
 		d.wr.Inline = o.b
 	} else {

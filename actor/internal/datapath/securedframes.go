@@ -79,10 +79,7 @@ func (c *Conn) postFrame(b []byte) error {
 		o.posting.chunk, o.b = chunk, append(chunk.Bytes()[:0], b...)
 	}
 	err := c.Device.postRecord(c, &o, false)
-	switch {
-	case err == nil:
-		c.Flight.posted(false)
-	case o.posting.chunk != nil:
+	if err != nil && o.posting.chunk != nil {
 		o.posting.chunk.Free()
 	}
 	return err

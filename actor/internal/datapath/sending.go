@@ -12,8 +12,16 @@ import (
 )
 
 // Submit takes a Send of the owner, or of another holder of the PID.
-func (c *Conn) Submit(s *Outgoing) {
-	switch limit := c.l.limits.Queue; {
+func (c *Conn) Submit(s *Outgoing) { c.submit(s, false) }
+
+// submit is Submit. now: it may not wait for the end of the turn.
+func (c *Conn) submit(s *Outgoing, now bool) {
+	limit := c.l.limits.Queue
+	bundled := !now && c.Session.Bundles() && s.bundled()
+	if !bundled || c.queue.messages.Len() >= limit {
+		c.flush()
+	}
+	switch {
 	case !c.taking():
 		err := c.NotSending()
 		c.traffic.messageUnsent()
@@ -22,6 +30,8 @@ func (c *Conn) Submit(s *Outgoing) {
 	case s.Len() > c.sizes.largest:
 		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.sizes.largest, ErrTooLarge, unix.EMSGSIZE))
 		c.traffic.messageUnsent()
+	case bundled && c.gathers():
+		c.gather(s)
 	case !c.queue.empty() || !c.ready() || !c.readyFor(s):
 		if c.queue.messages.Len() >= limit {
 			c.queue.refuse()
@@ -42,6 +52,7 @@ func (c *Conn) Submit(s *Outgoing) {
 
 // TryPost is Submit, but leaves s with the caller if device or peer have no room for it now.
 func (c *Conn) TryPost(s *Outgoing) (ok bool) {
+	c.flush()
 	switch {
 	case s.buf == nil || !c.taking():
 		return false
@@ -51,7 +62,7 @@ func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 	}
 	posted, class := c.Posted(), s.class
 	s.taken, s.class = true, -1 // one that fails does not go to the pool
-	c.Submit(s)
+	c.submit(s, true)
 	s.class = class
 	if c.Posted() > posted {
 		return true
@@ -134,7 +145,6 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		c.traffic.messageSent(n, true)
 	case err == nil:
 		c.traffic.messageSent(n, typ == wire.TypeOffer)
-		c.Flight.posted(quiet)
 		if c.mode == ModeMessages {
 			c.Session.Sent(typ, 0)
 			c.observe()
@@ -152,16 +162,34 @@ func (c *Conn) post(s *Outgoing, quiet bool) (ok bool) {
 		c.traffic.messageUnsent()
 		c.up.SendFailed(s, err)
 	default:
-		c.traffic.messageUnsent()
-		c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
-		c.queuePairRefused(verbs.Send, err)
+		c.failUnsent(s, err)
 	}
 	return true
+}
+
+// failUnsent answers a chain of messages that the device has refused, and does not take anymore.
+func (c *Conn) failUnsent(first *Outgoing, err error) {
+	for s := first; s != nil; s = s.next {
+		c.traffic.messageUnsent()
+	}
+	c.failSends(first, fmt.Errorf("%w: %w", ErrFlushed, err))
+	c.queuePairRefused(verbs.Send, err)
+}
+
+// failSends answers a chain of messages.
+func (c *Conn) failSends(first *Outgoing, err error) {
+	for s := first; s != nil; {
+		next := s.next
+		s.next = nil
+		c.up.SendFailed(s, err)
+		s = next
+	}
 }
 
 // Pump posts as much as the device and the credits have room for. A full send queue is refilled in
 // parts, that is in runs.
 func (c *Conn) Pump() {
+	c.flush()
 	if !c.pay() {
 		return
 	}
@@ -204,6 +232,9 @@ func (c *Conn) postNext() bool {
 	case stepOp:
 		return c.postOp(c.queue.popOp())
 	case stepSend, stepQuiet:
+		if b := c.bundleNext(&o); b.n > 0 {
+			return c.postBundle(b)
+		}
 		if !c.renew(c.queue.nextMessage()) {
 			return false
 		}
@@ -236,8 +267,10 @@ func (c *Conn) Abandon() {
 		p := c.Flight.at(n)
 		if s := p.Send; s != nil {
 			p.Send = nil
-			s.class = -1 // not for another message: the device may be sending from it
-			c.up.SendFailed(s, Flushed())
+			for m := s; m != nil; m = m.next {
+				m.class = -1 // not for another message: the device may be sending from it
+			}
+			c.failSends(s, Flushed())
 		} else if p.op != nil {
 			p.op.Owner.Abandoned(c, p.op)
 		}

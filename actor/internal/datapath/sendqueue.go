@@ -12,12 +12,16 @@ type sendQueue struct {
 	messages ring.Ring[*Outgoing]
 	ops      ring.Ring[*OneSided]
 	seq      uint32 // of the entry that was queued last
+	gathers  bool   // all that waits may be posted, and does so at the end of the turn
 	refused  bool   // the owner waits for Writable
 	retrying bool   // a timer pumps the queue
 }
 
 // empty reports whether nothing waits.
 func (q *sendQueue) empty() bool { return q.messages.Len() == 0 && q.ops.Len() == 0 }
+
+// waits reports whether messages wait for credits or for room in the device.
+func (q *sendQueue) waits() bool { return q.messages.Len() > 0 && !q.gathers }
 
 // pushMessage queues s behind all that waits.
 func (q *sendQueue) pushMessage(s *Outgoing) {
@@ -46,7 +50,31 @@ func (q *sendQueue) nextMessage() *Outgoing { return *q.messages.At(0) }
 func (q *sendQueue) nextOp() *OneSided { return *q.ops.At(0) }
 
 func (q *sendQueue) popMessage() *Outgoing { return q.messages.Pop() }
-func (q *sendQueue) popOp() *OneSided      { return q.ops.Pop() }
+
+// popMessages removes the oldest n messages, at least one, as a chain.
+func (q *sendQueue) popMessages(n int) (first *Outgoing) {
+	first = q.popMessage()
+	for s := first; n > 1; n-- {
+		s.next = q.popMessage()
+		s = s.next
+	}
+	return first
+}
+
+// returnMessages puts a chain back in its place: the device did not take it.
+func (q *sendQueue) returnMessages(first *Outgoing) {
+	var last *Outgoing
+	for s := first; s != nil; {
+		s, s.next, last = s.next, last, s
+	}
+	for s := last; s != nil; {
+		next := s.next
+		s.next = nil
+		q.returnMessage(s)
+		s = next
+	}
+}
+func (q *sendQueue) popOp() *OneSided { return q.ops.Pop() }
 
 // inlineFollows reports whether a second message waits that the device copies.
 func (q *sendQueue) inlineFollows(maxInline int) bool {

@@ -117,7 +117,7 @@ func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 
 // took counts a message that was received.
 func (s *shares) took(c *Conn, b *memory.Chunk) {
-	if b == nil {
+	if b == nil || b.Counted {
 		return
 	}
 	b.Counted = true
@@ -327,7 +327,7 @@ func (s *shares) unlist(c *Conn) {
 
 // waits reports whether news of the peer's credits can lead to anything.
 func (c *Conn) waits() bool {
-	return c.queue.messages.Len() > 0 || c.queue.refused || c.owesCredit() || c.Closing()
+	return c.queue.waits() || c.queue.refused || c.owesCredit() || c.Closing()
 }
 
 // mustReceive reports whether the progress of c may be behind its peer's messages: also the Reads

@@ -34,6 +34,7 @@ type Loop struct {
 	HeldBudget    *memory.Budget // memory that peers read messages from
 	Sources       memory.Sources
 	segments      segments // of large messages, to be sealed or opened
+	gathering     gathering
 	Persons       map[limits.Person]*occupied
 
 	MemoryBudget int // bytes for one-sided operations that may still be registered
@@ -64,20 +65,23 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, most Limits) {
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
 	l.RecvBudget.Retained = l.Shares.retained
 	l.segments.timer = el.NewTimer(l.segments.turn)
+	l.gathering.l = l
 }
 
 // Device is shared by a loop's connections over one device: completion queues, and protection
 // domains with memory to receive into and to send from. Loop goroutine.
 type Device struct {
-	l       *Loop
-	Verbs   verbs.Device
-	attr    verbs.DeviceAttr
-	Queues  []*completions
-	at      int          // the queue that is polled
-	wc      [64]verbs.WC // polled; those from next on are still to be handled
-	next    int
-	got     int
-	ready   bool               // there are more than a turn's budget: Run is queued
+	l      *Loop
+	Verbs  verbs.Device
+	attr   verbs.DeviceAttr
+	Queues []*completions
+	at     int          // the queue that is polled
+	wc     [64]verbs.WC // polled; those from next on are still to be handled
+	next   int
+	got    int
+	ready  bool // there are more than a turn's budget: Run is queued
+	unbundling
+	bundled []byte             // memory for bundles that the device copies, or that are sealed
 	due     []*Conn            // to be pumped
 	Shared  *domain            // of the connections without a private one
 	Domains map[*domain]uint64 // value: its number
@@ -156,7 +160,9 @@ type Conn struct {
 	Flight  flight
 	Session wire.Session // credits; in other modes only the granted ones
 	due     bool         // in the device's list of what to pump
-	relief  relief
+	// in the loop's gathering
+	gathered bool
+	relief   relief
 
 	traffic traffic
 }

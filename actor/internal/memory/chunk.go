@@ -13,7 +13,9 @@ type Chunk struct {
 	large   bool // of a cache
 	besides int  // bytes that it takes of a budget beside its own
 
-	overwritten int // bytes
+	sharers     int32 // messages that are in it, if they are several
+	shared      int32 // bytes that contain them
+	overwritten int   // bytes
 }
 
 // home is where a chunk goes back to.
@@ -36,13 +38,32 @@ func (c *Chunk) Large() bool { return c.large }
 // Repostable reports whether it is a piece of a slab, into which the device can receive again.
 func (c *Chunk) Repostable() bool { return !c.large && c.besides == 0 }
 
-// Overwrite overwrites the first n bytes, before the chunk is returned, in a build that finds
-// later uses.
-func (c *Chunk) Overwrite(n int) {
-	if overwrite.On {
-		c.overwritten = min(n, int(c.SGE.Length))
-		overwrite.Bytes(c.Bytes()[:c.overwritten])
+// Share makes n messages share the chunk, in its first bytes. Each one leaves it.
+func (c *Chunk) Share(n, bytes int) { c.sharers, c.shared = int32(n), int32(bytes) }
+
+// Leave ends the use of the chunk by a message. It reports whether it was the last that shared it.
+func (c *Chunk) Leave() (last bool) {
+	if c.sharers > 0 {
+		c.sharers--
 	}
+	return c.sharers == 0
+}
+
+// Overwrite overwrites data, a message that was returned, in a build that finds later uses. If no
+// other message is in the chunk, it overwrites all before the chunk is returned: the first n bytes,
+// or those that messages have shared.
+func (c *Chunk) Overwrite(data []byte, n int) {
+	switch {
+	case !overwrite.On:
+		return
+	case c.sharers > 1:
+		overwrite.Bytes(data)
+		return
+	case c.sharers == 1:
+		n = int(c.shared)
+	}
+	c.overwritten = min(n, int(c.SGE.Length))
+	overwrite.Bytes(c.Bytes()[:c.overwritten])
 }
 
 // Check panics if the chunk was written since it was overwritten. From then on it may be written.

@@ -136,7 +136,7 @@ func TestMalformedHeaders(t *testing.T) {
 		"type 7":                  {7, 0, 0, 0, 0, 0, 0, 0},
 		"goodbye with data":       {byte(TypeGoodbye), 0, 0, 0, 0, 0, 0, 0, 'x'},
 		"flag 4":                  {byte(TypeData), 4, 0, 0, 0, 0, 0, 0},
-		"type 13":                 {13, 0, 0, 0, 0, 0, 0, 0},
+		"type 14":                 {14, 0, 0, 0, 0, 0, 0, 0},
 		"no receives":             {byte(TypeReceives), 0, 0, 0, 0, 0, 0, 0},
 		"too much of receives":    append([]byte{byte(TypeReceives)}, make([]byte, HeaderLen+ReceivesLen)...),
 		"half an offer":           {byte(TypeOffer), 0, 0, 0, 0, 0, 0, 0, 'x'},

@@ -9,12 +9,13 @@
 //	header.go   Header, Type: what stands before every message
 //	offer.go    Offer: where the receiver may read a large message
 //	receives.go Receives: a change of the size of a side's receives
+//	bundle.go   several messages in one Send
 //	session.go  Session: credits, offers, probes and the goodbye, counted
 //
 // # Using a Session
 //
 // The caller calls Take for each header that comes, and Sent for each header that the device has
-// taken, in order. Between them it calls Next, until that returns nothing, for what to send without
+// taken, in order; of a bundle TakeBundle and SentBundle. Between them it calls Next, until that returns nothing, for what to send without
 // a message, and Window for how many messages may be sent.
 //
 // # Ownership

@@ -8,7 +8,7 @@ const HeaderLen = 8
 // Type is the type of a message.
 type Type uint8
 
-// The types of messages. Only data and offers take a credit.
+// The types of messages. Only data, offers and the messages of bundles take a credit.
 const (
 	TypeData   Type = 1
 	TypeCredit Type = 2 // a credit update
@@ -26,6 +26,8 @@ const (
 	TypeRefusal Type = 11 // a reject of the runtime's
 	// From version 4 on.
 	TypeReceives Type = 12 // its sender's receives have another size
+	// From version 5 on.
+	TypeBundle Type = 13 // several messages
 )
 
 const (
@@ -54,7 +56,7 @@ func (h Header) Put(b []byte) {
 }
 
 // control reports whether the message is about the connection: it takes no credit.
-func (t Type) control() bool { return t != TypeData && t != TypeOffer }
+func (t Type) control() bool { return t != TypeData && t != TypeOffer && t != TypeBundle }
 
 // body is how many bytes such a message has behind its header.
 func (t Type) body() int {
@@ -82,7 +84,7 @@ func parseHeader(b []byte, last Type, offer int) (h Header, err error) {
 	}
 	h = Header{Type(b[0]), b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
 	switch {
-	case (h.Type < TypeData || h.Type > last) && h.Type != TypeReceives:
+	case (h.Type < TypeData || h.Type > last) && h.Type != TypeReceives && h.Type != TypeBundle:
 		return h, violation("unknown message type %d", h.Type)
 	case h.Flags&^(AckNow|Resized) != 0:
 		return h, violation("unknown flags %#x", h.Flags)

@@ -14,7 +14,7 @@ const (
 	kib = 1 << 10
 
 	helloMagic   = 0x7EDA
-	helloVersion = 4
+	helloVersion = 5
 	// helloOldest is the earliest version that is still spoken.
 	helloOldest = 2
 )

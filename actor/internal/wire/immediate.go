@@ -17,5 +17,5 @@ func (s *Session) TakeImmediate() error {
 	case !s.Immediates():
 		return violation("a Write with an immediate of a peer of version %d", s.version)
 	}
-	return s.takeCredit()
+	return s.takeCredits(1)
 }

@@ -79,8 +79,28 @@ func (s *Session) Header(typ Type, flags uint8) Header {
 	return Header{typ, flags | s.resizes.flag(), s.read, s.consumed}
 }
 
-// Take accounts for a message of the peer's. An error is a *ProtocolError.
+// Take accounts for a message of the peer's that is no bundle. An error is a *ProtocolError.
 func (s *Session) Take(h Header) error {
+	if err := s.takeHeader(h); err != nil {
+		return err
+	}
+	if h.Type.control() {
+		return s.takeControl(h.Type)
+	}
+	if err := s.takeCredits(1); err != nil {
+		return err
+	}
+	if h.Type == TypeOffer {
+		if s.heard-s.readStated >= MaxOffers {
+			return violation("the peer has made more than %d offers that we have not said to have read", MaxOffers)
+		}
+		s.heard++
+	}
+	return nil
+}
+
+// takeHeader accounts for the counts and flags of a header.
+func (s *Session) takeHeader(h Header) error {
 	if err := s.proper(h); err != nil {
 		return err
 	}
@@ -100,27 +120,15 @@ func (s *Session) Take(h Header) error {
 	if h.Flags&AckNow != 0 {
 		s.ackNow = true
 	}
-	if h.Type.control() {
-		return s.takeControl(h.Type)
-	}
-	if err := s.takeCredit(); err != nil {
-		return err
-	}
-	if h.Type == TypeOffer {
-		if s.heard-s.readStated >= MaxOffers {
-			return violation("the peer has made more than %d offers that we have not said to have read", MaxOffers)
-		}
-		s.heard++
-	}
 	return nil
 }
 
-// takeCredit accounts for a credit that the peer has used.
-func (s *Session) takeCredit() error {
-	if s.received-s.consumed >= s.receive {
+// takeCredits accounts for n credits that the peer has used.
+func (s *Session) takeCredits(n uint32) error {
+	if n > s.receive-(s.received-s.consumed) {
 		return violation("the peer has sent more than the %d messages it has credits for", s.receive)
 	}
-	s.received++
+	s.received += n
 	return nil
 }
 
@@ -133,6 +141,8 @@ func (s *Session) proper(h Header) error {
 		return violation("message type %d of a peer of version 2", h.Type)
 	case h.Type == TypeReceives && !s.Resizes():
 		return violation("a change of receives by a peer of version %d", s.version)
+	case h.Type == TypeBundle && !s.Bundles():
+		return violation("a bundle of a peer of version %d", s.version)
 	}
 	return nil
 }

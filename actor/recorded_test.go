@@ -15,15 +15,16 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// recorded is a line of testdata/version2.txt: what one of two peers of version 2 said.
+// recorded is a line of testdata/version2.txt or version4.txt: what one of two peers of that
+// version said.
 type recorded struct {
 	dialler bool
 	bytes   []byte
 }
 
-func version2(t *testing.T) (lines []recorded) {
+func recordedLines(t *testing.T, version int) (lines []recorded) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/version2.txt")
+	text, err := os.ReadFile(fmt.Sprintf("testdata/version%d.txt", version))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +78,14 @@ func recordedDialler() func(ctx actor.Context) {
 }
 
 // A peer of version 2 that dials us finds what it found before there was a version 3.
-func TestVersion2DialsUs(t *testing.T) {
-	lines := version2(t)
+func TestVersion2DialsUs(t *testing.T) { recordedDialsUs(t, 2) }
+
+// And one of version 4 what it found before there was a version 5.
+func TestVersion4DialsUs(t *testing.T) { recordedDialsUs(t, 4) }
+
+func recordedDialsUs(t *testing.T, version int) {
+	t.Helper()
+	lines := recordedLines(t, version)
 	onFlavors(t, func(w *world) {
 		w.f.Delay(time.Millisecond)
 		server, old := w.farProbe(), w.probe()
@@ -95,8 +102,14 @@ func TestVersion2DialsUs(t *testing.T) {
 }
 
 // A peer of version 2 that we dial finds the same.
-func TestWeDialVersion2(t *testing.T) {
-	lines := version2(t)
+func TestWeDialVersion2(t *testing.T) { weDialRecorded(t, 2) }
+
+// So does one of version 4.
+func TestWeDialVersion4(t *testing.T) { weDialRecorded(t, 4) }
+
+func weDialRecorded(t *testing.T, version int) {
+	t.Helper()
+	lines := recordedLines(t, version)
 	onFlavors(t, func(w *world) {
 		w.f.Delay(time.Millisecond)
 		old, client := w.farProbe(), w.probe()
@@ -115,12 +128,12 @@ func TestWeDialVersion2(t *testing.T) {
 	})
 }
 
-// checkHello holds ours against the one of version 2: another version, and what that one reads is
+// checkHello holds ours against a recorded one: another version, and what that one reads is
 // the same.
 func checkHello(t *testing.T, old, b []byte) {
 	t.Helper()
 	want := bytes.Clone(old)
-	want[2] = 4
+	want[2] = 5
 	if len(b) < len(want) || !bytes.Equal(b[:len(want)], want) {
 		t.Errorf("our hello is\n%x, want\n%x", b, want)
 	}
@@ -134,12 +147,12 @@ func checkEnd(t *testing.T, end []got, delivered uint64) {
 	}
 	for _, g := range end {
 		if d, ok := g.msg.(*Disconnected); ok && d.Err != nil {
-			t.Errorf("disconnected because of %v: a peer of version 2 says no goodbye", d.Err)
+			t.Errorf("disconnected because of %v: the peer has ended in order", d.Err)
 		}
 	}
 }
 
-// player is the owner of a raw identifier that plays a peer of version 2.
+// player is the owner of a raw identifier that plays a recorded peer.
 type player struct {
 	*probe
 	id    *actor.PID

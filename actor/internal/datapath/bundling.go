@@ -1,0 +1,237 @@
+package datapath
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/memory"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
+	"github.com/rdmactor/rdmactor/internal/ring"
+)
+
+// Messages that wait for the same connection leave together, several of them in one Send
+// (docs/wire.md, Bundles). A Send and a receive cost more than a small message. Nothing waits for a
+// bundle to fill:
+//
+//   - A message that finds nothing in flight is posted at once, alone.
+//   - One that finds something in flight waits until the end of the loop's turn (gathering), with
+//     those that follow it.
+//   - Messages that wait for credits, or for room in the device, are bundled when they may go.
+//
+// Messages of more than bundledMost bytes, offers, and messages with a renew go alone.
+
+const (
+	// bundleMost is the size of the largest bundle, in bytes. docs/latency.md has the measurements.
+	bundleMost = 16<<10 - secure.Overhead
+	// bundledMost is the largest message, in bytes, that is copied into a bundle.
+	bundledMost = 2 << 10
+)
+
+// gathering contains the connections of a loop whose messages wait for the end of the turn.
+type gathering struct {
+	l     *Loop
+	conns ring.Ring[*Conn]
+}
+
+// gathers reports whether a message that may go in a bundle is to wait for the end of the turn.
+func (c *Conn) gathers() bool {
+	return c.queue.gathers || c.Flight.Len() > 0 && c.queue.empty() && c.ready()
+}
+
+// bundled reports whether o may go in a bundle.
+func (o *Outgoing) bundled() bool { return o.renew == nil && o.Len() <= bundledMost }
+
+// gather queues s until the end of the turn, or until something that must not overtake it.
+func (c *Conn) gather(s *Outgoing) {
+	c.queue.pushMessage(s)
+	c.queue.gathers = true
+	c.l.gathering.add(c)
+}
+
+// flush posts the messages that were gathered, as far as device and peer have room for them.
+func (c *Conn) flush() {
+	if !c.queue.gathers {
+		return
+	}
+	c.queue.gathers = false
+	for c.sends() && c.postNext() {
+	}
+	if c.queue.messages.Len() > 0 {
+		c.creditWaitNeeded()
+		c.l.Shares.again(c)
+	}
+	c.update()
+}
+
+// add makes c be flushed at the end of the turn.
+func (g *gathering) add(c *Conn) {
+	if c.gathered {
+		return
+	}
+	c.gathered = true
+	if g.conns.Push(c); g.conns.Len() == 1 {
+		g.l.el.Defer(g)
+	}
+}
+
+// Run ends a turn's gathering.
+func (g *gathering) Run(int) (more bool) {
+	defer func() {
+		if g.conns.Len() > 0 { // user code has ended the goroutine
+			g.l.el.Defer(g)
+		}
+	}()
+	for g.conns.Len() > 0 {
+		c := *g.conns.At(0)
+		c.gathered = false
+		g.conns.Pop()
+		c.flush()
+	}
+	return false
+}
+
+// LoopName names it in the loop's reports of stalls.
+func (g *gathering) LoopName() string { return "messages of a turn" }
+
+// bundle describes the Send of the oldest messages of a queue.
+type bundle struct {
+	n     int  // messages; 0: the next Send is no bundle
+	size  int  // bytes
+	quiet bool // another Send follows at once, and one completion is enough for both
+}
+
+// bundleNext returns the next Send. o shows that the oldest message may go.
+func (c *Conn) bundleNext(o *outlook) (b bundle) {
+	q := &c.queue
+	if q.messages.Len() < 2 || o.window < 2 || !c.Session.Bundles() {
+		return b
+	}
+	most, limit := min(q.messages.Len(), int(o.window), wire.MaxBundle), min(wire.HeaderLen+c.sizes.direct, bundleMost)
+	alone := false
+	for b.size = wire.HeaderLen; b.n < most; b.n++ {
+		s := *q.messages.At(b.n)
+		size := b.size + wire.BundledLen + s.Len()
+		if !s.bundled() || size > limit || o.ops && int32(o.opSeq-s.seq) < 0 {
+			break
+		}
+		b.size = size
+		alone = alone || s.notify
+	}
+	if b.n < 2 {
+		return bundle{}
+	}
+	// as outlook.followed for a single message
+	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && (*q.messages.At(b.n)).bundled() &&
+		o.posted+1 < o.depth && o.silent+1 < part(o.depth)
+	return b
+}
+
+// postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back
+// in the queue.
+func (c *Conn) postBundle(b bundle) (ok bool) {
+	first := c.queue.popMessages(b.n)
+	switch err := c.Device.postBundle(c, first, b); {
+	case err == nil:
+		for s := first; s != nil; s = s.next {
+			c.traffic.messageSent(s.Len(), false)
+		}
+		c.Session.SentBundle(b.n)
+		c.observe()
+	case errors.Is(err, errNoRoom):
+		c.queue.returnMessages(first) // a completion makes room
+		c.l.Shares.again(c)
+		c.retry()
+		return false
+	case errors.Is(err, unix.ENOMEM): // others have the memory: one message needs less, or none
+		c.queue.returnMessages(first)
+		return c.post(c.queue.popMessage(), false)
+	default:
+		c.failUnsent(first, err)
+	}
+	return true
+}
+
+// postBundle posts the chain of messages that begins with first as b describes it.
+func (d *Device) postBundle(c *Conn, first *Outgoing, b bundle) error {
+	h := c.Session.Header(wire.TypeBundle, 0)
+	if c.sec != nil || b.size <= d.attr.MaxInline {
+		d.bundled = first.appendBundle(d.bundled[:0], h)
+		return d.post(c, first, d.bundled, b.quiet)
+	}
+	chunk, err := c.sendChunk(b.size)
+	if err != nil {
+		return err
+	}
+	first.appendBundle(chunk.Bytes()[:0], h)
+	d.prepareSend(b.quiet)
+	return d.postChunk(c, Posting{Send: first}, chunk, b.size)
+}
+
+// appendBundle appends a bundle of the messages of the chain that begins with o.
+func (o *Outgoing) appendBundle(b []byte, h wire.Header) []byte {
+	b = append(b, make([]byte, wire.HeaderLen)...)
+	h.Put(b[len(b)-wire.HeaderLen:])
+	for ; o != nil; o = o.next {
+		b = wire.AppendBundled(b, o.Bytes())
+	}
+	return b
+}
+
+// unbundling is a bundle of a peer whose messages are being delivered. The zero value is none.
+type unbundling struct {
+	c     *Conn
+	chunk *memory.Chunk // nil: there is none
+	rest  []byte        // messages that were not delivered yet
+	count int           // messages that were, of all bundles
+}
+
+// bundledTurn is the number of messages of bundles that count as one completion in Device.poll. A
+// turn handles eventloop.RunBudget completions, and so as many messages as the embedded device lets
+// a connection receive in a turn.
+const bundledTurn = 32
+
+// unbundle begins to deliver the n messages in b, a part of chunk.
+func (d *Device) unbundle(c *Conn, chunk *memory.Chunk, b []byte, n int) {
+	chunk.Share(n, wire.HeaderLen+len(b))
+	d.l.Shares.took(c, chunk)
+	if c.recv.qp != nil {
+		c.recv.qp.Contained(n)
+	}
+	d.unbundling = unbundling{c, chunk, b, d.unbundling.count}
+}
+
+// unbundleNext delivers the next message. Delivering it may not return, and may call poll, which
+// then continues with the message behind it. It returns how many completions that counts as.
+func (d *Device) unbundleNext() (completions int) {
+	u := &d.unbundling
+	c, chunk := u.c, u.chunk
+	var b []byte
+	b, u.rest = wire.CutBundled(u.rest)
+	last := len(u.rest) == 0
+	if last {
+		*u = unbundling{count: u.count}
+	}
+	if u.count++; u.count%bundledTurn == 0 {
+		completions = 1
+	}
+	if c.Over() {
+		c.give(chunk)
+		return completions
+	}
+	c.demanded(len(b), false)
+	m := c.received(c.keep(chunk, b))
+	if c.delays() {
+		c.put(m, wire.Offer{}) // at most our credits
+	} else {
+		c.deliver(m)
+	}
+	if last {
+		c.l.Shares.check(c)
+		if c.waits() {
+			d.pump(c)
+		}
+	}
+	return completions
+}
