@@ -98,8 +98,9 @@ func (it *ident) prepareConnect(mode datapath.Mode, private *[]byte) error {
 
 // reported handles what the device reports.
 func (it *ident) reported(m *reported) {
-	if m.id != it.id || it.gone() {
-		return // from an address that Dial has tried before this one
+	if m.id != it.id || it.gone() { // an earlier address of Dial's, or left to the device
+		it.notReceived(m)
+		return
 	}
 	if _, ok := m.ev.(*cmid.Closed); ok {
 		m.answers.Answer(m.ev)

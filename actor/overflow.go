@@ -52,6 +52,8 @@ func (it *ident) Leftover(msg any) {
 	switch m := m.(type) {
 	case *lastMessage:
 		it.end()
+	case *reported:
+		it.notReceived(m)
 	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
 	case *poisonPill:
 		if !it.gone() { // a loop that has ended: the actor can still stop
@@ -81,6 +83,14 @@ func (it *ident) Leftover(msg any) {
 		}
 	default:
 		it.box.Refuse(msg)
+	}
+}
+
+// notReceived takes note of a device's report that came too late for the actor: the identifier was
+// left to the device, which has given it back.
+func (it *ident) notReceived(m *reported) {
+	if _, ok := m.ev.(*cmid.Closed); ok {
+		it.l.orphanReturned(m.id)
 	}
 }
 

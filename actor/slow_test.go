@@ -343,3 +343,31 @@ func (c complaints) Write(p []byte) (int, error) {
 	c.tb.Errorf("the runtime complains: %s", p)
 	return len(p), nil
 }
+
+// An identifier's actor is stopped when its device has just given the identifier back: nothing is
+// left to the device.
+func TestStoppedWhenItIsGivenBack(t *testing.T) {
+	for name, f := range flavors {
+		t.Run(name, func(t *testing.T) {
+			near := kernelLike{takes: map[states.Op]time.Duration{states.OpDestroyID: time.Minute}}
+			inWorldOfTwo(t, f, near.over, untouched, func(w *world) {
+				p := w.probe()
+				id := resolved(w, p)
+				p.send(id, &cmid.DestroyID{})
+				time.Sleep(time.Second)
+				w.onLoop(w.rt, func(l *loop) {
+					it := w.ident(l, id)
+					w.sys.Root.Stop(id) // in its mailbox, before the answer
+					near.in.Done(it.id.Handle(), nil)
+				})
+				next[*Closed](p)
+				time.Sleep(time.Minute) // the twin has given it back, too
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				if err := w.rt.Shutdown(ctx); err != nil {
+					w.Error(err)
+				}
+			})
+		})
+	}
+}
