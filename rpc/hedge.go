@@ -159,7 +159,8 @@ func (c *Client) waitFor(ctx context.Context, a attempt) (*clientCall, *endpoint
 	return c.ended(a, c.wait(ctx, a.l, a.cl))
 }
 
-// ended returns the call of an attempt that has ended with err, and sets the targets of its options.
+// ended returns the call of an attempt that has ended with err, and sets the targets of its
+// options.
 func (c *Client) ended(a attempt, err error) (*clientCall, *endpoint, error) {
 	if a.cl.meta != nil {
 		a.l.out.mu.Lock()
