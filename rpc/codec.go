@@ -2,10 +2,13 @@ package rpc
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"reflect"
 
 	"google.golang.org/protobuf/proto"
+
+	codecs "github.com/rdmactor/rdmactor/codec"
 )
 
 // Bytes is a message of bytes, which are neither encoded nor decoded.
@@ -38,12 +41,17 @@ var (
 	}
 )
 
-// codecOf returns the codec for T: *T is a protobuf message, or appends and unmarshals itself, or T
-// is Bytes.
-func codecOf[T any]() (codec, error) {
-	switch any((*T)(nil)).(type) {
-	case *Bytes:
+// codecOf returns the codec for T. It is c, if that is set and T is not Bytes. Otherwise *T is a
+// protobuf message, or appends and unmarshals itself, or is encoded as JSON.
+func codecOf[T any](c codecs.Codec) (codec, error) {
+	zero := any((*T)(nil))
+	if _, ok := zero.(*Bytes); ok {
 		return bytesCodec, nil
+	}
+	if c != nil {
+		return userCodec[T](c)
+	}
+	switch zero.(type) {
 	case proto.Message:
 		return protoCodec, nil
 	case interface {
@@ -52,12 +60,51 @@ func codecOf[T any]() (codec, error) {
 	}:
 		return binaryCodec, nil
 	}
-	return codec{}, fmt.Errorf("rpc: *%v is no proto.Message, and no encoding.BinaryAppender and BinaryUnmarshaler; Bytes carries bytes",
-		reflect.TypeFor[T]())
+	return userCodec[T](codecs.New(codecs.JSON[*T]("JSON")))
 }
 
-func mustCodec[T any]() codec {
-	c, err := codecOf[T]()
+// userCodec returns the codec that c has for *T or for T. The name of the type is not sent, because
+// both sides know it: c is asked for it once, with a zero value.
+func userCodec[T any](c codecs.Codec) (codec, error) {
+	name, _, err := c.Append(nil, new(T))
+	byValue := errors.Is(err, codecs.ErrUnregistered)
+	if byValue {
+		var verr error
+		if name, _, verr = c.Append(nil, *new(T)); !errors.Is(verr, codecs.ErrUnregistered) {
+			err = verr
+		}
+	}
+	if err != nil {
+		return codec{}, fmt.Errorf("rpc: a message of type %v: %w", reflect.TypeFor[T](), err)
+	}
+	return codec{
+		encode: func(dst []byte, msg any) (b []byte, err error) {
+			if byValue {
+				msg = *msg.(*T)
+			}
+			_, b, err = c.Append(dst, msg)
+			return b, err
+		},
+		decode: func(b []byte, msg any) error {
+			got, err := c.Decode(name, b)
+			if err != nil {
+				return err
+			}
+			switch got := got.(type) {
+			case *T:
+				*msg.(*T) = *got
+			case T:
+				*msg.(*T) = got
+			default:
+				return fmt.Errorf("the codec has decoded a %T", got)
+			}
+			return nil
+		},
+	}, nil
+}
+
+func mustCodec[T any](cfg MethodConfig) codec {
+	c, err := codecOf[T](cfg.Codec)
 	if err != nil {
 		panic(err)
 	}

@@ -1,13 +1,15 @@
 // Package rpc makes calls over connections that are actors of package actor (imported as rdma). A
 // method is a value in a package that client and server share; messages are protobuf's generated
-// structs as they are, types that encode themselves, or bytes:
+// structs as they are, types that encode themselves, bytes, or Go structs as JSON:
 //
 //	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get", rpc.MethodConfig{})
 //
 //	get := func(ctx context.Context, q *kvpb.GetRequest) (*kvpb.GetReply, error) { ... }
-//	rpc.Handle(server, Get, get, rpc.HandlerConfig{})
+//	rpc.Handle(server, Get, get)
 //
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
+//
+// protoc-gen-go-rdmactor generates all of it from a service in a .proto file.
 //
 // The deadline and the end of a caller's context reach the handler's. A request whose caller has
 // given up is neither sent nor handled. Go is for actors: the answer comes as a message.

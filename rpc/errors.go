@@ -191,7 +191,7 @@ func NewError[D any](of error, message string, details *D) (*Error, error) {
 	if details == nil {
 		return e, nil
 	}
-	c, err := codecOf[D]()
+	c, err := codecOf[D](nil)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func DetailsOf[D any](err error) (details *D, ok bool) {
 	if !ok || len(e.Details) == 0 {
 		return nil, false
 	}
-	c, cerr := codecOf[D]()
+	c, cerr := codecOf[D](nil)
 	if cerr != nil {
 		return nil, false
 	}

@@ -21,12 +21,13 @@ type HandlerConfig struct {
 }
 
 // Handle registers fn as the handler of a method. The result of fn is encoded when fn and the
-// interceptors have returned. fn runs on a goroutine of the server, unless OnLoop is set. Handle
-// panics if the method has a handler already. Handlers are registered before Listen.
-func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg HandlerConfig) {
+// interceptors have returned. fn runs on a goroutine of the server, unless OnLoop is set; cfg may
+// be left out. Handle panics if the method has a handler already. Handlers are registered before
+// Listen.
+func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg ...HandlerConfig) {
 	s.handle(&handler{
 		m:      m.m,
-		inline: cfg.OnLoop,
+		inline: onLoopOf(cfg),
 		newReq: func() any { return new(Q) },
 		call: func(ctx context.Context, q any) (any, error) {
 			r, err := fn(ctx, q.(*Q))
@@ -34,6 +35,9 @@ func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q 
 		},
 	})
 }
+
+// onLoopOf returns the setting of the last configuration; without one the default.
+func onLoopOf(cfg []HandlerConfig) bool { return len(cfg) > 0 && cfg[len(cfg)-1].OnLoop }
 
 // answered returns the error of a handler that has returned r and err.
 func answered[R any](r *R, err error) error {
@@ -46,8 +50,8 @@ func answered[R any](r *R, err error) error {
 // HandleRaw registers fn as the handler of a raw method. fn appends its answer to reply and returns
 // that, or returns other bytes, which are copied when fn and the interceptors have returned. q is
 // valid until then. With interceptors, reply is nil.
-func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg HandlerConfig) {
-	s.handle(&handler{m: m.m, inline: cfg.OnLoop, raw: fn})
+func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg ...HandlerConfig) {
+	s.handle(&handler{m: m.m, inline: onLoopOf(cfg), raw: fn})
 }
 
 // HandleStream registers fn as the handler of a stream whose items the server sends. fn sends the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	codecs "github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -40,19 +41,24 @@ type MethodConfig struct {
 	// Idempotent methods can be executed twice without harm: calls with an unknown fate may be
 	// repeated (Config.Retry).
 	Idempotent bool
+	// Codec encodes the messages of a method, except Bytes: a *codec.Registry with the types of
+	// both, or with pointers to them. Both sides use the same. nil: protobuf for its messages,
+	// types that encode themselves do so, and all others are JSON.
+	Codec codecs.Codec
 }
 
 // Method is a call with one answer: a Q is sent, an R comes back. Both sides use one value, in a
 // package that they share: the server to register the handler, the client to call. Q and R are
 // protobuf's generated structs, types that append and unmarshal themselves
-// (encoding.BinaryAppender, BinaryUnmarshaler), or Bytes.
+// (encoding.BinaryAppender, BinaryUnmarshaler), Bytes, or any type that encoding/json encodes.
+// MethodConfig.Codec selects another encoding.
 type Method[Q, R any] struct{ m *method }
 
 // NewMethod declares a method. The client sends name ("kv.Get") to select the method. NewMethod
 // panics if the name does not have 1 to 255 bytes, or if Q or R cannot be encoded. It is meant for
 // package variables: a method is never removed.
 func NewMethod[Q, R any](name string, cfg MethodConfig) Method[Q, R] {
-	return Method[Q, R]{newMethod(name, unary, mustCodec[Q](), mustCodec[R](), cfg)}
+	return Method[Q, R]{newMethod(name, unary, mustCodec[Q](cfg), mustCodec[R](cfg), cfg)}
 }
 
 // RawMethod is a call whose request and answer are bytes.
@@ -69,7 +75,7 @@ type Stream[Q, T any] struct{ m *method }
 
 // NewStream declares a stream.
 func NewStream[Q, T any](name string, cfg MethodConfig) Stream[Q, T] {
-	return Stream[Q, T]{newMethod(name, serverSends, mustCodec[Q](), mustCodec[T](), cfg)}
+	return Stream[Q, T]{newMethod(name, serverSends, mustCodec[Q](cfg), mustCodec[T](cfg), cfg)}
 }
 
 // ClientStream is a call with any number of Qs and one answer: the client sends Qs, and the server
@@ -78,7 +84,7 @@ type ClientStream[Q, R any] struct{ m *method }
 
 // NewClientStream declares a client stream.
 func NewClientStream[Q, R any](name string, cfg MethodConfig) ClientStream[Q, R] {
-	return ClientStream[Q, R]{newMethod(name, clientSends, mustCodec[Q](), mustCodec[R](), cfg)}
+	return ClientStream[Q, R]{newMethod(name, clientSends, mustCodec[Q](cfg), mustCodec[R](cfg), cfg)}
 }
 
 // BidiStream is a stream in both directions: the client sends Qs, the server sends Ts, each at its
@@ -87,7 +93,7 @@ type BidiStream[Q, T any] struct{ m *method }
 
 // NewBidiStream declares a stream in both directions.
 func NewBidiStream[Q, T any](name string, cfg MethodConfig) BidiStream[Q, T] {
-	return BidiStream[Q, T]{newMethod(name, bothSend, mustCodec[Q](), mustCodec[T](), cfg)}
+	return BidiStream[Q, T]{newMethod(name, bothSend, mustCodec[Q](cfg), mustCodec[T](cfg), cfg)}
 }
 
 // flags returns the flags for the kind of a call.

@@ -29,7 +29,7 @@ type command struct {
 	help string
 	min  int // number of arguments
 	max  int
-	run  func(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error
+	run  func(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error
 }
 
 var commands = map[string]command{
@@ -40,8 +40,8 @@ var commands = map[string]command{
 	"list":   {"[PREFIX]", "print keys, their revisions and values", 0, 1, list},
 }
 
-func get(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
-	r, err := rpc.Call(ctx, c, kv.Get, &kv.KeyRequest{Key: args[0]})
+func get(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
+	r, err := c.Get(ctx, &kv.KeyRequest{Key: args[0]})
 	if err != nil {
 		return err
 	}
@@ -49,25 +49,25 @@ func get(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error
 	return nil
 }
 
-func put(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
-	r, err := rpc.Call(ctx, c, kv.Put, &kv.Entry{Key: args[0], Value: []byte(args[1])})
+func put(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
+	r, err := c.Put(ctx, &kv.Entry{Key: args[0], Value: []byte(args[1])})
 	return printRevision(out, r, err)
 }
 
-func compareAndSwap(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+func compareAndSwap(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
 	revision, err := strconv.ParseUint(args[1], 10, 64)
 	if err != nil {
 		return fmt.Errorf("REVISION is a number, not %q", args[1])
 	}
-	r, err := rpc.Call(ctx, c, kv.CompareAndSwap, &kv.CompareAndSwapRequest{Key: args[0], Revision: revision, Value: []byte(args[2])})
+	r, err := c.CompareAndSwap(ctx, &kv.CompareAndSwapRequest{Key: args[0], Revision: revision, Value: []byte(args[2])})
 	if now, ok := rpc.DetailsOf[kv.RevisionReply](err); ok {
 		return fmt.Errorf("%w (it is %d)", err, now.Revision)
 	}
 	return printRevision(out, r, err)
 }
 
-func remove(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
-	r, err := rpc.Call(ctx, c, kv.Delete, &kv.KeyRequest{Key: args[0]})
+func remove(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
+	r, err := c.Delete(ctx, &kv.KeyRequest{Key: args[0]})
 	return printRevision(out, r, err)
 }
 
@@ -79,13 +79,13 @@ func printRevision(out io.Writer, r *kv.RevisionReply, err error) error {
 	return err
 }
 
-func list(ctx context.Context, c *rpc.Client, args []string, out io.Writer) error {
+func list(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
 	q := &kv.ListRequest{}
 	if len(args) > 0 {
 		q.Prefix = args[0]
 	}
 	for {
-		page, err := rpc.Call(ctx, c, kv.List, q)
+		page, err := c.List(ctx, q)
 		if err != nil {
 			return err
 		}

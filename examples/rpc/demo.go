@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
-	"github.com/rdmactor/rdmactor/rpc"
 )
 
 // demo runs a server on a free port and a client, which talk over a real connection.
@@ -22,20 +22,18 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "a server on %v\n", local)
-	c, err := dial(ctx, rt, local.String())
+	client, err := dial(ctx, rt, local.String())
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer client.Close()
+	c := kv.NewStoreClient(client)
 
 	if err := show(ctx, c, out, "put", "fruit/apple", "red"); err != nil {
 		return err
 	}
-	watched, err := rpc.Open(ctx, c, kv.Watch, &kv.WatchRequest{Prefix: "fruit/"})
-	if err != nil {
-		return err
-	}
-	defer watched.Close()
+	watched, stop := iter.Pull2(c.Watch(ctx, &kv.WatchRequest{Prefix: "fruit/"}))
+	defer stop()
 	seen, err := existing(watched)
 	if err != nil {
 		return err
@@ -56,7 +54,7 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 
 	fmt.Fprintln(out, "\nwhat a watch of fruit/ got meanwhile:")
 	for len(seen) < 4 {
-		change, err := watched.Receive()
+		change, err, _ := watched()
 		if err != nil {
 			return err
 		}
@@ -73,9 +71,9 @@ func demo(ctx context.Context, rt *rdma.Runtime, out io.Writer) error {
 
 // existing receives the existing entries. They end with a revision, from which on a watch receives
 // every change.
-func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
+func existing(watched func() (*kv.Change, error, bool)) (seen []*kv.Change, err error) {
 	for {
-		change, err := watched.Receive()
+		change, err, _ := watched()
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +87,7 @@ func existing(watched *rpc.Receiver[kv.Change]) (seen []*kv.Change, err error) {
 }
 
 // show prints a command line and its outcome.
-func show(ctx context.Context, c *rpc.Client, out io.Writer, line ...string) error {
+func show(ctx context.Context, c kv.StoreAPI, out io.Writer, line ...string) error {
 	fmt.Fprintf(out, "\n$ rpc %s\n", strings.Join(line, " "))
 	err := commands[line[0]].run(ctx, c, line[1:], out)
 	if errors.Is(err, kv.ErrChanged) || errors.Is(err, kv.ErrNotFound) { // these errors are

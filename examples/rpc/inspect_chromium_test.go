@@ -59,7 +59,7 @@ func TestChromiumKV(t *testing.T) {
 	b.Press(`#tabs a[href="#/sections/methods"]`)
 	b.Want(`document.querySelector("th[data-name=p99_seconds]")`)
 	get := func(column string) string {
-		return exactly + `([...document.querySelectorAll("main tbody tr")].find(r => r.cells[0].textContent === "kv.Get").cells[[...document.querySelectorAll("th")].
+		return exactly + `([...document.querySelectorAll("main tbody tr")].find(r => r.cells[0].textContent === "kv.Store/Get").cells[[...document.querySelectorAll("th")].
 			findIndex(h => h.dataset.name === "` + column + `")])`
 	}
 	n = chromium.Get[int](b, get("ok"))

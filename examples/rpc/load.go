@@ -61,14 +61,16 @@ func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Wri
 		defer c.Close()
 		clients[i] = c
 	}
-	if err := l.fill(ctx, clients[0]); err != nil {
+	if err := l.fill(ctx, kv.NewStoreClient(clients[0])); err != nil {
 		return err
 	}
 	t := tally{took: newHistogram()}
 	callers, until := errgroup.WithContext(ctx)
 	begin := time.Now()
 	for i := range l.callers {
-		callers.Go(func() error { return l.call(until, begin.Add(l.duration), clients[i%len(clients)], &t) })
+		callers.Go(func() error {
+			return l.call(until, begin.Add(l.duration), kv.NewStoreClient(clients[i%len(clients)]), &t)
+		})
 	}
 	err := callers.Wait()
 	took := time.Since(begin)
@@ -90,10 +92,10 @@ func newHistogram() *hdrhistogram.Histogram {
 }
 
 // fill creates the keys.
-func (l load) fill(ctx context.Context, c *rpc.Client) error {
+func (l load) fill(ctx context.Context, c kv.StoreAPI) error {
 	value := make([]byte, l.size)
 	for i := range l.keys {
-		if _, err := rpc.Call(ctx, c, kv.Put, &kv.Entry{Key: l.key(i), Value: value}); err != nil {
+		if _, err := c.Put(ctx, &kv.Entry{Key: l.key(i), Value: value}); err != nil {
 			return err
 		}
 	}
@@ -103,7 +105,7 @@ func (l load) fill(ctx context.Context, c *rpc.Client) error {
 func (l load) key(i int) string { return fmt.Sprintf("load/%06d", i) }
 
 // call is one caller. Its last call starts before end.
-func (l load) call(ctx context.Context, end time.Time, c *rpc.Client, t *tally) error {
+func (l load) call(ctx context.Context, end time.Time, c kv.StoreAPI, t *tally) error {
 	mine := newHistogram()
 	var refused int64
 	defer func() {
@@ -117,9 +119,9 @@ func (l load) call(ctx context.Context, end time.Time, c *rpc.Client, t *tally) 
 		key := l.key(rand.IntN(l.keys))
 		var err error
 		if rand.IntN(100) < l.reads {
-			_, err = rpc.Call(ctx, c, kv.Get, &kv.KeyRequest{Key: key})
+			_, err = c.Get(ctx, &kv.KeyRequest{Key: key})
 		} else {
-			_, err = rpc.Call(ctx, c, kv.Put, &kv.Entry{Key: key, Value: value})
+			_, err = c.Put(ctx, &kv.Entry{Key: key, Value: value})
 		}
 		switch {
 		case errors.Is(err, rpc.ErrOverloaded):

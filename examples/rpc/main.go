@@ -18,6 +18,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/examples/live"
+	"github.com/rdmactor/rdmactor/examples/rpc/kv"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
 	"github.com/rdmactor/rdmactor/internal/securityflags"
@@ -192,7 +193,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	defer c.Close()
-	return commands[s.command].run(ctx, c, s.args, out)
+	return commands[s.command].run(ctx, kv.NewStoreClient(c), s.args, out)
 }
 
 // serve answers calls until ctx ends, and then finishes those in flight.

@@ -197,7 +197,7 @@ func TestDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"it is 2", "kv.Get: no such key", `4 fruit/pear = "", deleted: true`, " calls in "} {
+	for _, want := range []string{"it is 2", "kv.Store/Get: no such key", `4 fruit/pear = "", deleted: true`, " calls in "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -16,54 +16,67 @@ const maxMessage = maxValue + 64<<10
 // on which they arrive. A watch blocks, and so it has a goroutine.
 func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
 	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
-	rpc.Handle(srv, kv.Get, func(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
-		e, err := s.get(q.Key)
-		return &kv.GetReply{Entry: e}, err
-	}, rpc.HandlerConfig{OnLoop: true})
-	rpc.Handle(srv, kv.Put, func(_ context.Context, q *kv.Entry) (*kv.RevisionReply, error) {
-		return revision(s.put(q.Key, q.Value))
-	}, rpc.HandlerConfig{OnLoop: true})
-	rpc.Handle(srv, kv.CompareAndSwap, func(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.RevisionReply, error) {
-		reply, err := revision(s.compareAndSwap(q.Key, q.Revision, q.Value))
-		if errors.Is(err, kv.ErrChanged) {
-			return nil, withDetails(kv.ErrChanged, q.Key, reply)
-		}
-		return reply, err
-	}, rpc.HandlerConfig{OnLoop: true})
-	rpc.Handle(srv, kv.Delete, func(_ context.Context, q *kv.KeyRequest) (*kv.RevisionReply, error) {
-		return revision(s.remove(q.Key))
-	}, rpc.HandlerConfig{OnLoop: true})
-	rpc.Handle(srv, kv.List, func(_ context.Context, q *kv.ListRequest) (*kv.ListReply, error) {
-		return s.list(q.Prefix, q.After, int(q.Limit)), nil
-	}, rpc.HandlerConfig{OnLoop: true})
-	rpc.HandleStream(srv, kv.Watch, func(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
-		ctx, stop := context.WithCancelCause(ctx)
-		defer stop(nil)
-		// a watch ends only here: its client continues at another server, or at this one's
-		// successor
-		go func() {
-			select {
-			case <-srv.Draining():
-				stop(rpc.ErrDraining)
-			case <-ctx.Done():
-			}
-		}()
-		if s.knows(q.Epoch, q.After) {
-			if err := out.Send(&kv.Change{Epoch: s.epoch, Revision: q.After}); err != nil {
-				return err
-			}
-			return s.watch(ctx, q.Prefix, q.After, out.Send)
-		}
-		if err := out.Send(&kv.Change{Epoch: s.epoch, Anew: true}); err != nil {
-			return err
-		}
-		after, err := snapshot(s, q.Prefix, out)
-		if err != nil {
-			return err
-		}
-		return s.watch(ctx, q.Prefix, after, out.Send)
-	})
+	kv.RegisterStoreServer(srv, &service{store: s, draining: srv.Draining()}, rpc.HandlerConfig{OnLoop: true})
 	return srv
+}
+
+// service answers the calls of a store.
+type service struct {
+	kv.UnimplementedStoreServer
+	*store
+	draining <-chan struct{}
+}
+
+func (s *service) Get(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
+	e, err := s.get(q.Key)
+	return &kv.GetReply{Entry: e}, err
+}
+
+func (s *service) Put(_ context.Context, q *kv.Entry) (*kv.RevisionReply, error) {
+	return revision(s.put(q.Key, q.Value))
+}
+
+func (s *service) CompareAndSwap(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.RevisionReply, error) {
+	reply, err := revision(s.compareAndSwap(q.Key, q.Revision, q.Value))
+	if errors.Is(err, kv.ErrChanged) {
+		return nil, withDetails(kv.ErrChanged, q.Key, reply)
+	}
+	return reply, err
+}
+
+func (s *service) Delete(_ context.Context, q *kv.KeyRequest) (*kv.RevisionReply, error) {
+	return revision(s.remove(q.Key))
+}
+
+func (s *service) List(_ context.Context, q *kv.ListRequest) (*kv.ListReply, error) {
+	return s.list(q.Prefix, q.After, int(q.Limit)), nil
+}
+
+func (s *service) Watch(ctx context.Context, q *kv.WatchRequest, out *rpc.Sender[kv.Change]) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	// a watch ends only here: its client continues at another server, or at this one's successor
+	go func() {
+		select {
+		case <-s.draining:
+			stop(rpc.ErrDraining)
+		case <-ctx.Done():
+		}
+	}()
+	if s.knows(q.Epoch, q.After) {
+		if err := out.Send(&kv.Change{Epoch: s.epoch, Revision: q.After}); err != nil {
+			return err
+		}
+		return s.watch(ctx, q.Prefix, q.After, out.Send)
+	}
+	if err := out.Send(&kv.Change{Epoch: s.epoch, Anew: true}); err != nil {
+		return err
+	}
+	after, err := snapshot(s.store, q.Prefix, out)
+	if err != nil {
+		return err
+	}
+	return s.watch(ctx, q.Prefix, after, out.Send)
 }
 
 // revision returns the answer to a change.

@@ -75,11 +75,8 @@ func (w *watcher) follow(ctx context.Context, connected func()) error {
 		return err
 	}
 	defer c.Close()
-	changes, err := rpc.Open(ctx, c, kv.Watch, &kv.WatchRequest{Prefix: w.prefix, After: w.after, Epoch: w.epoch})
-	if err != nil {
-		return err
-	}
-	for change, err := range changes.All() {
+	q := &kv.WatchRequest{Prefix: w.prefix, After: w.after, Epoch: w.epoch}
+	for change, err := range kv.NewStoreClient(c).Watch(ctx, q) {
 		if err != nil {
 			return err
 		}

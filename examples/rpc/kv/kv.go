@@ -1,30 +1,12 @@
-// Package kv contains what the store's server and its clients share: the calls, their messages, and
-// their errors.
+// Package kv contains what the store's server and its clients share: the service, which is
+// generated from kv.proto, and its errors. protoc-gen-go has the version in kv.pb.go.
 package kv
 
 import "github.com/rdmactor/rdmactor/rpc"
 
-// protoc --go_out=. --go_opt=paths=source_relative examples/rpc/kv/kv.proto, with protoc-gen-go of
-// the version in kv.pb.go, writes that file. The calls need no generator:
-var (
-	// Get returns an entry, or ErrNotFound.
-	Get = rpc.NewMethod[KeyRequest, GetReply]("kv.Get", rpc.MethodConfig{Idempotent: true})
-	// Put sets a key, whether or not it exists.
-	Put = rpc.NewMethod[Entry, RevisionReply]("kv.Put", rpc.MethodConfig{})
-	// CompareAndSwap sets a key that has not changed since the caller read it. Otherwise it fails
-	// with ErrChanged. That error's details are a RevisionReply with the key's current revision.
-	CompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply]("kv.CompareAndSwap", rpc.MethodConfig{})
-	// Delete removes a key, or fails with ErrNotFound.
-	Delete = rpc.NewMethod[KeyRequest, RevisionReply]("kv.Delete", rpc.MethodConfig{})
-	// List returns a page of entries in the order of their keys.
-	List = rpc.NewMethod[ListRequest, ListReply]("kv.List", rpc.MethodConfig{Idempotent: true})
-	// Watch streams the changes of the keys with a prefix: those after a revision, or first all
-	// entries and then all changes. A watcher that names a revision of another store, with another
-	// epoch, also gets all entries first. These have no revision. A watcher may later resume after
-	// a revision if it has received the Change with it. ErrCompacted: the watcher is too far
-	// behind, and has to start again.
-	Watch = rpc.NewStream[WatchRequest, Change]("kv.Watch", rpc.MethodConfig{})
-)
+//go:generate go build -C ../../../cmd/protoc-gen-go-rdmactor -o ../../protoc-gen-go-rdmactor .
+//go:generate protoc -I../../.. --plugin=../../../protoc-gen-go-rdmactor --go_out=../../.. --go_opt=paths=source_relative --go-rdmactor_out=../../.. --go-rdmactor_opt=paths=source_relative examples/rpc/kv/kv.proto
+//go:generate rm ../../../protoc-gen-go-rdmactor
 
 // The errors of calls, besides rpc's. The codes are sent on the wire, so a number must never be
 // reused for something else.

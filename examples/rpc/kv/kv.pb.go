@@ -4,8 +4,7 @@
 // 	protoc        v3.21.12
 // source: examples/rpc/kv/kv.proto
 
-// The messages of the key-value store. Calls are declared in Go, see kv.go: no code is generated
-// for them.
+// The key-value store.
 
 package kv
 
@@ -554,7 +553,7 @@ var File_examples_rpc_kv_kv_proto protoreflect.FileDescriptor
 
 const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"\n" +
-	"\x18examples/rpc/kv/kv.proto\x12\x14rdmactor.examples.kv\"K\n" +
+	"\x18examples/rpc/kv/kv.proto\x12\x02kv\"K\n" +
 	"\x05Entry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
@@ -563,9 +562,9 @@ const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"KeyRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"+\n" +
 	"\rRevisionReply\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"=\n" +
-	"\bGetReply\x121\n" +
-	"\x05entry\x18\x01 \x01(\v2\x1b.rdmactor.examples.kv.EntryR\x05entry\"[\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\"+\n" +
+	"\bGetReply\x12\x1f\n" +
+	"\x05entry\x18\x01 \x01(\v2\t.kv.EntryR\x05entry\"[\n" +
 	"\x15CompareAndSwapRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x14\n" +
@@ -573,21 +572,29 @@ const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"\vListRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"r\n" +
-	"\tListReply\x125\n" +
-	"\aentries\x18\x01 \x03(\v2\x1b.rdmactor.examples.kv.EntryR\aentries\x12\x12\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"`\n" +
+	"\tListReply\x12#\n" +
+	"\aentries\x18\x01 \x03(\v2\t.kv.EntryR\aentries\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\"R\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
 	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"\x9b\x01\n" +
-	"\x06Change\x121\n" +
-	"\x05entry\x18\x01 \x01(\v2\x1b.rdmactor.examples.kv.EntryR\x05entry\x12\x18\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"\x89\x01\n" +
+	"\x06Change\x12\x1f\n" +
+	"\x05entry\x18\x01 \x01(\v2\t.kv.EntryR\x05entry\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04anew\x18\x05 \x01(\bR\x04anewB.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
+	"\x04anew\x18\x05 \x01(\bR\x04anew2\x99\x02\n" +
+	"\x05Store\x12(\n" +
+	"\x03Get\x12\x0e.kv.KeyRequest\x1a\f.kv.GetReply\"\x03\x90\x02\x01\x12#\n" +
+	"\x03Put\x12\t.kv.Entry\x1a\x11.kv.RevisionReply\x12>\n" +
+	"\x0eCompareAndSwap\x12\x19.kv.CompareAndSwapRequest\x1a\x11.kv.RevisionReply\x12+\n" +
+	"\x06Delete\x12\x0e.kv.KeyRequest\x1a\x11.kv.RevisionReply\x12+\n" +
+	"\x04List\x12\x0f.kv.ListRequest\x1a\r.kv.ListReply\"\x03\x90\x02\x01\x12'\n" +
+	"\x05Watch\x12\x10.kv.WatchRequest\x1a\n" +
+	".kv.Change0\x01B.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
 
 var (
 	file_examples_rpc_kv_kv_proto_rawDescOnce sync.Once
@@ -603,22 +610,34 @@ func file_examples_rpc_kv_kv_proto_rawDescGZIP() []byte {
 
 var file_examples_rpc_kv_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_examples_rpc_kv_kv_proto_goTypes = []any{
-	(*Entry)(nil),                 // 0: rdmactor.examples.kv.Entry
-	(*KeyRequest)(nil),            // 1: rdmactor.examples.kv.KeyRequest
-	(*RevisionReply)(nil),         // 2: rdmactor.examples.kv.RevisionReply
-	(*GetReply)(nil),              // 3: rdmactor.examples.kv.GetReply
-	(*CompareAndSwapRequest)(nil), // 4: rdmactor.examples.kv.CompareAndSwapRequest
-	(*ListRequest)(nil),           // 5: rdmactor.examples.kv.ListRequest
-	(*ListReply)(nil),             // 6: rdmactor.examples.kv.ListReply
-	(*WatchRequest)(nil),          // 7: rdmactor.examples.kv.WatchRequest
-	(*Change)(nil),                // 8: rdmactor.examples.kv.Change
+	(*Entry)(nil),                 // 0: kv.Entry
+	(*KeyRequest)(nil),            // 1: kv.KeyRequest
+	(*RevisionReply)(nil),         // 2: kv.RevisionReply
+	(*GetReply)(nil),              // 3: kv.GetReply
+	(*CompareAndSwapRequest)(nil), // 4: kv.CompareAndSwapRequest
+	(*ListRequest)(nil),           // 5: kv.ListRequest
+	(*ListReply)(nil),             // 6: kv.ListReply
+	(*WatchRequest)(nil),          // 7: kv.WatchRequest
+	(*Change)(nil),                // 8: kv.Change
 }
 var file_examples_rpc_kv_kv_proto_depIdxs = []int32{
-	0, // 0: rdmactor.examples.kv.GetReply.entry:type_name -> rdmactor.examples.kv.Entry
-	0, // 1: rdmactor.examples.kv.ListReply.entries:type_name -> rdmactor.examples.kv.Entry
-	0, // 2: rdmactor.examples.kv.Change.entry:type_name -> rdmactor.examples.kv.Entry
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
+	0, // 0: kv.GetReply.entry:type_name -> kv.Entry
+	0, // 1: kv.ListReply.entries:type_name -> kv.Entry
+	0, // 2: kv.Change.entry:type_name -> kv.Entry
+	1, // 3: kv.Store.Get:input_type -> kv.KeyRequest
+	0, // 4: kv.Store.Put:input_type -> kv.Entry
+	4, // 5: kv.Store.CompareAndSwap:input_type -> kv.CompareAndSwapRequest
+	1, // 6: kv.Store.Delete:input_type -> kv.KeyRequest
+	5, // 7: kv.Store.List:input_type -> kv.ListRequest
+	7, // 8: kv.Store.Watch:input_type -> kv.WatchRequest
+	3, // 9: kv.Store.Get:output_type -> kv.GetReply
+	2, // 10: kv.Store.Put:output_type -> kv.RevisionReply
+	2, // 11: kv.Store.CompareAndSwap:output_type -> kv.RevisionReply
+	2, // 12: kv.Store.Delete:output_type -> kv.RevisionReply
+	6, // 13: kv.Store.List:output_type -> kv.ListReply
+	8, // 14: kv.Store.Watch:output_type -> kv.Change
+	9, // [9:15] is the sub-list for method output_type
+	3, // [3:9] is the sub-list for method input_type
 	3, // [3:3] is the sub-list for extension type_name
 	3, // [3:3] is the sub-list for extension extendee
 	0, // [0:3] is the sub-list for field type_name
@@ -637,7 +656,7 @@ func file_examples_rpc_kv_kv_proto_init() {
 			NumEnums:      0,
 			NumMessages:   9,
 			NumExtensions: 0,
-			NumServices:   0,
+			NumServices:   1,
 		},
 		GoTypes:           file_examples_rpc_kv_kv_proto_goTypes,
 		DependencyIndexes: file_examples_rpc_kv_kv_proto_depIdxs,
