@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// access begins an operation. After an error it was not begun.
+// access starts an operation. If it returns an error, the operation was not started.
 func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 	a, s := cmd.operation()
 	c := it.conn
@@ -50,7 +50,7 @@ func (it *ident) access(cmd oneSided, sender *actor.PID) error {
 	return err
 }
 
-// checkSpan returns an error if this side can see that an operation is wrong.
+// checkSpan returns an error if an operation is detectably wrong on this side.
 func (it *ident) checkSpan(s span) error {
 	right := RemoteRead
 	if s.op.Writes() {
@@ -94,19 +94,19 @@ func (it *ident) checkSpan(s span) error {
 	return nil
 }
 
-// Ended is datapath.OpOwner's.
+// Ended implements datapath.OpOwner.
 func (a *access) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
 	if err == nil && o.Op.Atomic() {
 		a.found = binary.NativeEndian.Uint64(o.Near.MR.Bytes[o.Near.Offset:])
 	}
-	a.release() // now goroutines may have the memory
+	a.release() // from here on, other goroutines may use the memory
 	a.answer(err)
 }
 
-// Abandoned is datapath.OpOwner's.
+// Abandoned implements datapath.OpOwner.
 func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.answer(datapath.Flushed()) }
 
-// release makes the command and the memory the owner's again.
+// release returns the command and the memory to the owner.
 func (a *access) release() {
 	a.busy = false
 	if a.memory != nil {
@@ -116,7 +116,7 @@ func (a *access) release() {
 	}
 }
 
-// answer answers once.
+// answer sends the answer, once.
 func (a *access) answer(err error) {
 	if a.answered {
 		return
@@ -135,7 +135,7 @@ func (a *access) answer(err error) {
 }
 
 // checkImmediate makes the checks that only a Write with an immediate needs. The peer would end the
-// connection because of one that it does not take, or has not allowed.
+// connection because of an immediate that it does not accept or has not allowed.
 func (it *ident) checkImmediate(s span) error {
 	switch {
 	case !it.conn.Attr().Immediate:

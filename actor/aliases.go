@@ -9,13 +9,13 @@ import (
 
 // The messages of package cmid under the names that applications use, so that one import is enough.
 type (
-	// Command is what may be asked of an identifier.
+	// Command is a request to an identifier.
 	Command = cmid.Command
-	// Event is what an identifier reports.
+	// Event is a report of an identifier.
 	Event = cmid.Event
 	// Failure is a failing answer: an Event and an error. Failed is the command that it answers.
-	// Each is a struct of its own, with Op (what failed), State (when), Local and Peer, Err (the
-	// cause, with an errno), Remedy (what to do) and History.
+	// Each failure has a struct type with Op (the operation that failed), State (when it failed),
+	// Local and Peer, Err (the cause, with an errno), Remedy (advice) and History.
 	Failure = cmid.Failure
 	// EventBase is the part all events share: ID, the identifier, and Status, the kernel's.
 	EventBase = cmid.EventBase
@@ -25,13 +25,14 @@ type (
 
 // The commands.
 type (
-	// Listen is rdma_listen(3). Backlog is how many requests may wait in the device; 0: its most.
+	// Listen is rdma_listen(3). Backlog is how many requests may wait in the device; 0: its
+	// maximum.
 	Listen = cmid.Listen
-	// Connect is rdma_connect(3). PrivateData goes to the peer with the request; Param says how
-	// many Reads there may be at a time, nil: as many as the device allows.
+	// Connect is rdma_connect(3). PrivateData goes to the peer with the request; Param sets how
+	// many Reads may be in progress at a time, nil: as many as the device allows.
 	Connect = cmid.Connect
-	// Accept is rdma_accept(3). PrivateData goes to the peer with the answer; Param says how many
-	// Reads there may be at a time, nil: what the request has.
+	// Accept is rdma_accept(3). PrivateData goes to the peer with the answer; Param sets how many
+	// Reads may be in progress at a time, nil: the numbers in the request.
 	Accept = cmid.Accept
 	// Reject is rdma_reject(3). PrivateData goes to the peer; VendorECE is for rdma_reject_ece(3).
 	// Unless the identifier is Manual it is destroyed afterwards, and the answer is Closed.
@@ -40,8 +41,8 @@ type (
 	Disconnect = cmid.Disconnect
 	// DestroyID is rdma_destroy_id(3).
 	DestroyID = cmid.DestroyID
-	// ConnParam is struct rdma_conn_param. ResponderResources is how many Reads of the peer's
-	// there may be at a time, InitiatorDepth how many of ours. RetryCount and RNRRetryCount are
+	// ConnParam is struct rdma_conn_param. ResponderResources is how many Reads by the peer may be
+	// in progress at a time, InitiatorDepth how many by this side. RetryCount and RNRRetryCount are
 	// how often InfiniBand sends again.
 	ConnParam = cmid.ConnParam
 )
@@ -57,28 +58,28 @@ type (
 	ConnectRequest = cmid.ConnectRequest
 	// Established answers Connect, Accept and Dial. It has Local and Peer, the peer's PrivateData
 	// and Param, MaxMessage, how many bytes a Send may have, and whether the peer is Foreign. UD
-	// says where datagrams go.
+	// has the address for datagrams.
 	Established = cmid.Established
-	// Disconnected is the end of a connection. Err is why, such as a *LostError; It is nil for an
-	// orderly end.
+	// Disconnected is the end of a connection. Err is the cause, such as a *LostError. It is nil
+	// for an orderly end.
 	Disconnected = cmid.Disconnected
-	// DeviceRemoval is the end of a Device. Err is nil when the device was removed. Otherwise Err
-	// says why its driver cannot be used any more.
+	// DeviceRemoval is the end of a Device. Err is nil when the device was removed. Otherwise it is
+	// the reason why its driver is no longer usable.
 	DeviceRemoval = cmid.DeviceRemoval
 	// NeighbourChanged is a hint: the next hop has another MAC address, as after a failover. The
 	// identifier and its connection stay (ours).
 	NeighbourChanged = cmid.NeighbourChanged
-	// Done answers a Command that has no event of its own (ours).
+	// Done answers a Command that has no particular event (ours).
 	Done = cmid.Done
-	// Closed is the last event of every identifier (ours). Err is why. It is nil when the owner
-	// asked for it, or when both sides had finished. Delivered, Unsent and Unknown count the
-	// identifier's Sends by their fate.
+	// Closed is the last event of every identifier (ours). Err is the cause. It is nil when the
+	// owner asked for the end, or when both sides had finished. Delivered, Unsent and Unknown count
+	// the identifier's Sends by their fate.
 	Closed = cmid.Closed
 )
 
 // The failures.
 type (
-	// CommandFailed says that a command was refused or failed at once (ours).
+	// CommandFailed reports that a command was refused or failed immediately (ours).
 	CommandFailed = cmid.CommandFailed
 	// AddrError answers ResolveAddr.
 	AddrError = cmid.AddrError
@@ -88,11 +89,11 @@ type (
 	ConnectError = cmid.ConnectError
 	// Unreachable answers Connect and Accept.
 	Unreachable = cmid.Unreachable
-	// Rejected answers Connect. Reason is why, PrivateData what the peer's application has said.
+	// Rejected answers Connect. Reason is why, PrivateData the answer of the peer's application.
 	Rejected = cmid.Rejected
 	// AddrInfoError answers GetAddrInfo, and Dial and Serve when the name does not resolve.
 	AddrInfoError = cmid.AddrInfoError
-	// ListenFailed is the end of a listener whose socket the system has taken (ours).
+	// ListenFailed is the end of a listener whose socket was closed by the system (ours).
 	ListenFailed = cmid.ListenFailed
 	// RejectReason is why a peer rejected.
 	RejectReason = cmid.RejectReason
@@ -107,7 +108,7 @@ type (
 	Addr = cmid.Addr
 )
 
-// Access is what memory may be used for (ibv_access_flags).
+// Access is a set of permitted uses of memory (ibv_access_flags).
 type Access = verbs.Access
 
 // Access rights. AllocMemory's owner always has LocalWrite.
@@ -118,11 +119,11 @@ const (
 	RemoteAtomic = verbs.RemoteAtomic
 )
 
-// ProtocolError says what the peer did that docs/wire.md forbids, in What. It ends that connection
-// only: Disconnected.Err and Closed.Err. errors.Is: EPROTO.
+// ProtocolError reports, in What, how the peer violated docs/wire.md. It ends that connection only:
+// Disconnected.Err and Closed.Err. errors.Is: EPROTO.
 type ProtocolError = wire.ProtocolError
 
-// State is where an identifier stands.
+// State is the state of an identifier in the state machine.
 type State = states.State
 
 // MustAddr parses "host:port" with a literal address; it panics when s is not one.
@@ -131,5 +132,5 @@ func MustAddr(s string) Addr { return cmid.MustAddr(s) }
 // ParseAddr parses "host:port" with a literal address.
 func ParseAddr(s string) (Addr, error) { return cmid.ParseAddr(s) }
 
-// Brief is err in few words, for people and for log lines: see cmid.Brief.
+// Brief returns err in few words, for people and for log lines: see cmid.Brief.
 func Brief(err error) string { return cmid.Brief(err) }

@@ -13,11 +13,12 @@ import (
 )
 
 // Ask sends a command and waits for its answer. It is for main and for tests, which may block. An
-// answer that is a Failure is returned as the error. If ctx ends before the answer comes, the
+// answer that is a Failure is returned as the error. If ctx ends before the answer arrives, the
 // identifier is destroyed, because there is no other way to cancel, and the error is ctx's cause:
-// nothing is left of what the command has made. A Dial without Timeout shares the time until ctx's
-// deadline out over the addresses of its name. For an identifier that is gone the error is ENOENT.
-// On the goroutine of a loop, which might be needed for the answer, it is eventloop.ErrOnLoop.
+// nothing that the command made is left. A Dial without Timeout shares the time until ctx's
+// deadline among the addresses of its name. For an identifier that no longer exists the error is
+// ENOENT. On the goroutine of a loop, which might be needed for the answer, it is
+// eventloop.ErrOnLoop.
 func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.Command) (A, error) {
 	var none A
 	if err := eventloop.MayWait(); err != nil {
@@ -36,11 +37,11 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	case <-ctx.Done():
 		rt.Scheduler().Resume()
 		select {
-		case ev = <-p.answer: // both: there is nothing to cancel
+		case ev = <-p.answer: // both are ready: there is nothing to cancel
 		default:
 			cause := context.Cause(ctx)
 			rt.sys.Root.Send(id, &cancelled{cause})
-			return none, cause // p stays until the answer has come: every command has one
+			return none, cause // p stays until the answer arrives: every command has one
 		}
 	}
 	switch ev := ev.(type) {
@@ -56,8 +57,8 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	}
 }
 
-// within returns c, and for a Dial without Timeout a copy with ctx's. It lasts longer than ctx by
-// slack, so that ctx ends the wait.
+// within returns c, and for a Dial without Timeout a copy with ctx's. The copy's Timeout exceeds
+// ctx's by slack, so that ctx ends the wait.
 func within(ctx context.Context, c cmid.Command) cmid.Command {
 	d, ok := c.(*Dial)
 	by, bounded := ctx.Deadline()
@@ -69,7 +70,7 @@ func within(ctx context.Context, c cmid.Command) cmid.Command {
 	return &own
 }
 
-// asking is the process that gets the answer.
+// asking is the process that receives the answer.
 type asking struct {
 	registry *actor.ProcessRegistryValue
 	pid      *actor.PID
@@ -91,6 +92,6 @@ func (p *asking) Stop(*actor.PID) { p.registry.Remove(p.pid) }
 // Stalled returns a channel that is closed when a loop of one of the ActorSystem's runtimes has
 // stood still for a second (eventloop.Config.StallAfter). Code that waits for the runtime should
 // wait for this channel too, and then call eventloop.MayWait, because the loop may be standing
-// still for that very wait. To wait on, call Stalled again: the next channel is closed when the
-// loop has stood still for twice as long, and so on. Any goroutine.
+// still for that very wait. To continue waiting, call Stalled again: the next channel is closed
+// when the loop has stood still for twice as long, and so on. Any goroutine may call it.
 func (rt *Runtime) Stalled() <-chan struct{} { return rt.registry.Alarm().C() }

@@ -6,13 +6,13 @@ import (
 )
 
 // abortFor is how long Shutdown waits, after its context has ended, for the identifiers that it
-// destroys only then: most devices give them back at once. It does not wait for those that were
-// being destroyed before. The error names those that do not come back.
+// destroys only then: most devices return them immediately. It does not wait for those that were
+// being destroyed before. The error names those that are not returned.
 const abortFor = time.Second
 
 // askLoops asks every loop that has not ended. If one is blocked for longer than abortFor, blocked
-// is true, and the answers are those that the others have given by then. On a loop's own goroutine
-// only that loop is asked: a loop must not wait for another.
+// is true, and the answers are those of the other loops until then. On a loop's goroutine only that
+// loop is asked: a loop must not wait for another.
 func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
 	answered := make(chan T, len(rt.loops))
 	left := 0
@@ -46,8 +46,8 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 // answerIn is how long Inspect and Loops wait for the loops' answers.
 const answerIn = 100 * time.Millisecond
 
-// await waits for loops' answers, for answerIn in all, and reports for each loop whether it has
-// answered.
+// await waits for loops' answers, for at most answerIn altogether, and reports for each loop
+// whether it has answered.
 func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
 	patience, cancel := context.WithTimeout(context.Background(), answerIn)
 	defer cancel()
@@ -58,7 +58,7 @@ func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
 	return answered
 }
 
-// here is the loop on whose goroutine the caller is; nil: on none.
+// here returns the loop on whose goroutine it is called; nil: it was called on another goroutine.
 func (rt *Runtime) here() *loop {
 	for _, l := range rt.loops {
 		if l.el.OnLoop() {

@@ -548,8 +548,8 @@ func TestBundlesWithoutMemory(t *testing.T) {
 	})
 }
 
-// A record that was sealed leaves when the device has room again, also if what is in flight before it
-// completes in silence.
+// A sealed record leaves when the device has room again, also if the sends in flight before it
+// complete without a notification.
 func TestBundlesThatAreOwed(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		cfg := secured(w)

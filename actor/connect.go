@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// connect makes the queue pair and asks the peer.
+// connect creates the queue pair and sends the request to the peer.
 func (it *ident) connect(p *cmid.Pending, c *cmid.Connect) {
 	if it.id.Datagram() {
 		if it.cfg.secured() {
@@ -50,8 +50,8 @@ func (it *ident) accept(p *cmid.Pending, c *cmid.Accept) {
 	p.Proceed(&own)
 }
 
-// replyOrDestroy is replyTo for Connect and Accept. A failure may cost the identifier: an Accept
-// whose peer has gone, as after Unreachable.
+// replyOrDestroy is replyTo for Connect and Accept. A failure may cost the identifier, as that of
+// an Accept whose peer has gone: after Unreachable.
 func (it *ident) replyOrDestroy(sender *actor.PID) func(Event) {
 	reply := it.replyTo(sender)
 	return func(ev Event) {
@@ -62,7 +62,7 @@ func (it *ident) replyOrDestroy(sender *actor.PID) func(Event) {
 	}
 }
 
-// reject ends a request. Unless the owner is Manual the identifier goes with it, and the answer is
+// reject rejects a request. Unless the owner is Manual this ends the identifier, and the answer is
 // Closed.
 func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 	asked, reply := false, it.replyTo(sender)
@@ -81,7 +81,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 			reply(ev)
 			return
 		}
-		// if the device has failed to reject the peer, destroying it does that
+		// if the device has failed to reject the peer, destroying the identifier does that
 		it.life.awaitClosed(c, sender)
 		it.destroy(nil)
 	})
@@ -96,9 +96,9 @@ func (it *ident) prepareConnect(mode datapath.Mode, private *[]byte) error {
 	return it.prepare(mode, private, limit)
 }
 
-// reported handles what the device reports.
+// reported handles an event of the device.
 func (it *ident) reported(m *reported) {
-	if m.id != it.id || it.gone() { // an earlier address of Dial's, or left to the device
+	if m.id != it.id || it.gone() { // of an earlier address of Dial, or left to the device
 		it.notReceived(m)
 		return
 	}
@@ -141,7 +141,7 @@ func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 	if it.cfg.Manual || it.ending() {
 		return
 	}
-	if _, ok := f.(*cmid.ListenFailed); ok { // which rdma_cm has no state for
+	if _, ok := f.(*cmid.ListenFailed); ok { // rdma_cm has no state for this
 		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(f))...)
 		it.failed(f)
 	} else if id.State() == states.Failed {

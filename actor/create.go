@@ -13,16 +13,16 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// CreateID is rdma_create_id(3): it makes an identifier, which is an actor of its own. The PID may
-// be used at once. owner gets the identifier's events, with the PID as their Sender and Closed as
-// the last of them. The death of owner destroys the identifier. With a nil owner only the senders
-// of commands are answered. The identifier lives on owner's loop if that is one of the runtime's,
+// CreateID is rdma_create_id(3): it makes an identifier, which is an actor. The PID may be used
+// immediately. owner gets the identifier's events, with the PID as their Sender and Closed as the
+// last of them. The death of owner destroys the identifier. With a nil owner only the senders of
+// commands are answered. The identifier lives on owner's loop if that is one of the runtime's,
 // otherwise on the loop that has the fewest identifiers.
 //
 // The identifier may be impossible to make: EMFILE, a port space that the device does not have,
-// ErrMailbox, or ErrRemoteOwner. Then the commands that wait are answered with CommandFailed, and
-// Closed says why. With ErrRemoteOwner the owner gets nothing, and the error is logged. Any
-// goroutine.
+// ErrMailbox, or ErrRemoteOwner. Then the waiting commands are answered with CommandFailed, and
+// Closed has the cause. With ErrRemoteOwner the owner gets nothing, and the error is logged. Any
+// goroutine may call it.
 func (rt *Runtime) CreateID(owner *actor.PID, cfg IDConfig) *actor.PID {
 	return rt.createID(owner, cfg, nil)
 }
@@ -61,8 +61,8 @@ func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
 	return it
 }
 
-// spawn makes the actor. Children of the guardian are not spawned by it, so that CreateID need not
-// wait for it.
+// spawn makes the actor. The guardian does not spawn its children, so that CreateID need not wait
+// for it.
 func (rt *Runtime) spawn(it *ident) *actor.PID {
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return it },
@@ -70,12 +70,12 @@ func (rt *Runtime) spawn(it *ident) *actor.PID {
 	)
 	pid, err := actor.DefaultSpawner(rt.sys, rt.name("id"), props, under{guardian: rt.guardian})
 	if err != nil {
-		panic(fmt.Sprintf("rdma: a name was used twice: %v", err)) // name never does that
+		panic(fmt.Sprintf("rdma: a name was used twice: %v", err)) // rt.name does not repeat names
 	}
 	return pid
 }
 
-// under is the guardian as DefaultSpawner wants it.
+// under is the guardian in the form that DefaultSpawner takes.
 type under struct {
 	actor.SpawnerContext
 	guardian *actor.PID
@@ -94,7 +94,7 @@ func (it *ident) start(ctx actor.Context) {
 		it.release = it.rt.Scheduler().OnDone(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
 	}
 	if it.id != nil {
-		if it.rt.closing.Load() { // Shutdown has looked at who is there, and this one was not
+		if it.rt.closing.Load() { // Shutdown has listed the identifiers already, without this one
 			it.box.PostUserMessage(&shutdownAsked{})
 		}
 		return
@@ -109,7 +109,7 @@ func (it *ident) start(ctx actor.Context) {
 // create is rdma_create_id(3).
 func (it *ident) create() error {
 	switch {
-	case it.life.cause != nil: // its owner is unfit
+	case it.life.cause != nil: // its owner or its security is unfit
 		return fmt.Errorf("create_id: %w", it.life.cause)
 	case it.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)

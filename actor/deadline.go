@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// expire ends what has run out of time.
+// expire handles the deadlines that have passed.
 func (it *ident) expire() {
 	if it.ending() {
 		return
@@ -45,12 +45,12 @@ func (it *ident) timedOut(p *cmid.Pending) {
 	h := it.id.Handle()
 	f := it.timeoutFailure(p.Command)
 	p.Answer(f)
-	if !it.ending() && it.id.Handle() == h { // else Dial has gone on to another address
+	if !it.ending() && it.id.Handle() == h { // else Dial continues with another address
 		it.destroy(f)
 	}
 }
 
-// timeoutFailure is the failure that the device would have reported, had it been on time.
+// timeoutFailure returns the failure that the device would have reported in time.
 func (it *ident) timeoutFailure(cmd Command) Failure {
 	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
 	f.Remedy = tryAgain

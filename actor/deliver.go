@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
-// What an identifier is to its connection. BreakOff is with the other ends.
+// *ident implements datapath.Identifier. BreakOff is in ending.go, with the other ends.
 var _ datapath.Identifier = (*ident)(nil)
 
 func (it *ident) Deliver(in *datapath.Inbound) {
@@ -20,13 +20,13 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	it.observeEvent(m)
 }
 
-// deliver gives the owner a message.
+// deliver sends the owner a message.
 func (it *ident) deliver(m *Received) {
 	if it.owner.receive(m, it.pid) {
 		return
 	}
-	// The owner has a mailbox that does not say when it is finished, or there is none: it gets
-	// a copy.
+	// The owner has a mailbox that does not report the end of a message, or there is no owner: an
+	// owner gets a copy.
 	defer func() { _ = m.done(it.l.exec) }() // its only reference
 	if it.owner.pid != nil {
 		it.owner.send(it.l, &actor.MessageEnvelope{Message: m.Clone(), Sender: it.pid})
@@ -43,7 +43,7 @@ func (it *ident) Sent(s *datapath.Outgoing) {
 
 func (it *ident) SendFailed(s *datapath.Outgoing, err error) {
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
-	ev.History = nil // a thousand of them say the same
+	ev.History = nil // it would be the same in a thousand of them
 	sender := s.Of.(*Send).sender
 	s.Recycle()
 	it.reply(sender, ev)

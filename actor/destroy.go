@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// destroy is rdma_destroy_id(3): the beginning of the end. cause is what Closed will report,
-// unless an earlier cause is known.
+// destroy is rdma_destroy_id(3): the beginning of the end. cause is the error for Closed, unless an
+// earlier cause is known.
 func (it *ident) destroy(cause error) {
 	if it.ending() {
 		return
@@ -39,7 +39,7 @@ func (it *ident) destroy(cause error) {
 	if it.timer != nil {
 		it.timer.Stop()
 	}
-	it.life.goodbye.then = nil // this is the end of whatever waited
+	it.life.goodbye.then = nil // this is the end of everything that waited
 	it.sayGoodbye(func() {
 		it.id.Do(&cmid.DestroyID{}, it.returned)
 		it.moved(states.OpDestroyID)
@@ -59,7 +59,7 @@ func (it *ident) answerLate() {
 	})
 }
 
-// returned is the device's answer to destroy.
+// returned handles the device's answer to destroy.
 func (it *ident) returned(ev Event) {
 	if closed, ok := ev.(*cmid.Closed); ok && closed.Err != nil {
 		it.life.cause = errors.Join(it.life.cause, ErrHeld, closed.Err)
@@ -67,8 +67,8 @@ func (it *ident) returned(ev Event) {
 	it.destroyed()
 }
 
-// destroyed is called when nothing of the identifier is left in the device. What its queue pair
-// had is flushed, and reported before Closed.
+// destroyed is called when nothing of the identifier is left in the device. The queue pair's
+// remaining work is flushed, and reported before Closed.
 func (it *ident) destroyed() {
 	if it.gone() {
 		return
@@ -81,8 +81,8 @@ func (it *ident) destroyed() {
 	}, it.moveOut, func() { it.rt.sys.Root.Stop(it.pid) })
 }
 
-// ErrHeld is why an identifier was closed whose device has refused to give it back, or had not
-// done so when Shutdown had no more time.
+// ErrHeld is the cause in Closed.Err if the device refused to return the identifier, or had not
+// returned it when Shutdown ran out of time.
 var ErrHeld = errors.New("the device has not given the identifier back")
 
 // abandoned ends an identifier that the device keeps beyond the runtime's end.
@@ -93,8 +93,8 @@ func (it *ident) abandoned() {
 	}
 }
 
-// stopping is the way out of the actor: after destroyed, or because of a panic, or because
-// somebody else has stopped it.
+// stopping handles the end of the actor: after destroyed, or because of a panic, or because it was
+// stopped from elsewhere.
 func (it *ident) stopping() {
 	switch {
 	case it.gone():
@@ -124,7 +124,7 @@ func (it *ident) orphan(cause error) (late bool) {
 	return late
 }
 
-// end answers everybody who waits, and reports Closed last of all.
+// end answers all waiting commands, and reports Closed last of all.
 func (it *ident) end() {
 	if it.life.stage == lifeClosed {
 		return
@@ -167,14 +167,14 @@ func (it *ident) settle() *cmid.Closed {
 	it.handshake.uncrowd()
 	it.handshake.end(it.life.cause) // if a panic has kept destroy from it
 	it.unlimit()
-	it.uncount() // first: who gets Closed may want another identifier in its place
+	it.uncount() // first: the receiver of Closed may want another identifier in its place
 	if it.release != nil {
 		it.release()
 	}
 	return ev
 }
 
-// dismiss is what follows Closed.
+// dismiss does the work that follows Closed.
 func (it *ident) dismiss() {
 	it.setLife(lifeClosed)
 	if it.closed != nil {
@@ -201,7 +201,7 @@ func (l *loop) forget(it *ident) {
 	l.checkEmptied()
 }
 
-// unlimit gives back what limit has counted.
+// unlimit returns the place that limit has counted.
 func (it *ident) unlimit() {
 	if it.person == nil {
 		return

@@ -22,7 +22,7 @@ import (
 type attempts struct {
 	it    *ident
 	p     *cmid.Pending       // the Dial or Serve
-	name  string              // of a Dial: what it calls the other side
+	name  string              // of a Dial: its name for the other side
 	host  string              // of a Dial: the host in its address
 	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in outcome
 	addrs []cmid.AddrInfo     // the one being tried first
@@ -58,7 +58,7 @@ func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, s
 	return "", "", false
 }
 
-// begin takes what was looked up.
+// begin takes the result of the look-up.
 func (t *attempts) begin(info []cmid.AddrInfo, err error) {
 	if err != nil {
 		t.fail(t.it.addrInfoError(t.p.Command, err))
@@ -99,7 +99,7 @@ func (t *attempts) stepDeadline(due time.Time) time.Time {
 	return t.due
 }
 
-// step goes on when cmd has succeeded.
+// step executes cmd, and calls then if it has succeeded.
 func (t *attempts) step(cmd Command, then func()) {
 	t.it.doInner(cmd, nil, func(ev Event) {
 		if f, ok := ev.(Failure); ok {
@@ -135,7 +135,7 @@ func (t *attempts) resume() {
 	begin()
 }
 
-// outcome is the last step's answer.
+// outcome handles the last step's answer.
 func (t *attempts) outcome(ev Event) {
 	if f, ok := ev.(Failure); ok {
 		t.failed(f)
@@ -162,21 +162,22 @@ func (t *attempts) failed(f Failure) {
 	t.next()
 }
 
-// isConnect reports whether an address has failed at the last step. That says more than that there
-// is no way to another one, such as an IPv6 address on a host without IPv6.
+// isConnect reports whether an address has failed at the last step. Such a failure is more
+// informative than that of an address without a route, such as an IPv6 address on a host without
+// IPv6.
 func isConnect(f Failure) bool {
 	_, ok := f.Failed().(*cmid.Connect)
 	return ok
 }
 
-// fail answers the command; the identifier goes with it.
+// fail answers the command, and destroys the identifier.
 func (t *attempts) fail(f Failure) {
 	restore(f, t.p.Command)
 	t.p.Answer(f)
 	t.it.destroy(f)
 }
 
-// renew gives the actor a new identifier in place of one that is used up.
+// renew gives the actor a new identifier in place of a used one.
 func (it *ident) renew() error {
 	old, conn := it.id, it.conn
 	id, err := it.createDevice()
@@ -185,7 +186,7 @@ func (it *ident) renew() error {
 	}
 	old.Context = nil
 	it.moveOut()
-	it.handshake.failed(FailedLost, nil) // with the address that was tried
+	it.handshake.failed(FailedLost, nil) // the failed attempt's handshake
 	it.handshake.end(nil)
 	it.handshake = nil
 	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
@@ -198,7 +199,7 @@ func (it *ident) renew() error {
 	it.l.discard(old, conn)
 	it.moved(states.OpDestroyID)
 	for _, o := range it.options {
-		id.Do(o, nil) // what was refused is refused again
+		id.Do(o, nil) // a refused option is refused again
 	}
 	return nil
 }
@@ -318,9 +319,8 @@ func listenOrder(info []cmid.AddrInfo) []cmid.AddrInfo {
 	return info
 }
 
-// lookUp is rdma_getaddrinfo(3) for a command that waits. A look-up that needs nobody's
-// answer is done at once. Any other has a goroutine of its own, since a name server may take its
-// time.
+// lookUp is rdma_getaddrinfo(3) for a command that waits. A look-up of literals is done
+// immediately. Any other has a goroutine, since a name server may take its time.
 func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
 	if literal(node, service) {
 		then(it.rt.resolve(context.Background(), node, service, hints))
@@ -339,14 +339,14 @@ func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrI
 	})
 }
 
-// lookedUp goes on with the command, if it still waits.
+// lookedUp continues the command, if it still waits.
 func (it *ident) lookedUp(m *lookedUp) {
 	if !it.ending() && slices.Contains(it.id.Pending(), m.of) {
 		m.then(m.info, m.err)
 	}
 }
 
-// literal reports whether a look-up needs nobody's answer.
+// literal reports whether a look-up needs no name server.
 func literal(node, service string) bool {
 	if _, err := netip.ParseAddr(node); err != nil && node != "" {
 		return false

@@ -10,17 +10,16 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A connection has one end, whoever notices it first. Everything that ends a connection comes here:
+// A connection has one end, whichever side notices it first. All ends of connections come here:
 //
 //   - BreakOff (ending.go), when this side notices: the peer breaks the protocol, the queue pair
 //     has failed.
 //   - disconnected and removed, when the device reports it.
 //
-// The cause that is found first is the one that is reported: what follows is its consequence. When
-// the device reports an end without a cause, the cause is the one that this side knows, which may
-// be found in what the peer has sent last. endOf notifies the owner, once. With a Manual owner the
-// identifier then stays. Otherwise it is disconnected and destroyed, and Closed has the same
-// cause.
+// The first cause that is found is reported: later ones are its consequences. When the device
+// reports an end without a cause, the cause is the one that this side knows, which may be found in
+// the peer's last messages. endOf notifies the owner, once. With a Manual owner the identifier then
+// stays. Otherwise it is disconnected and destroyed, and Closed has the same cause.
 
 func (it *ident) brokenOff() {
 	if it.ending() || it.life.reported != nil {
@@ -31,7 +30,7 @@ func (it *ident) brokenOff() {
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
 	if it.stays() {
-		it.endOf(ev, nil) // what waits is answered by the device
+		it.endOf(ev, nil) // the device answers the waiting command
 		return
 	}
 	it.sayGoodbye(func() {
@@ -41,8 +40,8 @@ func (it *ident) brokenOff() {
 	})
 }
 
-// disconnected is the end of a connection that the device reports. What the peer has sent before
-// is delivered first.
+// disconnected handles the end of a connection that the device reports. Messages that the peer sent
+// before are delivered first.
 func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	if c := it.conn; c != nil {
 		c.CatchUp()
@@ -69,13 +68,13 @@ func (it *ident) stays() bool { return it.cfg.Manual && len(it.life.closers) == 
 func (it *ident) conclude(ev *cmid.Disconnected, answers *cmid.Pending) {
 	it.endOf(ev, answers)
 	if !isDisconnect(answers) {
-		// rdma_get_cm_event(3): the answer is due, if the state machine says so
+		// rdma_get_cm_event(3): the answer is due, if the state machine requires it
 		it.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	}
-	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed ours
+	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed this side's
 }
 
-// removed is the end of a connection whose device has gone.
+// removed handles the end of a connection whose device is gone.
 func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 	dev := it.id.Device()
 	if c := it.conn; c != nil {
@@ -91,9 +90,9 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 	it.goodbyeDone()
 }
 
-// RemovedError is why an identifier was closed whose device has gone. Err is nil when the device
-// was removed, otherwise it says what happened to it: see cmid.DeviceRemoval. errors.Is: ENODEV,
-// and Err.
+// RemovedError is the cause in Closed.Err if the device is gone. Err is nil when the device was
+// removed, otherwise it is the device's failure: see cmid.DeviceRemoval. errors.Is: ENODEV, and
+// Err.
 type RemovedError struct {
 	Device string
 	Err    error
@@ -106,7 +105,7 @@ func (e *RemovedError) Error() string {
 	return "the device " + e.Device + " is gone"
 }
 
-// Unwrap gives ENODEV, and the reason where there is one.
+// Unwrap returns ENODEV, and the reason if there is one.
 func (e *RemovedError) Unwrap() []error {
 	if e.Err != nil {
 		return []error{unix.ENODEV, e.Err}
@@ -120,7 +119,7 @@ func (e *RemovedError) Unwrap() []error {
 func (it *ident) endOf(ev Event, answers *cmid.Pending) {
 	removal, removed := ev.(*cmid.DeviceRemoval)
 	if it.life.reported != nil && (!removed || !it.cfg.Manual) {
-		it.life.reported = ev // it knows already
+		it.life.reported = ev // the owner was notified already
 	}
 	switch {
 	case answers == nil:
@@ -149,7 +148,7 @@ func isDisconnect(p *cmid.Pending) bool {
 }
 
 // close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
-// that is not connected is destroyed at once.
+// that is not connected is destroyed immediately.
 func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
 	it.life.closers = append(it.life.closers, closer{
 		cmd: c, sender: sender, silent: silent,
@@ -180,7 +179,7 @@ func (it *ident) poisonPill() {
 	}
 }
 
-// closeAwaits says what a Close waits for its peer to do.
+// closeAwaits returns the step of the peer that a Close waits for, as a participle.
 func (it *ident) closeAwaits() string {
 	switch c := it.conn; {
 	case c == nil || c.Leaving() || it.id.State() != states.Connected:

@@ -6,8 +6,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// do has the device execute cmd. Once cmd is legal, prepare does what cannot be undone; it ends in
-// Proceed or Answer. nil: nothing is to be done. answer gets the answer.
+// do executes cmd on the device. Once cmd is legal, prepare takes the steps that cannot be undone;
+// it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
 func (it *ident) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
 	it.observeCommand(func(o CommandObserver) { o.Begun(it.pid, it.id.Handle(), cmd) })
 	answer = it.observed(cmd, answer)
@@ -31,8 +31,8 @@ func (it *ident) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)
 	return p
 }
 
-// doInner is do for a step of another command, or of what the identifier does without being asked.
-// Once the identifier is ending, nobody needs the answer.
+// doInner is do for a step of another command, or for a step that no command has asked for. Once
+// the identifier is ending, the answer is dropped.
 func (it *ident) doInner(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
 	p := it.do(cmd, prepare, func(ev Event) {
 		if !it.ending() {
@@ -48,7 +48,7 @@ func (it *ident) doInner(cmd Command, prepare func(*cmid.Pending), then func(Eve
 	}
 }
 
-// expect notes a command that the identifier carries out with others.
+// expect registers a command that the identifier carries out with others.
 func (it *ident) expect(cmd Command, sender *actor.PID) *cmid.Pending {
 	return it.id.Expect(cmd, it.observed(cmd, it.replyTo(sender)))
 }
@@ -62,8 +62,8 @@ func (it *ident) observed(cmd Command, answer func(Event)) func(Event) {
 	}
 }
 
-// replyTo returns what sends an answer to the sender of a command, also if the owner, which gets
-// some answers first, or the Observer does not return.
+// replyTo returns a function that sends an answer to the sender of a command, also if the owner,
+// which gets some answers first, or the Observer does not return.
 func (it *ident) replyTo(sender *actor.PID) func(Event) {
 	return func(ev Event) {
 		defer it.reply(sender, ev)
@@ -73,7 +73,7 @@ func (it *ident) replyTo(sender *actor.PID) func(Event) {
 	}
 }
 
-// answer gives an event to the command that it answers, or to the owner.
+// answer passes an event to the command that it answers, or to the owner.
 func (it *ident) answer(p *cmid.Pending, ev Event) {
 	if !p.Answer(ev) {
 		it.notify(ev)

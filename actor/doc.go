@@ -2,7 +2,7 @@
 //
 //	import rdma "github.com/rdmactor/rdmactor/actor"
 //
-// [Runtime.CreateID] gives the PID of a new identifier. Commands are messages to it ([BindAddr],
+// [Runtime.CreateID] returns the PID of a new identifier. Commands are messages to it ([BindAddr],
 // [Listen], [Connect], [NewSend] ...), named after librdmacm's calls; events are messages from it
 // to its owner, named after librdmacm's events, with the PID as their Sender. [Dial], [Serve],
 // [Close], [Handover] and [Send] have no counterpart in librdmacm.
@@ -17,17 +17,17 @@
 //
 // Commands are pointers. A command belongs to the identifier until it was answered, a [Send] for
 // good. A [Received] belongs to the owner until Receive returns, or, after Retain, until Release.
-// Then the peer gets the credit back. The owner may forward it to [Runtime.OnLoop] and
+// Then the credit is returned to the peer. The owner may forward it to [Runtime.OnLoop] and
 // [Runtime.OffLoop] actors, to which it then belongs in the same way; others get a Clone. With the
-// build tag rdmadebug, and under the race detector, memory that was given back is overwritten.
+// build tag rdmadebug, and under the race detector, released memory is overwritten.
 //
-// The man pages oblige an application to answer a disconnect, and to destroy the identifier after
-// DeviceRemoval, Disconnected, Rejected, Unreachable and ConnectError. The identifier does both by
-// itself, unless it is [IDConfig.Manual]. The state machine decides when (docs/states.md). A
+// The man pages require an application to answer a disconnect, and to destroy the identifier after
+// DeviceRemoval, Disconnected, Rejected, Unreachable and ConnectError. The identifier does both
+// automatically, unless it is [IDConfig.Manual]. The state machine decides when (docs/states.md). A
 // [NeighbourChanged], for example, ends nothing.
 //
-// A [Memory] belongs to its connection. docs/design.md ("Remote memory") says when an application
-// may touch memory that a [Read], a [Write] or the peer uses.
+// A [Memory] belongs to its connection. docs/design.md ("Remote memory") defines when an
+// application may touch memory that a [Read], a [Write] or the peer uses.
 //
 // # Ordering
 //
@@ -38,10 +38,10 @@
 // among the owner's messages. Established, Disconnected and DeviceRemoval reach the owner even
 // where they also answer another actor.
 //
-// Messages of one sender to an identifier keep their order, however many wait there. What was sent
-// before a Close goes to the peer before the close, and a cancel cannot overtake its command.
-// Reads and Writes keep their order among the messages to the peer, but overtake those messages
-// that wait for the peer's credits.
+// Messages of one sender to an identifier keep their order, however many wait there. Messages that
+// precede a Close go to the peer before the close, and a cancel cannot overtake its command. Reads
+// and Writes keep their order among the messages to the peer, but overtake those messages that wait
+// for the peer's credits.
 //
 // # Errors
 //
@@ -52,26 +52,26 @@
 //   - The identifier is being destroyed: [CommandFailed] (ENOENT).
 //   - The identifier is gone: *actor.DeadLetterResponse.
 //   - The message is not a command, is a command by value or is a nil pointer: CommandFailed
-//     (EINVAL), which says what was probably meant.
+//     (EINVAL), which names the command that was probably meant.
 //
 // Every phase has a deadline ([Timeouts]). A phase that exceeds it, or a context that is cancelled,
 // costs the identifier, because destroying is the device's only way to cancel. A ResolveAddr or
-// ResolveRoute that timed out in the device may be asked again.
+// ResolveRoute that timed out in the device may be repeated.
 //
 // A queue pair that fails ends its connection. Disconnected and Closed then have a [QueuePairError]
-// with the first work request that completed with an error: a message, a receive, or a message of
-// this package's own about credits.
+// with the first work request that completed with an error: a message, a receive, or one of this
+// package's messages about credits.
 //
 // # Misuse
 //
-// A zero [Send], [Memory] or [Received] is one that was given back: it has no bytes, cannot be sent,
-// and operations on it fail with EINVAL. What is given a nil pointer, or a nil command, returns an
-// error with EINVAL or is answered with one, if it can; else it panics, in the caller, with a
-// sentence that begins with "rdma: ".
+// A zero [Send], [Memory] or [Received] is treated like a released one: it has no bytes, cannot be
+// sent, and operations on it fail with EINVAL. A function that is given a nil pointer, or a nil
+// command, returns an error with EINVAL or answers with one, if it can; else it panics, in the
+// caller, with a sentence that begins with "rdma: ".
 //
 // # Panics
 //
-// User code fails to return if it panics or calls runtime.Goexit. What that costs depends on whose
+// User code fails to return if it panics or calls runtime.Goexit. The consequence depends on whose
 // code it is:
 //
 //   - An owner's: nothing of the identifier. The owner's supervisor decides. An owner that fails
@@ -80,10 +80,10 @@
 //   - A listener's Route, Place, Authorize or Handler: the request, which is rejected.
 //   - A [Call]'s Fn: the identifier for which it was called. The command is answered with a
 //     [PanicError], then Closed comes.
-//   - A [Send]'s Renew: the connection, with the PanicError as its reason. The Sends that wait
-//     there are answered.
+//   - A [Send]'s Renew: the connection, with the PanicError as its reason. The waiting Sends are
+//     answered.
 //   - An [Observer]'s, or that of a subscriber of the ActorSystem's events or dead letters: nothing.
-//     What it was notified of happens all the same.
+//     The event that it was notified of is handled nevertheless.
 //
 // After a Goexit the loop continues on another goroutine, and the delivery that was in progress is
 // broken off. Its message or answer arrives, but the identifier that has sent it ends with a
@@ -96,29 +96,28 @@
 //
 // # Floods
 //
-// An identifier holds a bounded number of messages ([Limits].Mailbox), whatever is sent to it and
-// by however many. What it has accepted is carried out. A Send that finds no room, or no
+// An identifier holds a bounded number of messages ([Limits].Mailbox), however many messages and
+// senders there are. Every accepted message is carried out. A Send that finds no room, or no
 // connection, costs only its answer, SendFailed. While such answers wait for the same OnLoop or
 // OffLoop actor they are merged into one ([SendFailed].Sends).
 //
-// Commands have room of their own behind the Sends: 1,024 may wait there, and 1,024 more may be
-// begun but not answered. A further one is answered with CommandFailed or AccessError,
-// ErrQueueFull. If it found no room to wait, the answer does not say the identifier's state.
-// DestroyID and Close wait for what was sent before them. A cancelled context, Stop and Shutdown do
-// not.
+// Commands have separate room behind the Sends: 1,024 may wait there, and 1,024 more may be in
+// progress. A further one is answered with CommandFailed or AccessError, ErrQueueFull. If it found
+// no room to wait, the answer lacks the identifier's state. DestroyID and Close wait for all
+// earlier messages. A cancelled context, Stop and Shutdown do not.
 //
-// Except for refused Sends, each message has an answer of its own. An actor that asks without end
-// and never reads the answers fills its own mailbox.
+// Except for refused Sends, each message has a separate answer. An actor that sends commands
+// without end and never reads the answers fills its own mailbox.
 //
 // # Isolation
 //
-// What one peer does, or fails to do, never ends or starves another peer's connection:
+// No peer can end or starve another peer's connection, whatever it does or fails to do:
 //
 //   - On the embedded device a message for which there is no memory waits at its sender, because
 //     its connection is not read any further.
 //   - A connection whose owner holds none of its messages may always receive the next one. Half of
 //     the receive buffers are reserved for that.
-//   - A connection whose owner holds some may receive more while they are no more than what is left
+//   - A connection whose owner holds some may receive more, as long as it holds no more than is left
 //     for all others. Then it waits until some are released.
 //   - Small messages are copied out of large buffers when a quarter of these is in use.
 //   - A peer without credits (raw or foreign) may have IDConfig.Credits messages in flight.
@@ -137,5 +136,5 @@
 // listener's loop, and may be handed to another loop from there. Datagram identifiers have no data
 // path. A Received must not be used after Shutdown.
 //
-// docs/wire.md describes what is on the wire, docs/design.md what a message costs.
+// docs/wire.md describes the wire protocol, docs/design.md the cost of a message.
 package actor

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// BreakOff ends a connection from this side. Nothing is sent or delivered any more. The rest
-// follows in a turn of its own, because the caller may be the connection, which the rest releases.
+// BreakOff ends a connection from this side. Nothing is sent or delivered afterwards. The rest
+// follows in a separate turn, because the caller may be the connection, which the rest releases.
 // Loop goroutine, at any time. Only the first call counts.
 func (it *ident) BreakOff(err error) {
 	c := it.conn
@@ -27,8 +27,8 @@ func (it *ident) BreakOff(err error) {
 	it.box.PostUserMessage(&brokenOff{})
 }
 
-// countBroken counts a connection that this side has broken off for its records. What breaks a
-// handshake is counted there.
+// countBroken counts a connection that this side has broken off because of its records. A failure
+// of a handshake is counted there.
 func (it *ident) countBroken(err error) {
 	var (
 		tampered *TamperedError
@@ -46,8 +46,8 @@ func (it *ident) countBroken(err error) {
 // goodbyeTime is how long an end waits for its goodbye to leave.
 const goodbyeTime = 500 * time.Millisecond
 
-// sayGoodbye says goodbye. then is called when the goodbye has left, after what waits for that
-// already.
+// sayGoodbye sends the goodbye. then is called when the goodbye has left, after the functions that
+// already wait for that.
 func (it *ident) sayGoodbye(then func()) {
 	it.life.goodbye.add(then)
 	switch c := it.conn; {
@@ -58,7 +58,7 @@ func (it *ident) sayGoodbye(then func()) {
 	}
 }
 
-// goodbyeDone goes on with what waits for the goodbye, if anything does.
+// goodbyeDone calls the functions that wait for the goodbye, if there are any.
 func (it *ident) goodbyeDone() {
 	then := it.life.goodbye.take()
 	if then == nil {

@@ -16,15 +16,15 @@ var (
 	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
 	// room. Wait for *Writable.
 	ErrQueueFull = datapath.ErrQueueFull
-	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
+	// ErrTooLarge: the message is larger than the peer accepts (Established.MaxMessage).
 	ErrTooLarge = datapath.ErrTooLarge
-	// ErrFlushed: the connection ended first. Closed says how many may have arrived nevertheless.
+	// ErrFlushed: the connection ended first. Closed.Unknown includes it if it may have arrived.
 	ErrFlushed = datapath.ErrFlushed
 )
 
-// ErrRemoteAccess is why an operation failed whose memory the peer's device refuses: it was never
-// granted, or was revoked, is another connection's, is granted without that right, or the
-// operation reaches outside of it. The connection is over. On iWARP the error is in
+// ErrRemoteAccess is the error of an operation on memory to which the peer's device refuses access:
+// it was never granted, or was revoked, is another connection's, is granted without that right, or
+// the operation reaches outside of it. The connection is over. On iWARP the error is in
 // Disconnected.Err: the operation itself fails with ErrFlushed, and a Write may be answered with
 // WriteDone.
 var ErrRemoteAccess = datapath.ErrRemoteAccess
@@ -35,45 +35,45 @@ var ErrRemoteAccess = datapath.ErrRemoteAccess
 var ErrPeerLost = datapath.ErrPeerLost
 
 type (
-	// LostError is why a connection ended that its peer has not ended: Disconnected.Err and
-	// Closed.Err. Its field Err is what is known. errors.Is: ErrPeerLost, and an errno:
-	// ECONNRESET, ETIMEDOUT when the peer was silent for too long, or the device's. Peers of
-	// version 2 say no goodbye, so the lack of theirs is no LostError.
+	// LostError is the cause in Disconnected.Err and Closed.Err if the peer has not ended the
+	// connection. Its field Err has the details. errors.Is: ErrPeerLost, and an errno: ECONNRESET,
+	// ETIMEDOUT when the peer was silent for too long, or the device's. Peers of version 2 send no
+	// goodbye, so its absence is no LostError.
 	LostError = datapath.LostError
-	// QueuePairError is why a connection has ended whose queue pair has failed: the first work
-	// request that completed with an error (fields Op and Status), or the device's own word (Status
-	// is StatusSuccess); Err is what else is known, such as a stream's reset, or nil. errors.Is:
+	// QueuePairError is the cause if a connection's queue pair has failed: the first work request
+	// that completed with an error (fields Op and Status), or the device's report (Status is
+	// StatusSuccess); Err has further details, such as a stream's reset, or is nil. errors.Is:
 	// ErrRemoteAccess and EACCES for an access that the peer refuses, EMSGSIZE for a message that
-	// is longer than our receive, ErrPeerLost and ETIMEDOUT for a peer that acknowledges nothing or
-	// has no receives for too long, ErrPeerLost and EIO for one whose own queue pair has failed or
-	// gone, EIO for everything else.
+	// is longer than this side's receive, ErrPeerLost and ETIMEDOUT for a peer that acknowledges
+	// nothing or has no receives for too long, ErrPeerLost and EIO for one whose own queue pair has
+	// failed or gone, EIO for everything else.
 	QueuePairError = datapath.QueuePairError
-	// ResourceError says that a device (field Device), or the half of Limits.ReceiveMemory, cannot
-	// hold what a connection needs from its beginning: What is missing, Need for one connection,
-	// Limit for all together. Connect and Accept fail with it; IDConfig says how much they
-	// need. errors.Is: ENOMEM.
+	// ResourceError reports that a device (field Device), or the half of Limits.ReceiveMemory,
+	// cannot hold the resources that a connection needs from its beginning: What is missing, Need
+	// for one connection, Limit for all together. Connect and Accept fail with it; IDConfig
+	// describes how much they need. errors.Is: ENOMEM.
 	ResourceError = datapath.ResourceError
 )
 
-// PanicError is why an identifier was closed after a panic in its actor, or in code of the user's
-// that the actor has called: a Call's Fn, a Send's Renew. It also answers the command
-// that has panicked.
+// PanicError is the cause in Closed.Err after a panic in the identifier's actor, or in user code
+// that the actor has called: a Call's Fn, a Send's Renew. It also answers the command that has
+// panicked.
 type PanicError struct{ Value any }
 
 func (e *PanicError) Error() string {
 	return fmt.Sprintf("the identifier's actor has panicked: %v", e.Value)
 }
 
-// ErrStopped is why an identifier was closed whose actor was stopped by somebody.
+// ErrStopped is the cause in Closed.Err if the identifier's actor was stopped from elsewhere.
 var ErrStopped = errors.New("the identifier's actor was stopped")
 
-// ErrOwnerDied is why an identifier was closed whose owner has stopped.
+// ErrOwnerDied is the cause in Closed.Err if the identifier's owner has stopped.
 var ErrOwnerDied = errors.New("the owner has stopped")
 
-// opName is a command's name in messages.
+// opName returns a command's name for messages.
 func opName(cmd Command) string {
 	switch c := cmd.(type) {
-	case interface{ name() string }: // one of ours
+	case interface{ name() string }: // a command of this package
 		return c.name()
 	case *cmid.GetAddrInfo:
 		return "getaddrinfo"
@@ -81,7 +81,7 @@ func opName(cmd Command) string {
 	return strings.TrimPrefix(cmd.Op().C(), "rdma_")
 }
 
-// rdmaName is a type's name as applications spell it.
+// rdmaName returns a type's name as applications write it.
 func rdmaName(typ string) string {
 	if pkg, name, _ := strings.Cut(typ, "."); pkg == "cmid" || pkg == "actor" {
 		return "rdma." + name
@@ -89,8 +89,8 @@ func rdmaName(typ string) string {
 	return typ
 }
 
-// restore puts into an answer the command that the user has sent, in place of the one that was
-// carried out for it, and advice that fits it.
+// restore puts cmd, which the user has sent, into an answer in place of the command that was
+// carried out for it, and sets advice that fits cmd.
 func restore(ev Event, cmd Command) {
 	switch e := ev.(type) {
 	case *cmid.Done:
@@ -101,7 +101,7 @@ func restore(ev Event, cmd Command) {
 	switch cmd.(type) {
 	case *Dial, *Serve:
 		if f, ok := ev.(*cmid.AddrError); ok && errors.Is(f, unix.ETIMEDOUT) {
-			// ResolveAddr could be repeated: this identifier goes
+			// ResolveAddr could be repeated, but this identifier is destroyed
 			f.Remedy = "the neighbour does not answer; " + tryAgain
 		}
 	}
@@ -110,7 +110,7 @@ func restore(ev Event, cmd Command) {
 // tryAgain is the advice when the identifier is lost.
 const tryAgain = "create a new identifier to try again"
 
-// shakes reports whether cmd's answer says what has become of a handshake.
+// shakes reports whether cmd's answer contains the outcome of a handshake.
 func shakes(cmd Command) bool {
 	switch cmd.(type) {
 	case *Dial, *cmid.Connect:

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// failure is the common part of a failing answer of ours.
+// failure returns the common part of a failing answer that does not come from the device.
 func (it *ident) failure(cmd Command, op string, err error) cmid.FailureBase {
 	f := cmid.FailureBase{Op: op, Command: cmd, Err: err}
 	if it.id != nil {
@@ -35,13 +35,14 @@ func (it *ident) commandFailed(cmd Command, err error) *cmid.CommandFailed {
 	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
 }
 
-// unknown answers what is no command: a command by value, or whatever else was sent by mistake.
+// unknown answers a message that is no command: a command by value, or anything else that was sent
+// by mistake.
 func (it *ident) unknown(m any, sender *actor.PID) {
 	f := it.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
 	it.reply(sender, &cmid.CommandFailed{FailureBase: f})
 }
 
-// want says what should have been sent instead of m.
+// want returns the text that names m and the message that should have been sent instead.
 func want(m any) string {
 	name := rdmaName(fmt.Sprintf("%T", m))
 	switch t := reflect.PointerTo(reflect.TypeOf(m)); {
@@ -51,13 +52,13 @@ func want(m any) string {
 	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)
 }
 
-// nothing answers a command that is a nil pointer.
+// nothing returns the answer to a command that is a nil pointer.
 func (it *ident) nothing(cmd Command) Event {
 	err := fmt.Errorf("a nil *%s: %w", rdmaName(fmt.Sprintf("%T", cmd)[1:]), unix.EINVAL)
 	return &cmid.CommandFailed{FailureBase: it.failure(nil, "receive", err)}
 }
 
-// misused answers a Send that was not made by NewSend or was sent before, and must not get into the
+// misused answers a Send that was not made by NewSend or was sent before. It must not get into the
 // pool.
 func (it *ident) misused(s *Send, sender *actor.PID) bool {
 	if s.usable() {
@@ -68,7 +69,7 @@ func (it *ident) misused(s *Send, sender *actor.PID) bool {
 	return true
 }
 
-// late answers a command that finds the identifier on its way out.
+// late returns the answer to a command that finds the identifier ending.
 func (it *ident) late(cmd Command) Event {
 	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
 	if it.life.cause != nil {
@@ -85,7 +86,7 @@ func (it *ident) late(cmd Command) Event {
 
 func (it *ident) accessError(cmd Command, err error) *AccessError {
 	f := it.failure(cmd, opName(cmd), err)
-	f.History = nil // a thousand of them say the same
+	f.History = nil // it would be the same in a thousand of them
 	if errors.Is(err, ErrRemoteAccess) {
 		f.Remedy = "a key is good on the connection it was granted on, until it is revoked: connect again and ask for another"
 	}
@@ -103,14 +104,14 @@ func (it *ident) refuseSends(from *actor.PID, sends, bytes int, kind, err error)
 		return
 	}
 	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: bytes, Sends: sends}
-	ev.History = nil // a thousand of them say the same
+	ev.History = nil // it would be the same in a thousand of them
 	if p.box != nil {
 		it.piles.begin(p, ev)
 	}
 	it.reply(from, ev)
 }
 
-// reportRefused answers the Sends that the mailbox had no room for.
+// reportRefused answers the Sends for which the mailbox had no room.
 func (it *ident) reportRefused() {
 	list := it.refusals.take()
 	for _, r := range list {
@@ -123,5 +124,5 @@ func (it *ident) reportRefused() {
 	}
 }
 
-// errNoPlace is why the mailbox refuses something.
+// errNoPlace is the error of a message that the mailbox refuses.
 var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)

@@ -10,37 +10,38 @@ import (
 )
 
 // FlightConfig configures the flight recorder: each loop keeps its last transitions, commands and
-// events in memory, and hands them out when something goes wrong.
+// events in memory, and outputs them when something goes wrong.
 type FlightConfig struct {
-	// Records are how many a loop keeps, of 48 bytes each: 4,096. Negative: there is no recorder.
+	// Records is how many a loop keeps, of 48 bytes each; 0: 4,096. Negative: there is no recorder.
 	Records int
-	// Dump gets what a loop has recorded: after a panic of an actor or a callback on the loop, when
-	// the loop stalls, and when a peer has broken the protocol; of each of these at most once in 10
-	// s, and no more while one waits for the log. It is called on the goroutine that writes the
-	// log, so the log waits for it. nil: the last 32 records are logged, at level Warn.
+	// Dump receives the records of a loop: after a panic of an actor or a callback on the loop,
+	// when the loop stalls, and when a peer has broken the protocol; for each of these reasons at
+	// most once in 10 s, and never while an earlier dump for the same reason waits for the log. It
+	// is called on the goroutine that writes the log, so the log waits for it. nil: the last 32
+	// records are logged, at level Warn.
 	Dump func(Flight)
 }
 
-// Flight is what a loop's flight recorder has. WriteTo writes it as text, and encoding/json as
-// JSON.
+// Flight is the contents of a loop's flight recorder. WriteTo writes it as text, and encoding/json
+// as JSON.
 type Flight = flight.Dump
 
-// FlightRecord is one thing that has happened on a loop. Messages and one-sided operations are not
+// FlightRecord describes one incident on a loop. Messages and one-sided operations are not
 // recorded: they would leave nothing else in the ring. IDInfo.Traffic counts them.
 type FlightRecord = flight.Record
 
-// FlightKind is what kind of thing a FlightRecord is about.
+// FlightKind is the kind of incident that a FlightRecord describes.
 type FlightKind = flight.Kind
 
 // The kinds of FlightRecords.
 const (
-	FlightTransition = flight.Transition // an identifier has left a state for another
-	FlightCommand    = flight.Command    // an identifier was asked for something
-	FlightEvent      = flight.Event      // an identifier has reported something
-	FlightRefusal    = flight.Refusal    // the runtime has refused a connection request
-	FlightEnd        = flight.End        // this side has broken a connection off
-	FlightPanic      = flight.Panic      // an actor or a callback on the loop has panicked
-	FlightStall      = flight.Stall      // something has occupied the loop for too long
+	FlightTransition = flight.Transition // an identifier entered another state
+	FlightCommand    = flight.Command    // an identifier received a command
+	FlightEvent      = flight.Event      // an identifier reported an event
+	FlightRefusal    = flight.Refusal    // the runtime refused a connection request
+	FlightEnd        = flight.End        // this side broke a connection off
+	FlightPanic      = flight.Panic      // an actor or a callback on the loop panicked
+	FlightStall      = flight.Stall      // something occupied the loop for too long
 	FlightHandshake  = flight.Handshake  // a step of a secured connection's handshake, or its end
 
 	NumFlightKinds = flight.NumKinds
@@ -48,7 +49,7 @@ const (
 
 const (
 	flightRecords = 4096             // by default
-	flightLogged  = 32               // of them, where there is no Dump
+	flightLogged  = 32               // of them, if there is no Dump
 	flightEvery   = 10 * time.Second // at most one dump for the same reason
 )
 
@@ -59,14 +60,14 @@ func dumpOf(loop, why string, at time.Time, c flight.Copy) Flight {
 }
 
 // dumps limits how often there is a dump, and how many wait for those before them to return. Any
-// goroutine.
+// goroutine may use it.
 type dumps struct {
 	mu    sync.Mutex
 	last  [FlightStall + 1]time.Time
 	waits [FlightStall + 1]bool
 }
 
-// due reports whether there may be another one, which then waits.
+// due reports whether another dump is allowed, and then counts it as waiting.
 func (d *dumps) due(k FlightKind, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,14 +78,14 @@ func (d *dumps) due(k FlightKind, now time.Time) bool {
 	return true
 }
 
-// handed notes that one does not wait any more.
+// handed records that a dump is no longer waiting.
 func (d *dumps) handed(k FlightKind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waits[k] = false
 }
 
-// dumpHandler is a dump on its way, as the journal takes it.
+// dumpHandler is a dump on its way, in the form that the journal takes.
 type dumpHandler struct {
 	slog.Handler // nil: the journal calls Enabled and Handle only
 	kind         FlightKind
@@ -96,10 +97,10 @@ type dumpHandler struct {
 	of           *dumps
 }
 
-// Enabled reports true: whether it is logged is known in Handle.
+// Enabled reports true: only Handle can decide whether the dump is logged.
 func (*dumpHandler) Enabled(context.Context, slog.Level) bool { return true }
 
-// Handle hands it over, on the goroutine that writes the log.
+// Handle outputs the dump, on the goroutine that writes the log.
 func (h *dumpHandler) Handle(ctx context.Context, rec slog.Record) error {
 	h.of.handed(h.kind)
 	d := dumpOf(h.loop, h.why, h.at, h.copied)

@@ -15,7 +15,7 @@ import (
 // runtime listens for those decisions, and notifies the watchers on its loops: identifiers, and
 // actors that have called Local.Watch.
 
-// actorFailed handles what is published in the ActorSystem's EventStream. Any goroutine.
+// actorFailed handles an event of the ActorSystem's EventStream. Any goroutine may call it.
 func (rt *Runtime) actorFailed(ev any) {
 	e, ok := ev.(*actor.SupervisorEvent)
 	if !ok {
@@ -52,8 +52,8 @@ func (l *loop) reportGone() {
 	}
 }
 
-// Watch is ctx.Watch for one actor, which the calling actor may also be notified of (by
-// actor.Terminated) if it fails while it stops. Without a loop it is only ctx.Watch.
+// Watch is ctx.Watch for one actor, whose failure while it stops is also reported to the calling
+// actor (by actor.Terminated). Without a loop it is only ctx.Watch.
 func (l Local) Watch(ctx actor.Context, pid *actor.PID) {
 	ctx.Watch(pid)
 	if l.l != nil {
@@ -64,7 +64,7 @@ func (l Local) Watch(ctx actor.Context, pid *actor.PID) {
 	}
 }
 
-// Unwatch ends what Watch has begun. An actor calls it before it has stopped.
+// Unwatch ends a Watch. An actor calls it before it has stopped.
 func (l Local) Unwatch(ctx actor.Context, pid *actor.PID) {
 	ctx.Unwatch(pid)
 	if l.l != nil {

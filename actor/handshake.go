@@ -23,7 +23,7 @@ import (
 
 // handshake makes a secured connection, from its request until the owner has the connection. The
 // identifier executes the device's commands for it, and asks the owner. A nil handshake is not
-// under way: the methods that identifiers call in any state take one.
+// under way: the methods that identifiers call in any state accept a nil receiver.
 type handshake struct {
 	owner handshakeOwner
 	l     *loop
@@ -31,18 +31,18 @@ type handshake struct {
 	id    *cmid.ID
 	conn  *datapath.Conn // nil: there is no queue pair yet
 	sec   *Security
-	hint  uint32 // of the request
+	hint  uint32 // the request's hint
 
 	stage       handshakeStage    // set by handshake.set
-	counts      *Handshakes       // it counts there; nil: it has completed or failed
+	counts      *Handshakes       // where it is counted; nil: it has completed or failed
 	features    secure.Features   // of this side's hello
-	promised    int               // bytes of a receive, by that hello; 0: as the queue pair has it
+	promised    int               // bytes of a receive in that hello; 0: as the queue pair
 	established *cmid.Established // the device's; nil: the device has not connected
 	first       firstMessage      // the peer's, from handshakeHeard on
 	tls         *handshakes.TLS   // nil: PSK mode
 
 	// Set at the side that connects.
-	host    string // that Dial names; "": it has named none
+	host    string // the host that Dial names; "": none
 	client  *secure.PSKClient
 	user    []byte        // the content of its first message
 	answers *cmid.Pending // its Connect, after the device has connected
@@ -54,11 +54,11 @@ type handshake struct {
 	server  *secure.PSKServer // PSK mode; nil: not computed
 }
 
-// handshakeOwner is what a handshake needs of its identifier.
+// handshakeOwner is the part of an identifier that a handshake uses.
 type handshakeOwner interface {
-	// authenticated notes who the peer is.
+	// authenticated records the peer's identity.
 	authenticated(who string)
-	// answered notes what became of the peer's request, once.
+	// answered records the fate of the peer's request, once.
 	answered(how fate)
 	// limit counts the peer, within the limits that are set for it. Not 0: there is no room.
 	limit(r *ConnectRequest, set PeerLimits) wire.Refusal
@@ -68,7 +68,7 @@ type handshakeOwner interface {
 	destroy(cause error)
 }
 
-// handshakeStage is how far a handshake is. It only goes forward. The device of the side that
+// handshakeStage is the progress of a handshake. It never goes back. The device of the side that
 // connects is connected from handshakeReplied on. The other side's device connects at any time
 // between handshakeReplied and handshakeDeciding (handshake.established).
 type handshakeStage uint8
@@ -76,16 +76,16 @@ type handshakeStage uint8
 const (
 	// handshakeBegun has sent the request, or computes the reply to it.
 	handshakeBegun handshakeStage = iota
-	// handshakeReplied has received the reply, or sent it: the peer has to show who it is.
+	// handshakeReplied has received the reply, or sent it: the peer has to authenticate itself.
 	handshakeReplied
-	// handshakeProved has authenticated the peer, whose first message has to come.
+	// handshakeProved has authenticated the peer, and awaits its first message.
 	handshakeProved
 	// handshakeHeard has the first message, which waits for its turn.
 	handshakeHeard
 	// handshakeKnown has taken the first message. If that is the peer's request, the owner gets it
-	// when the device has connected, too.
+	// as soon as the device has connected, too.
 	handshakeKnown
-	// handshakeDeciding waits for the decision of the owner, who has the peer's request.
+	// handshakeDeciding waits for the decision of the owner, which has the peer's request.
 	handshakeDeciding
 )
 
@@ -93,7 +93,7 @@ func (s handshakeStage) String() string {
 	return [...]string{"begun", "replied", "proved", "heard", "known", "deciding"}[s]
 }
 
-// set takes the next step. In builds that look for misuse a step back panics.
+// set advances to a later stage. In builds that look for misuse a step back panics.
 func (h *handshake) set(to handshakeStage) {
 	if overwrite.On && to <= h.stage {
 		panic("rdma: a handshake that is " + h.stage.String() + " cannot become " + to.String())
@@ -101,20 +101,20 @@ func (h *handshake) set(to handshakeStage) {
 	h.stage = to
 }
 
-// unheard reports whether the owner knows nothing of the connection that the device has.
+// unheard reports whether the owner was not notified yet of the connection that the device has.
 func (h *handshake) unheard() bool { return h != nil && h.stage != handshakeDeciding }
 
 // deciding reports whether an authenticated peer waits for the owner's decision.
 func (h *handshake) deciding() bool { return h != nil && h.stage == handshakeDeciding }
 
-// addTo adds to the connection's terms what the handshake determines.
+// addTo adds to the connection's terms the values that the handshake determines.
 func (h *handshake) addTo(t *datapath.Terms) {
 	if h != nil {
 		t.Features, t.Promised, t.Handshake = uint8(h.features), h.promised, h
 	}
 }
 
-// binding is what both sides have to see alike.
+// binding returns the values that must be the same for both sides.
 func (h *handshake) binding() secure.Binding {
 	b := secure.Binding{Device: secure.DeviceInfiniBand, Hint: h.hint}
 	if h.id.Flavor()&states.IWARP != 0 {
@@ -134,14 +134,14 @@ func (h *handshake) binding() secure.Binding {
 	return b
 }
 
-// First is datapath.Handshake's.
+// First implements datapath.Handshake.
 func (h *handshake) First(t wire.Type, body []byte) {
 	h.set(handshakeHeard)
 	h.first = firstMessage{t, bytes.Clone(body)}
 	h.box.PostUserMessage(&heard{})
 }
 
-// takeFirst reports whether the peer's first message has come and was not taken.
+// takeFirst reports whether the peer's first message has arrived and was not taken.
 func (h *handshake) takeFirst() bool {
 	if h == nil || h.stage != handshakeHeard {
 		return false
@@ -157,14 +157,14 @@ func (h *handshake) begin(of *Handshakes, step string) {
 	h.note(step, nil)
 }
 
-// passed records how far the handshake is.
+// passed records a step of the handshake.
 func (h *handshake) passed(step string) {
 	if h.counts != nil {
 		h.note(step, nil)
 	}
 }
 
-// completed counts that the handshake has ended well.
+// completed counts the handshake as successful.
 func (h *handshake) completed(step string) {
 	h.passed(step)
 	if of := h.counts; of != nil {
@@ -173,7 +173,7 @@ func (h *handshake) completed(step string) {
 	}
 }
 
-// failed counts that it has ended otherwise. False: it is not under way, or has ended before.
+// failed counts the handshake as failed. False: it is not under way, or has ended before.
 func (h *handshake) failed(why HandshakeFailure, err error) bool {
 	if h == nil || h.counts == nil {
 		return false
@@ -195,7 +195,7 @@ func (h *handshake) note(what string, err error) {
 	}
 }
 
-// end gives the handshake up, because of cause; nil: the identifier ends in order.
+// end aborts the handshake, because of cause; nil: the identifier ends in order.
 func (h *handshake) end(cause error) {
 	if h == nil {
 		return
@@ -219,14 +219,14 @@ func (h *handshake) end(cause error) {
 	}
 }
 
-// uncrowd ends what loop.crowd has begun.
+// uncrowd returns the place that loop.crowd has taken.
 func (h *handshake) uncrowd() {
 	if h != nil && h.in != nil {
 		h.l.rt.strangers.Leave(h.in.stranger)
 	}
 }
 
-// errEnded is why a handshake is given up whose identifier ends in order.
+// errEnded is the error of a handshake that is given up because its identifier ends in order.
 var errEnded = errors.New("the identifier was closed")
 
 // Messages of a handshake to its identifier.
@@ -245,7 +245,7 @@ type (
 	// heard reports the peer's first message. It is posted for a later turn, because the connection
 	// is still handling the message.
 	heard struct{}
-	// evicted says that the handshake gives way to another one.
+	// evicted asks the handshake to give way to another one.
 	evicted struct{}
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// beginHandshake begins the handshake of the side that connects: private becomes what goes on the
-// wire.
+// beginHandshake begins the handshake of the side that connects. It replaces private by the private
+// data of the request.
 func (it *ident) beginHandshake(private *[]byte, limit int) error {
 	user := *private
 	if len(user) > wire.MaxUserData {
@@ -45,7 +45,7 @@ func (it *ident) beginHandshake(private *[]byte, limit int) error {
 			return err
 		}
 		*private = b
-		it.authenticated(key.Identity) // if the reply opens
+		it.authenticated(key.Identity) // valid only if the reply opens
 	}
 	it.handshake.failed(FailedLost, nil) // an earlier one has led to no connection
 	it.handshake = h
@@ -79,14 +79,14 @@ func (h *handshake) askTLS(own wire.Hello) []byte {
 	return b
 }
 
-// replied takes the reply to this side's request: the device has connected.
+// replied handles the reply to this side's request: the device has connected.
 func (it *ident) replied(ev *cmid.Established, answers *cmid.Pending) {
 	h := it.handshake
 	h.established, h.answers = ev, answers
 	data := ev.PrivateData
 	ev.PrivateData = nil
 	if err := h.takeReply(data); err != nil {
-		it.destroy(err) // this answers whoever waits for the Connect
+		it.destroy(err) // this also answers the Connect
 	}
 }
 
@@ -129,8 +129,8 @@ func (it *ident) rejectedBy(body []byte, err error) {
 	it.failed(ev)
 }
 
-// refusedBy is what is known of a request that was rejected before the peer was authenticated, or
-// because it never can be: anybody on the path may have sent that.
+// refusedBy completes the report of a rejection by a peer that was not authenticated before, or
+// never can be: anyone on the path may have sent it.
 func (it *ident) refusedBy(ev *cmid.Rejected) {
 	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 	switch {
@@ -144,7 +144,7 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 		ev.Err = refusalError(rest)
 		it.handshake.failedBy(ev.Err)
 		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
-		if errors.Is(ev.Err, unix.EAGAIN) { // it has looked at neither
+		if errors.Is(ev.Err, unix.EAGAIN) { // the peer has looked at neither
 			ev.Remedy = tryAgain
 		}
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
-// HandshakeFailure is why a handshake of a secured connection has failed.
+// HandshakeFailure is the reason for which a handshake of a secured connection has failed.
 type HandshakeFailure uint8
 
 // The reasons.
 const (
 	FailedOther         HandshakeFailure = iota
-	FailedUnknownKey                     // the listener has none of that id
-	FailedMode                           // they want different modes or suites
-	FailedTampered                       // changed, or of nobody who has the key
-	FailedTimedOut                       // one side has not gone on
-	FailedCrowded                        // too many at once (Limits.Handshakes)
-	FailedCertificate                    // one side does not take the other's
-	FailedNotAuthorized                  // by Security.Authorize or IDConfig.Route
-	FailedLost                           // there was no connection, or it has ended meanwhile
+	FailedUnknownKey                     // the listener has no key of that id
+	FailedMode                           // the sides require different modes or suites
+	FailedTampered                       // modified, or sent without the key
+	FailedTimedOut                       // one side did not continue in time
+	FailedCrowded                        // too many at a time (Limits.Handshakes)
+	FailedCertificate                    // one side does not accept the other's
+	FailedNotAuthorized                  // rejected by Security.Authorize or IDConfig.Route
+	FailedLost                           // no connection was made, or it ended during the handshake
 	NumHandshakeFailures
 )
 
@@ -33,13 +33,13 @@ var handshakeFailures = [...]string{
 	"other", "unknown key", "mode mismatch", "tampered", "timed out", "crowded", "certificate", "not authorized", "lost",
 }
 
-// String is the reason in a few words.
+// String returns the reason in a few words.
 func (f HandshakeFailure) String() string { return enum.At(handshakeFailures[:], f, "failure %d") }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (f HandshakeFailure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// Handshakes counts handshakes. Those that were begun, and have neither completed nor failed, are
+// Handshakes counts handshakes. Those that have begun, and have neither completed nor failed, are
 // under way.
 type Handshakes struct {
 	Begun uint64
@@ -48,7 +48,7 @@ type Handshakes struct {
 	Failed    [NumHandshakeFailures]uint64
 }
 
-// AllFailed is the sum of Failed.
+// AllFailed returns the sum of Failed.
 func (h *Handshakes) AllFailed() (n uint64) {
 	for _, f := range h.Failed {
 		n += f
@@ -56,28 +56,29 @@ func (h *Handshakes) AllFailed() (n uint64) {
 	return n
 }
 
-// SecurityTotals is what has become of secured connections. There is no count of records: each
+// SecurityTotals counts secured connections and their outcomes. There is no count of records: each
 // message is one, and Traffic counts these.
 type SecurityTotals struct {
-	Dialled  Handshakes // that this side has begun
-	Answered Handshakes // of peers. A request for another mode is one, also where there is none
+	Dialled  Handshakes // begun by this side
+	Answered Handshakes // begun by peers; includes requests that are refused for their mode
 	Secured  int        // connections that are secured now
 	// KeyUpdates is how often this side has changed its key within a connection, and PeerKeyUpdates
 	// how often peers have.
 	KeyUpdates, PeerKeyUpdates uint64
-	// Tampered connections have ended because a message did not open (TamperedError).
+	// Tampered counts connections that have ended because a message did not open (TamperedError).
 	Tampered uint64
-	// Overused connections have ended because a key of this side was used for as much as is safe.
+	// Overused counts connections that have ended because a key of this side reached its limit of
+	// safe use.
 	Overused uint64
 }
 
-// handshakeNotes are what the flight recorder says of failures. Its texts are constants.
+// handshakeNotes are the flight recorder's texts for failures. It keeps constant texts only.
 var handshakeNotes = [...]string{
 	"failed: other", "failed: unknown key", "failed: mode mismatch", "failed: tampered", "failed: timed out",
 	"failed: crowded", "failed: certificate", "failed: not authorized", "failed: lost",
 }
 
-// failureOf is the reason in an error.
+// failureOf returns the reason in an error.
 func failureOf(err error) HandshakeFailure {
 	var (
 		key      *secure.UnknownKeyError
@@ -108,7 +109,7 @@ var certificateAlerts = []tls.AlertError{42, 43, 44, 45, 46, 48, 116}
 
 var lostErrnos = []unix.Errno{unix.ECONNRESET, unix.ECONNREFUSED, unix.EPIPE, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ECONNABORTED}
 
-// failureFrom is what the byte of a reject means.
+// failureFrom translates the byte of a reject.
 func failureFrom(r wire.Refusal) HandshakeFailure {
 	switch r {
 	case wire.RefusedKey:

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// same refuses a request whose peer does not want this listener's mode.
+// same refuses a request for another mode than this listener's.
 func (l *loop) same(in *incoming) (ok bool) {
 	if in.cfg.Raw || in.id.Datagram() && !in.cfg.secured() {
 		return true
@@ -59,7 +59,7 @@ func (it *ident) hello(own secure.Features) wire.Hello {
 	return it.l.Hello(&t, it.id.Device().Attr())
 }
 
-// authenticated is handshakeOwner's.
+// authenticated implements handshakeOwner.
 func (it *ident) authenticated(who string) { it.who = who }
 
 // challenge answers a request: the handshake's reply is computed off the loop, and the device then
@@ -71,7 +71,7 @@ func (it *ident) challenge(in *incoming) {
 	h.in, h.features = in, it.cfg.features(secure.Features(peer.Features))
 	it.depths(nil, &it.peer.reads)
 	own := it.hello(h.features)
-	h.promised = own.Eager // also if memory gets short meanwhile
+	h.promised = own.Eager // also if memory becomes short before the queue pair is made
 	in.stranger.Evict = func() { h.box.PostUserMessage(&evicted{}) }
 	it.handshake = h
 	h.begin(&it.l.secured.Answered, "request received")
@@ -99,7 +99,7 @@ func (h *handshake) computeReply(own wire.Hello) {
 	})
 }
 
-// sendReply sends what was computed.
+// sendReply sends the computed reply.
 func (it *ident) sendReply(m *computed) {
 	h := it.handshake
 	if it.ending() {
@@ -155,7 +155,7 @@ func (h *handshake) warn(err error) {
 		"local", h.in.r.Local, "err", Brief(err))
 }
 
-// admitted notes that the device has connected to a peer that is not authenticated.
+// admitted handles a connection of the device to a peer that is not authenticated.
 func (it *ident) admitted(ev *cmid.Established, answers *cmid.Pending) {
 	answers.Answer(ev)
 	ev.PrivateData = nil
@@ -168,7 +168,7 @@ func (it *ident) admitted(ev *cmid.Established, answers *cmid.Pending) {
 	it.introduce()
 }
 
-// Prove is datapath.Handshake's.
+// Prove implements datapath.Handshake.
 func (h *handshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
 	if h.server == nil || h.stage != handshakeReplied {
 		return nil, nil, &ProtocolError{What: "a message before the handshake"}
@@ -189,7 +189,7 @@ func (h *handshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
 	return first, ch, nil
 }
 
-// keyIsKnown returns an error if the peer's key was removed after its request came.
+// keyIsKnown returns an error if the peer's key was removed after its request arrived.
 func (h *handshake) keyIsKnown() error {
 	if h.sec.Mode != PSK {
 		return nil
@@ -208,10 +208,11 @@ func (l *loop) crowd(in *incoming) (ok bool) {
 	return ok
 }
 
-// awaitPeer notes that the handshake waits for the peer.
+// awaitPeer records that the handshake waits for the peer.
 func (h *handshake) awaitPeer() { h.l.rt.strangers.Wait(h.in.stranger, h.l.el.Now()) }
 
-// giveWay ends a handshake that has lost its place, unless the peer's request has come by now.
+// giveWay ends a handshake that has lost its place, unless the peer's first message has arrived by
+// now.
 func (h *handshake) giveWay() {
 	if h == nil || h.stage >= handshakeHeard {
 		return
@@ -221,17 +222,17 @@ func (h *handshake) giveWay() {
 	h.owner.destroy(errCrowded)
 }
 
-// silent notes a peer that has not shown in time who it is.
+// silent counts and logs a peer that did not authenticate itself in time.
 func (h *handshake) silent() {
 	h.owner.answered(fateUnauthenticated)
 	h.l.rt.log.Warn("rdma: a peer has not shown in time who it is", "id", h.id.Handle(), "peer", h.in.r.Peer, "local", h.in.r.Local)
 }
 
-// errCrowded is why a request is refused while there are too many of peers that are not
-// authenticated.
+// errCrowded is the error of a request that is refused because there are too many peers that are
+// not authenticated.
 var errCrowded = errors.New("too many peers that are not authenticated (Limits.Handshakes)")
 
-// neverShake counts a request that is refused at once.
+// neverShake counts a request that is refused before a handshake.
 func (l *loop) neverShake(why HandshakeFailure, id uint64) {
 	l.secured.Answered.Begun++
 	l.secured.Answered.Failed[why]++

@@ -9,10 +9,10 @@ import (
 )
 
 // In TLS mode request and reply have hellos only. When the device has connected, both sides send
-// frames of the handshake, and then what PSK mode sends first: the client its request, the server
-// its accept or reject.
+// frames of the handshake, and then the first messages of PSK mode: the client its request, the
+// server its accept or reject.
 
-// serverName is the name that the server's certificate has to have if Security.TLS names none.
+// serverName returns the name that the server's certificate must have if Security.TLS sets none.
 func (h *handshake) serverName() string {
 	if h.host == "" {
 		return h.id.Info().Peer.Addr().WithZone("").String()
@@ -23,7 +23,7 @@ func (h *handshake) serverName() string {
 	return h.host
 }
 
-// Frame is datapath.Handshake's.
+// Frame implements datapath.Handshake.
 func (h *handshake) Frame(b []byte) {
 	if h.tls == nil || h.stage >= handshakeProved {
 		h.owner.BreakOff(&ProtocolError{What: "a message before the handshake"})
@@ -37,7 +37,7 @@ func (h *handshake) Frame(b []byte) {
 	h.stepTLS()
 }
 
-// stepTLS takes what has come, off the loop.
+// stepTLS handles the received frames, off the loop.
 func (h *handshake) stepTLS() {
 	if h.established == nil {
 		return
@@ -60,8 +60,8 @@ func (h *handshake) stepTLS() {
 	})
 }
 
-// computesFor is the address on whose account this handshake is computed: the peer's if it has
-// connected, else this side's own.
+// computesFor returns the address that this handshake's computations are charged to: the peer's if
+// the peer connects, else the zero address, which stands for this side.
 func (h *handshake) computesFor() (a netip.Addr) {
 	if h.in != nil {
 		a = h.in.r.Peer.Source()
@@ -69,7 +69,7 @@ func (h *handshake) computesFor() (a netip.Addr) {
 	return a
 }
 
-// beginTLS is what the first step begins with. It is called on the loop, what it returns is not.
+// beginTLS returns the function that begins the first step. Only beginTLS runs on the loop.
 func (h *handshake) beginTLS() func(context.Context) (*secure.TLS, error) {
 	config, begin := h.sec.TLS, secure.NewTLSServer
 	peer := secure.TLSPeer{
@@ -82,8 +82,8 @@ func (h *handshake) beginTLS() func(context.Context) (*secure.TLS, error) {
 	return func(ctx context.Context) (*secure.TLS, error) { return begin(ctx, config, peer) }
 }
 
-// stepped goes on when a step is done, unless the connection has ended: then the end closes what
-// there is.
+// stepped continues after a step, unless the connection has ended: then the end closes the
+// handshake.
 func (h *handshake) stepped(m *tlsStep) {
 	if h == nil || h.tls != m.of || h.conn.Over() {
 		return
@@ -106,7 +106,7 @@ func (h *handshake) stepped(m *tlsStep) {
 	}
 }
 
-// refuseTLS ends a handshake that has failed here. The peer gets an alert.
+// refuseTLS ends a handshake that has failed on this side. The peer gets an alert.
 func (h *handshake) refuseTLS(m *tlsStep) {
 	if h.in != nil {
 		h.warn(m.Err)
@@ -115,7 +115,7 @@ func (h *handshake) refuseTLS(m *tlsStep) {
 	h.owner.destroy(m.Err)
 }
 
-// finishTLS begins the records: the peer is authenticated, as far as Security.TLS wants it to be.
+// finishTLS begins the records: the peer is authenticated, as far as Security.TLS requires.
 func (h *handshake) finishTLS(m *tlsStep) {
 	channel, records := m.of.Finish(m.Outcome)
 	h.passed("TLS finished")

@@ -33,7 +33,7 @@ func (it *ident) heardFirst() {
 }
 
 // lostUnheard ends an identifier whose connection has ended, or was broken off, before its owner
-// knows of it. Not so if what has come last is the news of it.
+// was notified of it. If the peer's last message makes the owner learn of it, the identifier stays.
 func (it *ident) lostUnheard(cause error) (ended bool) {
 	it.heardFirst()
 	if !it.handshake.unheard() {
@@ -54,14 +54,14 @@ func (it *ident) lostUnheard(cause error) (ended bool) {
 }
 
 // reset ends an identifier whose connection the device or the peer has ended before it was
-// established. That says nothing about keys: who connects may try again.
+// established. This is no evidence of a wrong key: the connecting side may try again.
 func (it *ident) reset(cause error) {
 	err := fmt.Errorf("the connection has ended before it was established: %w", unix.ECONNRESET)
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
 	p := it.handshake.answers
-	if p == nil { // nobody waits: the other side connects
+	if p == nil { // no command waits: the other side connects
 		it.destroy(err)
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// newHome makes one on the device of its first identifier.
+// newHome creates a home on the device of its first identifier.
 func newHome(it *ident) (*home, error) {
 	area, err := it.l.NewArea(it.id.Device())
 	if err != nil {
@@ -34,7 +34,7 @@ func (it *ident) allows(op states.Op) bool {
 	return v == states.Allow
 }
 
-// leavesQueuePair reports whether it is the owner who makes the queue pair.
+// leavesQueuePair reports whether the owner creates the queue pair.
 func (it *ident) leavesQueuePair() bool {
 	return it.id.Datagram() || it.cfg.Manual && it.id.Flavor()&states.IWARP == 0
 }
@@ -52,7 +52,7 @@ func (it *ident) moveIn() (_ *home, err error) {
 	return it.home, err
 }
 
-// meet joins the others of the Domain, if there is one.
+// meet joins the other connections of the Domain, if there is one.
 func (it *ident) meet() error {
 	if it.cfg.Domain == nil || !it.connects() {
 		return nil
@@ -61,7 +61,7 @@ func (it *ident) meet() error {
 	return err
 }
 
-// moveOut leaves the home. What is registered there stays until the last queue pair is gone.
+// moveOut leaves the home. Memory registered there stays until the last queue pair is gone.
 func (it *ident) moveOut() {
 	h := it.home
 	if h == nil {
@@ -77,7 +77,7 @@ func (it *ident) moveOut() {
 	h.area.Leave()
 }
 
-// join makes an identifier's home be the one that d's connections share.
+// join returns the home that d's connections share, and adds the identifier to it.
 func (d *Domain) join(it *ident) (*home, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,8 +100,9 @@ func (d *Domain) join(it *ident) (*home, error) {
 	return h, nil
 }
 
-// fits returns an error if the other connections of h's Domain allow other operations than it. What
-// a secured one allows may have changed since it has joined, when it was found who its peer is.
+// fits returns an error if the other connections of h's Domain allow other operations than it. The
+// operations that a secured connection allows may have changed since it joined, when its peer was
+// identified.
 func (h *home) fits(it *ident) error {
 	if h.domain != nil && h.allowed != it.cfg.allowed() {
 		return fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided, PeerLimits): %w",

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine. Everything that
-// happens to it comes through its mailbox, except for the messages of an established connection.
+// ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine. Everything that happens
+// to it arrives through its mailbox, except for the messages of an established connection.
 type ident struct {
 	rt  *Runtime
 	l   *loop
@@ -29,31 +29,31 @@ type ident struct {
 	state states.State
 	owner owner
 	conn  *datapath.Conn
-	// to whom the owner has handed on messages last; nil: nobody
+	// the actor to which the owner has last forwarded a message; nil: none
 	onward *mailbox.Mailbox
 
 	asked     *incoming  // the peer's request; nil: none waits for its answer
-	peer      peerTerms  // of the request that it came with; zero: it came with none
-	handshake *handshake // of a secured connection; nil: none is under way
+	peer      peerTerms  // from the request that created it; zero: no request did
+	handshake *handshake // a secured connection's; nil: none is under way
 	who       string     // identity of a secured connection's peer, once it is known
 
-	listened *listening // of a listener
+	listened *listening // a listener's state
 
-	reading bool // this side makes Reads, as far as the user's ConnParam and the peer's request go
-	served  bool // and serves them
-	lined   bool // an actor counts what is sent (Line)
+	reading bool // this side makes Reads: the ConnParam and the peer's request allow it
+	served  bool // this side serves Reads, as above
+	lined   bool // an actor counts the sent messages (Line)
 
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
-	options []*cmid.SetOption // for Dial, which may need a new identifier
+	options []*cmid.SetOption // repeated when Dial needs a new identifier
 	release func() bool       // ends the watch of cfg.Context
-	closed  func(error)       // is called after Closed, with its error; nil: nobody waits
-	unsent  uint64            // sends that met no connection, or no room
-	home    *home             // of its memory; nil: it has had no use for one
+	closed  func(error)       // called after Closed, with its error; nil: not called
+	unsent  uint64            // sends refused for lack of a connection or of room
+	home    *home             // its memory's; nil: none was needed yet
 	// the peer was given a key to write with, perhaps before there is a connection
 	notifiable bool
 
-	cmd       Command    // that is being executed and not answered
-	cmdSender *actor.PID // whose it is
+	cmd       Command    // the command being executed, if it is not answered
+	cmdSender *actor.PID // its sender
 	inside    bool       // a message is being received
 
 	refusals refusals
@@ -65,7 +65,7 @@ type ident struct {
 	person   *limits.Person // in Runtime.identities; nil: it is not there
 }
 
-// base is the part of an event that names the identifier.
+// base returns the part of an event that names the identifier.
 func (it *ident) base() EventBase {
 	if it.id == nil {
 		return EventBase{}
@@ -73,34 +73,34 @@ func (it *ident) base() EventBase {
 	return EventBase{ID: it.id.Handle()}
 }
 
-// What an identifier gets besides commands, Sends and what Proto.Actor sends.
+// The messages to an identifier besides commands, Sends and Proto.Actor's.
 type (
-	// reported is what the device reports.
+	// reported is an event of the device.
 	reported struct {
 		id      *cmid.ID
 		ev      cmid.Event
-		answers *cmid.Pending // nil: nobody asked
+		answers *cmid.Pending // nil: the event answers no command
 	}
 	// lookedUp is the outcome of a look-up that ran off the loop.
 	lookedUp struct {
-		of   *cmid.Pending // for which it was
+		of   *cmid.Pending // the command that needs it
 		info []cmid.AddrInfo
 		err  error
 		then func([]cmid.AddrInfo, error)
 	}
 	// dialTurn begins a step of a Dial that has waited in the dialQueue.
 	dialTurn struct{ t *attempts }
-	// tick says that a deadline has come.
+	// tick reports that a deadline has passed.
 	tick struct{}
-	// refused says that there are refusals to be reported. It is in the mailbox once.
+	// refused reports that refusals are to be answered. It is in the mailbox once.
 	refused struct{}
 
-	// brokenOff says that the connection was broken off.
+	// brokenOff reports that the connection was broken off.
 	brokenOff struct{}
-	// drained says that Close need not wait for its peer any longer. It has a turn of its own,
+	// drained reports that Close need not wait for its peer any longer. It has a separate turn,
 	// because the connection still handles the message that brought the last credit.
 	drained struct{}
-	// goodbyeLeft says that the goodbye has left. It has a turn of its own, because the connection
+	// goodbyeLeft reports that the goodbye has left. It has a separate turn, because the connection
 	// still handles its completion.
 	goodbyeLeft struct{}
 
@@ -108,10 +108,10 @@ type (
 	shutdownAsked struct{}
 	// abort destroys it: its context has ended, or Shutdown waits no longer.
 	abort struct{ cause error }
-	// cancelled says that the sender of a command has given up. It destroys the identifier,
+	// cancelled reports that the sender of a command has given up. It destroys the identifier,
 	// because there is no other way to cancel. It queues behind the command, which may have been
-	// answered by then. Even so the identifier is destroyed: nobody else may know of what the
-	// command has made.
+	// answered by then. Even so the identifier is destroyed: no other actor may know of the
+	// command's result.
 	cancelled struct{ cause error }
 	// poisonPill takes the place of a PoisonPill: a Close without an answer.
 	poisonPill struct{}
@@ -129,7 +129,8 @@ func (*goodbyeLeft) Lane() mailbox.Lane   { return mailbox.Event }
 func (*shutdownAsked) Lane() mailbox.Lane { return mailbox.Control }
 func (*abort) Lane() mailbox.Lane         { return mailbox.Control }
 
-// carried is what the watchdog names: an event, and not the message that brings it.
+// carried returns the message that the watchdog names: an event, and not the message that brings
+// it.
 func carried(msg any) any {
 	if m, ok := msg.(*reported); ok {
 		return m.ev
@@ -137,8 +138,8 @@ func carried(msg any) any {
 	return msg
 }
 
-// cause is what has caused a transition: the device's event, or the command when the event is only
-// our answer to it.
+// cause returns the cause of a transition: the device's event, or the command when the event is
+// only this package's answer to it.
 func (m *reported) cause() fmt.Stringer {
 	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
 		return m.answers.Command.Op()
@@ -148,8 +149,8 @@ func (m *reported) cause() fmt.Stringer {
 
 // owner is the actor that gets an identifier's events, in one FIFO for every kind of mailbox.
 type owner struct {
-	pid     *actor.PID       // nil: nobody
-	box     *mailbox.Mailbox // one of ours; nil: some other process
+	pid     *actor.PID       // nil: none
+	box     *mailbox.Mailbox // an OnLoop or OffLoop actor's; nil: another kind of process
 	near    bool             // box runs on the identifier's loop
-	handler bool             // we have spawned it, and stop it
+	handler bool             // the runtime has spawned it, and stops it
 }

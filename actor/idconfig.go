@@ -20,19 +20,19 @@ import (
 // IDConfig configures an identifier. Zero fields have defaults. A listener's configuration, without
 // its Context, is also that of its connections.
 type IDConfig struct {
-	// Handler gives each of a listener's connections an owner of its own, which is spawned from
-	// these Props on the connection's loop when the request comes. That owner gets the
-	// ConnectRequest and all that follows. With a Handler, connections are spread over the loops
-	// (Config.Loops), and handlers of one listener run concurrently. A handler is stopped when it
-	// has got Closed; one that hands its connection over has to stop itself. The Props need no
-	// OnLoop. If they spawn no actor, because their producer panics, the request is rejected. nil:
-	// the listener's owner owns its connections.
+	// Handler gives each of a listener's connections a separate owner, which is spawned from these
+	// Props on the connection's loop when the request arrives. That owner gets the ConnectRequest
+	// and all later events. With a Handler, connections are spread over the loops (Config.Loops),
+	// and handlers of one listener run concurrently. A handler is stopped when it has got Closed;
+	// one that hands its connection over has to stop itself. The Props need no OnLoop. If they
+	// spawn no actor, because their producer panics, the request is rejected. nil: the listener's
+	// owner owns its connections.
 	Handler *actor.Props
-	// Route says for each of a listener's requests who is to own the connection, before anybody
-	// has heard of it. The connection then lives on that owner's loop, as one that it has created
-	// itself, and the owner gets the ConnectRequest and all that follows. If reject is not nil, the
-	// request is rejected with it. If both are nil, the listener's owner or Handler gets the
-	// request. Route is called on the listener's loop, must not block, and may read r until it
+	// Route chooses the owner for each of a listener's requests, before any actor is notified of
+	// it. The connection then lives on that owner's loop, like a connection that the owner itself
+	// has created, and the owner gets the ConnectRequest and all later events. If reject is not
+	// nil, the request is rejected with it. If both are nil, the listener's owner or Handler gets
+	// the request. Route is called on the listener's loop, must not block, and may read r until it
 	// returns. If it panics or calls runtime.Goexit, the request is rejected. If reject has more
 	// private data than fits, the peer gets none, and that is logged. nil: none.
 	Route func(r *ConnectRequest) (owner *actor.PID, reject *Reject)
@@ -40,32 +40,32 @@ type IDConfig struct {
 	// listener. It is neither secret nor, when it is used, authenticated. 0: there is none.
 	Hint uint32
 	// Place is for listeners of secured connections with several loops (Config.Loops), where Route
-	// is called too late to say on which loop a connection lives. It returns an OnLoop actor, on
-	// whose loop the connection then lives, or nil, if the hint says nothing to it. Anybody may
-	// send any hint, so nothing else may follow from it. Place is called on the listener's loop for
-	// each request with a hint, and must not block. If it panics or calls runtime.Goexit, the
-	// request is rejected. nil: none.
+	// is called too late to choose the loop of a connection. It returns an OnLoop actor, on whose
+	// loop the connection then lives, or nil, if it does not recognize the hint. Any peer may send
+	// any hint, so nothing else may depend on it. Place is called on the listener's loop for each
+	// request with a hint, and must not block. If it panics or calls runtime.Goexit, the request is
+	// rejected. nil: none.
 	Place func(hint uint32) (near *actor.PID)
-	// MaxMessage is how large a message the peer may send: 64 KiB. It is rounded up to whole KiB,
-	// and is at most 1 GiB and half of Limits.ReceiveMemory. How large a message may be sent to the
-	// peer is the peer's choice (Established.MaxMessage).
+	// MaxMessage is the size of the largest message that the peer may send: 64 KiB. It is rounded
+	// up to whole KiB, and is at most 1 GiB and half of Limits.ReceiveMemory. The peer chooses the
+	// limit of the other direction (Established.MaxMessage).
 	//
-	// Messages of up to 64 KiB (16 KiB on the kernel's devices) are sent at once. Larger ones are
+	// Messages of up to 64 KiB (16 KiB on the kernel's devices) are sent eagerly. Larger ones are
 	// offered, and the receiving side reads them (RDMA Read) when it has memory for them; 8 may be
-	// offered at a time. On a kernel's device that takes a protection domain and memory of the
-	// connection's own. A side to which the ConnParam allows no Reads gets no larger messages, and
+	// offered at a time. On a kernel's device that takes a protection domain and memory for this
+	// connection alone. A side to which the ConnParam allows no Reads gets no larger messages, and
 	// one that serves none cannot send them.
 	MaxMessage int
-	// MaxSend is how large a message may be sent to a peer that has no hello to say so (Raw, or
-	// foreign), in bytes: MaxMessage, or to a foreign one what is sent at once; at most 64 MiB less
-	// 1 KiB. It costs nothing beforehand. So where commands have 4 KiB and answers 16 bytes, the
-	// receives for the answers need 1 KiB: MaxMessage is about receives alone. A peer with a hello
-	// says itself how large; then MaxSend is not used.
+	// MaxSend is the size of the largest message for a peer without a hello to specify it (Raw, or
+	// foreign), in bytes: MaxMessage, or for a foreign one the largest eager message; at most 64
+	// MiB less 1 KiB. It costs nothing beforehand. So if commands have 4 KiB and answers 16 bytes,
+	// the receives for the answers need 1 KiB: MaxMessage is about receives alone. A peer with a
+	// hello specifies its limit; then MaxSend is not used.
 	MaxSend int
 	// Credits are how many messages the peer may send ahead of those that the owner has consumed:
 	// 32; at most 65,535.
 	//
-	// On the embedded device memory is taken when messages come. On the kernel's devices each
+	// On the embedded device memory is taken when messages arrive. On the kernel's devices each
 	// connection has, from its beginning, a receive for each credit and sixteen more: 51 KiB by
 	// default while the peer has no messages of more than 1 KiB, and 0.8 MiB while it has, where
 	// large messages cannot be offered, and when a connection begins that this side has asked for.
@@ -73,28 +73,28 @@ type IDConfig struct {
 	// receives messages are offered.
 	Credits int
 	// Sends are how many sends a kernel's device may have at a time, at most 128; Limits.SendQueue
-	// more wait in the connection. Each takes memory from the beginning. 0: as many as are of use
-	// with the credits of both sides as far as they are known, and without a hello as many as
-	// Credits. On the embedded device it is always 128.
+	// more wait in the connection. Each takes memory from the beginning. 0: as many as the known
+	// credits of both sides can use, and without a hello as many as Credits. On the embedded device
+	// it is always 128.
 	Sends int
 	// PortSpace is the port space: PortSpaceTCP. This package moves no messages for datagram
 	// identifiers: their owner makes the queue pair, in a Call, before Connect or Accept.
 	PortSpace cmid.PortSpace
-	// QPType is the type of queue pair, where the port space leaves a choice: QPTypeUD makes an
-	// identifier of PortSpaceIB one for datagrams. 0: the port space's own. An identifier is not
-	// made if its port space or every device here lacks the type (Channel.CreateIDFor).
+	// QPType is the type of queue pair, if the port space leaves a choice: QPTypeUD makes an
+	// identifier of PortSpaceIB one for datagrams. 0: the port space's default. An identifier is
+	// not made if its port space or every device here lacks the type (Channel.CreateIDFor).
 	QPType cmid.QPType
-	// Domain is the protection domain that the connection shares with others of its owner, and
-	// with them its memory. nil: it has its own, if it has Memory. A listener's connections are all
-	// in its Domain, so each of their peers can reach what is granted to another: see Domain. A
-	// Manual identifier on InfiniBand is in none.
+	// Domain is the protection domain that the connection shares with others of its owner, and with
+	// them its memory. nil: the connection has a private one, if it has Memory. A listener's
+	// connections are all in its Domain, so each of their peers can reach memory that is granted to
+	// another: see Domain. A Manual identifier on InfiniBand is in none.
 	Domain *Domain
 	// Memory is how many bytes of memory for Read and Write a connection may have (AllocMemory):
-	// none. In a Domain it is how many all connections there may have when this one allocates.
-	// With Memory, or a Domain, the connection's queue pair is in a protection domain of its own,
-	// or of that Domain's, so that what is granted to its peer no other can reach. On the kernel's
-	// devices the connection's receive buffers are there, too, and what it sends from, which other
-	// connections share.
+	// none. In a Domain it is how many all connections there may have when this one allocates. With
+	// Memory, or a Domain, the connection's queue pair is in a private protection domain, or in
+	// that of the Domain, so that no other peer can reach the memory granted to its peer. On the
+	// kernel's devices the connection's receive buffers are there, too, and its send buffers, which
+	// are otherwise shared with other connections.
 	Memory int
 	// Stream is for messages that are parts of a whole, such as a stream of bytes. A Send for which
 	// there is no memory then ends the connection, and nothing that was sent behind it leaves.
@@ -106,19 +106,19 @@ type IDConfig struct {
 	Transport Transport
 	// Security is this identifier's, or that of a listener's connections. nil: the runtime's.
 	Security *Security
-	// AcceptTimeout is after what time a request that nobody answers is rejected: Timeouts.Request.
+	// AcceptTimeout is the time after which an unanswered request is rejected: Timeouts.Request.
 	AcceptTimeout time.Duration
 	// Context, when it ends, destroys the identifier; Closed has the context's cause. nil: none.
 	Context context.Context
-	// Raw puts nothing of ours on the wire: no hello in the private data, no header before a
-	// message, no credits. It is for peers that use the verbs directly. On the kernel's devices
+	// Raw adds nothing of this package to the wire: no hello in the private data, no header before
+	// a message, no credits. It is for peers that use the verbs directly. On the kernel's devices
 	// there are as many receives as Credits, each posted again when its message was consumed, and
 	// room for Sends. A message that finds no receive ends the connection on iWARP. On InfiniBand
-	// its sender tries again, for ever unless Transport.RNRRetryCount says less. On the embedded
-	// device as many messages as Credits wait for the owner; then the connection is not read on,
-	// and TCP stops the sender. A request is rejected if the connections of its loop need an eighth
-	// of Limits.ReceiveMemory for one message each (2,048 of 64 KiB), unless MaxMessage is at most
-	// 4 KiB.
+	// its sender tries again, indefinitely unless Transport.RNRRetryCount sets a limit. On the
+	// embedded device as many messages as Credits wait for the owner; then the connection is not
+	// read any further, and TCP stops the sender. A request is rejected if the connections of its
+	// loop need an eighth of Limits.ReceiveMemory for one message each (2,048 of 64 KiB), unless
+	// MaxMessage is at most 4 KiB.
 	//
 	// There are no probes either (Keepalive): only the transport notices that a peer was cut off,
 	// or that its machine is gone. On the embedded device a connection ends when the peer's machine
@@ -129,18 +129,18 @@ type IDConfig struct {
 	Raw bool
 	// RefuseForeign is for identifiers that connect only to peers of this package. Without it, a
 	// peer that sends no hello is accepted as foreign: ConnectRequest.Foreign and
-	// Established.Foreign say so, and the connection is as with Raw. With it, a listener rejects
-	// such a peer before anybody gets the request, and a Connect or Dial fails (ErrForeignPeer).
+	// Established.Foreign are set, and the connection is as with Raw. With it, a listener rejects
+	// such a peer before any actor gets the request, and a Connect or Dial fails (ErrForeignPeer).
 	RefuseForeign bool
-	// Manual leaves to the owner what the man pages oblige an application to: Establish, Disconnect
-	// in answer to the peer's, DestroyID. On InfiniBand the owner also makes the queue pair; an
-	// iWARP device cannot connect without one, so there the runtime makes it. When the peer has
-	// broken the protocol, the owner gets Disconnected while the device still has the connection:
-	// it then sends Disconnect or DestroyID.
+	// Manual leaves to the owner the duties of an application in the man pages: Establish,
+	// Disconnect in answer to the peer's, DestroyID. On InfiniBand the owner also makes the queue
+	// pair; an iWARP device cannot connect without one, so there the runtime makes it. When the
+	// peer has broken the protocol, the owner gets Disconnected while the device still has the
+	// connection: it then sends Disconnect or DestroyID.
 	Manual bool
 
-	eager int // tests': what is sent at once, in bytes; 0: the device's
-	rekey int // tests': after so many messages a secured side changes its key; 0: when that is due
+	eager int // for tests: the size of the largest eager message, in bytes; 0: the device's
+	rekey int // for tests: a secured side changes its key after so many messages; 0: when due
 }
 
 // ErrForeignPeer: the peer has sent no hello, and IDConfig.RefuseForeign is set.
@@ -152,7 +152,7 @@ const (
 	kib               = 1 << 10
 )
 
-// withDefaults is c as an identifier of a runtime with cfg uses it.
+// withDefaults returns c with the defaults for an identifier of a runtime with cfg.
 func (c IDConfig) withDefaults(cfg *Config) IDConfig {
 	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
@@ -164,7 +164,7 @@ func (c IDConfig) withDefaults(cfg *Config) IDConfig {
 	return c
 }
 
-// kind is what the identifier is created as.
+// kind returns the properties with which the identifier is created.
 func (c *IDConfig) kind() *cmid.AddrInfo {
 	return &cmid.AddrInfo{PortSpace: c.PortSpace, QPType: c.QPType}
 }
@@ -172,7 +172,7 @@ func (c *IDConfig) kind() *cmid.AddrInfo {
 // secured reports whether connections have a mode.
 func (c *IDConfig) secured() bool { return c.Security != nil && c.Security.Mode != Insecure }
 
-// features is what a hello of this side's says, to a peer that says the same about suites.
+// features returns the features of this side's hello, in answer to a peer with the same suites.
 func (c *IDConfig) features(peer secure.Features) secure.Features {
 	if !c.secured() {
 		return 0
@@ -209,7 +209,7 @@ func (c *IDConfig) checkSecurity() error {
 	return fmt.Errorf("%s: %w", what, unix.EINVAL)
 }
 
-// errNoCertificate is why a listener in TLS mode is refused.
+// errNoCertificate is the error of a listener in TLS mode without a certificate.
 var errNoCertificate = fmt.Errorf("Security.TLS has no certificate to listen with: %w", unix.EINVAL)
 
 // canListen returns an error if peers could not connect to a listener in its mode.
@@ -223,7 +223,7 @@ func (c *IDConfig) canListen() error {
 	return nil
 }
 
-// refusal is the private data of a reject that says why a request is refused.
+// refusal returns the private data of a reject, with the reason of the refusal.
 func (c *IDConfig) refusal(own secure.Features, why wire.Refusal) []byte {
 	h := wire.Hello{Features: uint8(own), Credits: c.Credits, Eager: kib, MaxMessage: kib}
 	return h.Put([]byte{byte(why)})
@@ -237,7 +237,7 @@ func (c *IDConfig) allows(rights Access) error {
 	return nil
 }
 
-// allowed is what of the remote rights a connection may use, and its peer.
+// allowed returns the remote rights that a connection and its peer may use.
 func (c *IDConfig) allowed() Access {
 	if c.secured() {
 		return remoteRights & c.Security.AllowOneSided

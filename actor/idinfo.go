@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// publish makes known what the identifier is now. Loop goroutine.
+// publish stores the identifier's present state for other goroutines. Loop goroutine.
 func (it *ident) publish() {
 	l := it.l
 	if _, here := l.ids[it]; !here {
@@ -27,7 +27,7 @@ func (it *ident) publish() {
 	l.known.ids[it.box] = k
 }
 
-// identity is what an identifier publishes.
+// identity returns the part of an identifier's information that it publishes.
 func (it *ident) identity() IDInfo {
 	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name()}
 	if it.id == nil {
@@ -36,7 +36,7 @@ func (it *ident) identity() IDInfo {
 	in := it.id.Info()
 	i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
 	if it.ending() {
-		i.State = states.Destroying // which waits for the goodbye
+		i.State = states.Destroying // it waits for the goodbye
 	}
 	i.Local, i.Peer, i.Device = in.Local, in.Peer, in.Device
 	if i.State == states.Listening {
@@ -45,7 +45,7 @@ func (it *ident) identity() IDInfo {
 	return i
 }
 
-// counts is a listener's.
+// counts returns a listener's counters. The first call creates them.
 func (it *ident) counts() *listening {
 	if it.listened == nil {
 		it.listened = new(listening)
@@ -91,7 +91,7 @@ func (it *ident) listenerInfo() ListenerInfo {
 	return i
 }
 
-// memory is how many bytes of AllocMemory there are.
+// memory returns how many bytes of AllocMemory there are.
 func (it *ident) memory() int {
 	if it.home == nil {
 		return 0

@@ -21,15 +21,15 @@ type incoming struct {
 	cfg     IDConfig             // the listener's
 	handler *actor.Props         // the listener's; nil: owner has it
 	via     *listening           // the listener's
-	owner   *actor.PID           // the listener's, or whom its Route has named; nil: nobody
+	owner   *actor.PID           // the listener's, or the one that its Route has chosen; nil: none
 	box     *mailbox.Mailbox
 
 	listener cmid.Handle
 	name     string    // the listener's
 	due      time.Time // its identifier rejects it then
 
-	// Of a secured connection: the request's hint, and what is behind that; where Place puts it;
-	// the listener's Route.
+	// Of a secured connection: the request's hint, and the private data behind it; the loop chosen
+	// by Place; the listener's Route.
 	hint   uint32
 	behind []byte
 	near   *loop // nil: anywhere
@@ -38,18 +38,18 @@ type incoming struct {
 	stranger *limits.Stranger // among the runtime's, until its peer is authenticated
 }
 
-// overdue reports whether the request has not been answered in time.
+// overdue reports whether the request was not answered in time.
 func (in *incoming) overdue(now time.Time) bool { return in != nil && !in.due.After(now) }
 
 // peerTerms describes the connection that the peer of a request wants. The identifier keeps it
 // beyond the answer: if the device fails to send a Reject, the owner may answer again.
 type peerTerms struct {
 	mode  datapath.Mode
-	hello wire.Hello     // zero: it has none
-	reads cmid.ConnParam // of the peer
+	hello wire.Hello     // zero: the peer has sent none
+	reads cmid.ConnParam // the peer's
 }
 
-// takeTerms returns the request's terms. Of its private data only the user's part is left.
+// takeTerms returns the request's terms, and removes all but the user's part from its private data.
 func (in *incoming) takeTerms() peerTerms {
 	r, t := in.r, peerTerms{mode: datapath.ModeRaw, reads: in.r.Param}
 	if in.cfg.Raw {

@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// IDInfo is what Inspect reports about an identifier.
+// IDInfo is Inspect's report on an identifier.
 type IDInfo struct {
 	PID         *actor.PID
-	Owner       *actor.PID // nil: nobody
+	Owner       *actor.PID // nil: none
 	ID          Handle     // 0: not made yet, or never
 	Loop        string
 	State       State
@@ -25,85 +25,86 @@ type IDInfo struct {
 	Mailbox     int           // messages waiting for the identifier's actor
 	Listener    *ListenerInfo // nil: it has never listened
 
-	// AsOf is when the loop has said what follows: now, or when it was last asked before an actor
-	// has blocked it. Zero: it has not said anything yet. What is above is of now in any case.
+	// AsOf is the time of the values that follow: now, or when the loop was last asked before an
+	// actor blocked it. Zero: it was not asked yet. The values above are always current.
 	AsOf time.Time
-	// how messages travel: "messages", "raw", "raw (foreign peer)"; "" before there is a
+	// the form of the messages: "messages", "raw", "raw (foreign peer)"; "" before there is a
 	// connection
 	Wire     string
-	Path     Path   // how its packets go through the network; zero where that is not known
-	Security string // what a secured connection's messages are sealed with; "" if they are not
+	Path     Path   // the path of its packets through the network; zero: unknown
+	Security string // the cipher that seals a secured connection's messages; "" if there is none
 	Mode     SecurityMode
-	Identity string // of a secured connection: whose key it has
-	// how often each side has changed its key since
+	Identity string // of a secured connection's peer, by its key or certificate
+	// the number of times that each side has changed its key since the beginning
 	KeyUpdates, PeerKeyUpdates uint64
 
 	Waiting   string // the command whose answer is still to come; "" for none
 	Credits   Credits
 	Traffic   Traffic
-	Memory    int               // bytes of AllocMemory, of all its Domain
+	Memory    int               // bytes of AllocMemory, of its whole Domain
 	Delivered uint64            // sends that the peer has consumed
 	History   []cmid.Transition // the last transitions, oldest first; not to be changed
 }
 
-// Traffic is what a connection has moved since it was made. What the peer reads and writes by
-// itself is not counted: the device does that alone.
+// Traffic counts the data that a connection has moved since it was made. Reads and writes by the
+// peer are not counted: the device executes them alone.
 type Traffic = datapath.Traffic
 
 // LoopInfo is Loops' report on one loop.
 type LoopInfo struct {
 	Name        string
-	Identifiers int    // that live there, and requests on their way there: what a loop is chosen by
-	Arrived     uint64 // connections that have come from other loops' listeners
-	// that came to listeners and did not speak the device's protocol: cmid.Channel.Strangers
+	Identifiers int    // living or arriving there; determines the choice of a loop
+	Arrived     uint64 // connections that have moved there from other loops' listeners
+	// peers of listeners that did not speak the device's protocol: cmid.Channel.Strangers
 	Strangers uint64
 	eventloop.Stats
-	Blocked *Blocked // nil: the loop goes on
+	Blocked *Blocked // nil: the loop is not blocked
 
-	// AsOf is when the loop has said what follows: now, or when it was last asked before it was
-	// blocked. Zero: it has not said anything yet.
+	// AsOf is the time of the values that follow: now, or when the loop was last asked before it
+	// was blocked. Zero: it was not asked yet.
 	AsOf    time.Time
 	Memory  []PoolInfo
 	Devices []DeviceInfo
 	LoopTotals
 }
 
-// Blocked says that a loop has been at one thing, or at one turn's things, for more than 100 ms.
+// Blocked reports that the present turn of a loop has lasted for more than 100 ms.
 type Blocked struct {
 	For time.Duration    // since the turn has begun
-	By  eventloop.Holder // what has the loop now: the actor, if it is one
+	By  eventloop.Holder // the present holder of the loop: the actor, if it is one
 }
 
 // PoolInfo is memory that a loop has for one purpose, in bytes. The pools are: "receive", into
-// which messages are received (Limits.ReceiveMemory); "send", from which messages are sent at once
+// which messages are received (Limits.ReceiveMemory); "send", from which messages are sent eagerly
 // (Limits.SendMemory), which the embedded device needs none of; "large", from which peers read
 // large messages (Limits.SendMemory); "one-sided", of AllocMemory (Limits.Memory).
 type PoolInfo = datapath.Pool
 
-// DeviceInfo is what a loop has of a device.
+// DeviceInfo describes a loop's resources on a device.
 type DeviceInfo = datapath.DeviceInfo
 
-// LoopTotals are sums over a loop's identifiers, for those who want no list of them.
+// LoopTotals are sums over a loop's identifiers, for callers that need no list of them.
 type LoopTotals struct {
 	States [states.NumStates]int // identifiers by State
-	// Traffic is what all connections have moved that there have been on the loop, also those that
-	// have ended. WaitsFor is the longest present wait.
+	// Traffic counts the data of all present and past connections of the loop. WaitsFor is the
+	// longest present wait.
 	Traffic   Traffic
 	Waiting   int // connections that wait for credits
 	Listeners []ListenerTotals
-	// EndedListeners is the sum over those that have ended, without what became of a request later.
+	// EndedListeners is the sum over those that have ended, without the later fate of their
+	// requests.
 	EndedListeners ListenerInfo
 	Security       SecurityTotals
 }
 
-// ListenerTotals is what has become of the requests to one listener.
+// ListenerTotals counts the requests to one listener by their fate.
 type ListenerTotals struct {
 	ID    Handle
 	Local Addr
 	ListenerInfo
 }
 
-// loopFigures is what only the loop knows.
+// loopFigures are the values that only the loop knows.
 type loopFigures struct {
 	asOf    time.Time
 	memory  []PoolInfo

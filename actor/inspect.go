@@ -10,10 +10,10 @@ import (
 
 // Inspect reports every identifier, ordered by ID. It asks each loop and waits for the answers, at
 // most for 100 ms. A loop with many answers over several turns, so that its connections need not
-// wait: each report is of one moment, IDInfo.AsOf, but not all are of the same one. Of a loop that
-// is blocked longer Inspect reports what is known without asking; Loops says what blocks it. Any
-// goroutine. On a loop's own goroutine only that loop's identifiers are reported, because a loop
-// must not wait for another. After Shutdown there are none.
+// wait: each report is of one moment, IDInfo.AsOf, but not all are of the same one. For a loop that
+// is blocked longer Inspect reports the values that are known without asking; Loops reports the
+// cause. Any goroutine may call it. On a loop's goroutine only that loop's identifiers are
+// reported, because a loop must not wait for another. After Shutdown there are none.
 func (rt *Runtime) Inspect() []IDInfo {
 	if rt.over.Load() {
 		return nil
@@ -37,8 +37,8 @@ func (rt *Runtime) Inspect() []IDInfo {
 	return ordered(all)
 }
 
-// ordered copies infos by number: what a loop has answered stays as it is, because that is known.
-// An IDInfo is large, so each is moved once.
+// ordered returns a copy of infos, sorted by number: the loop's answer stays unchanged, because it
+// is also kept in known. An IDInfo is large, so each is moved once.
 func ordered(infos []IDInfo) []IDInfo {
 	order := make([]*IDInfo, len(infos))
 	for i := range infos {
@@ -57,15 +57,15 @@ func ordered(infos []IDInfo) []IDInfo {
 	return sorted
 }
 
-// inspectedAtOnce is how many identifiers a turn looks at. 10,000 of them are some 15 ms, which
-// other connections would wait for.
+// inspectedAtOnce is how many identifiers a turn looks at. 10,000 of them take some 15 ms, for
+// which other connections would have to wait.
 const inspectedAtOnce = 512
 
 // walk is one look at a loop's identifiers.
 type walk struct {
 	l     *loop
 	left  []*ident           // to look at
-	ids   []*mailbox.Mailbox // of those that it has looked at
+	ids   []*mailbox.Mailbox // of the identifiers that it has looked at
 	infos []IDInfo
 }
 
@@ -90,14 +90,14 @@ func (w *walk) step(n int) {
 	}
 }
 
-// inspect is the loop's answer at once.
+// inspect returns the loop's answer in one turn.
 func (l *loop) inspect() []IDInfo {
 	w := l.walk()
 	w.step(len(w.left))
 	return w.infos
 }
 
-// inspectInTurns answers when as many turns have passed as it takes.
+// inspectInTurns calls answer when it has looked at all identifiers, in as many turns as it takes.
 func (l *loop) inspectInTurns(answer func([]IDInfo)) {
 	w := l.walk()
 	var next func()
@@ -111,9 +111,9 @@ func (l *loop) inspectInTurns(answer func([]IDInfo)) {
 	next()
 }
 
-// Held counts the messages that owners have received and not given back: they are retained and not
-// released, or on their way to an actor that runs on goroutines. Their connections may have ended.
-// Held asks the loops as Inspect does. Any goroutine.
+// Held counts the messages that owners have received and not released: they are retained, or on
+// their way to an actor that runs on goroutines. Their connections may have ended. Held asks the
+// loops as Inspect does. Any goroutine may call it.
 func (rt *Runtime) Held() (n int) {
 	counts, _ := askLoops(rt, (*loop).Held)
 	for _, c := range counts {
@@ -122,8 +122,9 @@ func (rt *Runtime) Held() (n int) {
 	return n
 }
 
-// Flight is what the flight recorders have, one for each loop, in their order. It asks no loop, so
-// a blocked one is no hindrance. Also after Shutdown. Any goroutine.
+// Flight returns the contents of the flight recorders, one for each loop, in their order. It asks
+// no loop, so a blocked one is no hindrance. It also works after Shutdown. Any goroutine may call
+// it.
 func (rt *Runtime) Flight() []Flight {
 	all := make([]Flight, 0, len(rt.loops))
 	for _, l := range rt.loops {

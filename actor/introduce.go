@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// introduce gives the request to whoever is to own it, once the peer is authenticated and the
-// device has connected.
+// introduce gives the request to its future owner, once the peer is authenticated and the device
+// has connected.
 func (it *ident) introduce() {
 	h := it.handshake
 	if h.established == nil || h.stage != handshakeKnown || it.conn.Over() {
@@ -62,7 +62,7 @@ func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
 	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
 }
 
-// errRouteFailed is why a request has ended whose Authorize, Route or Handler has failed.
+// errRouteFailed is the error of a request whose Authorize, Route or Handler has failed.
 var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.Handler has failed")
 
 // refuseFailed ends a request because of the listener's code.
@@ -70,15 +70,15 @@ func (it *ident) refuseFailed() {
 	it.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
 }
 
-// refuse ends a connection whose peer is authenticated, and reports why to it.
+// refuse ends a connection whose peer is authenticated, and reports the reason to the peer.
 func (it *ident) refuse(how fate, why wire.Refusal, cause error) {
 	it.answered(how)
 	it.conn.Refuse(why)
 	it.destroy(cause)
 }
 
-// authorize asks Authorize and Route, which are the user's. Not ok: one of them has not returned,
-// or has named an owner that nothing can be sent to.
+// authorize calls Authorize and Route, which are user code. Not ok: one of them has not returned,
+// or has chosen an owner that nothing can be sent to.
 func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
 	in, l := h.in, h.l
 	var owner *actor.PID
@@ -121,7 +121,7 @@ func (h *handshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wir
 	return reject, over, owner
 }
 
-// judged notes what Authorize and Route have said of a peer that is authenticated.
+// judged records the decision of Authorize and Route on a peer that is authenticated.
 func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 	if welcome {
 		h.completed("authorized")
@@ -132,7 +132,7 @@ func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 		"identity", r.Identity)
 }
 
-// limit counts the peer if there is room for it within what is set for it; 0: there is.
+// limit counts the peer if there is room for it within its limits; 0: there is.
 func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	s := it.cfg.Security
 	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
@@ -153,7 +153,7 @@ func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	return over
 }
 
-// acceptSecured is Accept of an owner whose peer is authenticated.
+// acceptSecured carries out Accept for an owner whose peer is authenticated.
 func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 	if err := cmp.Or(canAnswer(it.conn, c.PrivateData), it.meet()); err != nil {
 		it.fail(c, sender, err)
@@ -174,7 +174,7 @@ func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
 	it.opened(ev, it.expect(c, sender))
 }
 
-// rejectSecured is the same for Reject.
+// rejectSecured carries out Reject in the same way.
 func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
 	if err := canAnswer(it.conn, c.PrivateData); err != nil {
 		it.fail(c, sender, err)

@@ -12,17 +12,17 @@ import (
 type Credential = secure.Credential
 
 // Keyring has the keys of PSK mode: one to connect with, and those of peers that may connect. Both
-// may change while there are connections: these stay, and later ones use what is there then. A peer
-// whose key is removed before its connection is accepted gets none. So a
-// key is replaced in three steps: its listeners take two keys of the identity, then who connects
-// uses the new one, then the listeners take only that. The zero Keyring has none. Any goroutine.
+// may change while there are connections: these stay, and later ones use the new keys. A peer whose
+// key is removed before its connection is accepted gets none. So a key is replaced in three steps:
+// its listeners accept two keys of the identity, then the connecting side uses the new one, then
+// the listeners accept only that. The zero Keyring has none. Any goroutine may use it.
 type Keyring struct {
 	own   atomic.Pointer[secure.Credential]
-	named sync.Map // of *secure.Credential, by the name of who has the key, too
+	named sync.Map // of *secure.Credential, by the name of the peer that has the key, too
 	peers atomic.Pointer[secure.Keys]
 }
 
-// Use has c be what this side connects with from now on. An error is EINVAL's.
+// Use sets the credential for future connections. An error is EINVAL's.
 func (k *Keyring) Use(c Credential) error {
 	if _, err := secure.NewKeys(c); err != nil {
 		return fmt.Errorf("rdma: %w", err)
@@ -31,10 +31,10 @@ func (k *Keyring) Use(c Credential) error {
 	return nil
 }
 
-// UseFor has c be what this side connects with from now on to who is dialled as name (Dial.Name, or
-// Dial.Addr), in place of Use's. Where nodes connect to each other, each two need a key of their
-// own: whoever has a node's only key, because the node connects to it, can pass for that node
-// everywhere else. A name stays until Forget. An error is EINVAL's.
+// UseFor sets the credential for future connections to name (Dial.Name, or Dial.Addr). It overrides
+// Use. If nodes connect to each other, each pair needs a separate key: a peer that has a node's
+// only key, because the node connects to it, can impersonate that node everywhere else. A name
+// stays until Forget. An error is EINVAL's.
 func (k *Keyring) UseFor(name string, c Credential) error {
 	if _, err := secure.NewKeys(c); err != nil {
 		return fmt.Errorf("rdma: %w", err)
@@ -43,10 +43,10 @@ func (k *Keyring) UseFor(name string, c Credential) error {
 	return nil
 }
 
-// Forget ends what UseFor has begun: who is dialled as name gets Use's key.
+// Forget reverts UseFor: future connections to name use Use's credential.
 func (k *Keyring) Forget(name string) { k.named.Delete(name) }
 
-// toward is what this side connects with to who is dialled so; nil: there is nothing.
+// toward returns the credential for connections to name; nil: there is none.
 func (k *Keyring) toward(name string) *secure.Credential {
 	if c, ok := k.named.Load(name); ok {
 		return c.(*secure.Credential)
@@ -54,7 +54,7 @@ func (k *Keyring) toward(name string) *secure.Credential {
 	return k.own.Load()
 }
 
-// Accept has list be the peers that may connect from now on, in place of earlier ones. An identity
+// Accept sets the credentials of the peers that may connect, in place of earlier ones. An identity
 // may have two keys, and no two identities the same one. An error is EINVAL's.
 func (k *Keyring) Accept(list ...Credential) error {
 	keys, err := secure.NewKeys(list...)

@@ -8,32 +8,32 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// What a loop has is read on the loop. One that an actor blocks cannot answer, and just then an
-// operator wants to know what it has. So each identifier publishes what it is whenever that
-// changes, which is rare; and what a loop has answered last is kept, for the rest.
+// The state of a loop is read on the loop. A loop that an actor blocks cannot answer, and just then
+// an operator needs that state. So each identifier publishes its state whenever that changes, which
+// is rare; for the rest, the last answer of a loop is kept.
 
-// known is what any goroutine may know of a loop's identifiers, without asking the loop.
+// known has the identifiers of a loop for goroutines that do not ask the loop.
 type known struct {
 	mu  sync.Mutex
 	ids map[*mailbox.Mailbox]*knownID // by the mailbox of an identifier's actor
 }
 
-// knownID is an identifier as it was when it changed last.
+// knownID describes an identifier at its last change.
 type knownID struct {
-	is            IDInfo // without what is as of AsOf
+	is            IDInfo // without the values that are as of AsOf
 	born, entered time.Time
 	listened      *listening // nil: it does not listen
-	said          *IDInfo    // by the loop; nil: nothing yet
+	said          *IDInfo    // the loop's last answer; nil: none yet
 }
 
-// remove forgets an identifier that has ended.
+// remove removes an identifier that has ended.
 func (k *known) remove(box *mailbox.Mailbox) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.ids, box)
 }
 
-// keep keeps what the loop has answered.
+// keep stores the loop's answers.
 func (k *known) keep(ids []*mailbox.Mailbox, infos []IDInfo) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -44,13 +44,13 @@ func (k *known) keep(ids []*mailbox.Mailbox, infos []IDInfo) {
 	}
 }
 
-// asSaid takes over what only the loop knows.
+// asSaid copies the values that only the loop knows.
 func (i *IDInfo) asSaid(s *IDInfo) {
 	i.AsOf, i.Wire, i.Waiting, i.Credits, i.Traffic = s.AsOf, s.Wire, s.Waiting, s.Credits, s.Traffic
 	i.Memory, i.Delivered, i.History = s.Memory, s.Delivered, s.History
 }
 
-// all is what is known of the identifiers of a loop that does not answer.
+// all returns the known state of the identifiers of a loop that does not answer.
 func (k *known) all(now time.Time) []IDInfo {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -76,17 +76,17 @@ func (k *known) all(now time.Time) []IDInfo {
 }
 
 // inquiry asks a loop for one kind of information, for any number of goroutines. While the loop
-// works on an answer, those who ask wait together for the one after it, which is of a time when
-// they have asked. Any goroutine.
+// works on an answer, later callers wait together for the next answer, so that no answer is older
+// than its question. Any goroutine may use it.
 type inquiry[T any] struct {
 	mu       sync.Mutex
-	works    bool          // the loop is at an answer
-	answered chan struct{} // closed at the next one; nil: nobody waits for that
+	works    bool          // the loop works on an answer
+	answered chan struct{} // closed at the next answer; nil: no caller waits for that
 	last     T             // answer
 }
 
 // begin asks a loop, and returns a channel that is closed when it has answered; nil: the loop has
-// ended. The loop calls ask, which gives the answer then or in a later turn.
+// ended. The loop calls ask, which answers immediately or in a later turn.
 func (q *inquiry[T]) begin(el *eventloop.Loop, ask func(answer func(T))) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -110,7 +110,7 @@ func (q *inquiry[T]) work(el *eventloop.Loop, ask func(answer func(T))) {
 		q.mu.Lock()
 		q.last, q.works = a, false
 		if q.answered != nil {
-			_ = el.Post(func() { q.work(el, ask) }) // of a loop that ends nobody waits long
+			_ = el.Post(func() { q.work(el, ask) }) // callers do not wait long for an ended loop
 		}
 		q.mu.Unlock()
 		close(answered)

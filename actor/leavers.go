@@ -24,12 +24,12 @@ type leaver struct {
 	msg    any
 }
 
-// OnShutdown has msg sent to the actor when the runtime's Shutdown begins, or soon if it has begun.
-// It is for an actor that may have no identifier at that moment, whose Closed would report it. The
-// actor then ends, and calls left behind everything that it sends for its end: Shutdown waits for
-// that, until its context ends, but not for an actor that has ended before. left may be called at
-// any time, and more than once. A later call of the same actor, after a restart, replaces the
-// earlier one. Without a loop OnShutdown does nothing.
+// OnShutdown arranges for msg to be sent to the actor when the runtime's Shutdown begins, or soon
+// if it has begun. It is for an actor that may have no identifier at that moment, whose Closed
+// would report it. The actor then ends, and calls left behind all messages that it sends for its
+// end: Shutdown waits for that, until its context ends, but not for an actor that has ended before.
+// left may be called at any time, and more than once. A later call of the same actor, after a
+// restart, replaces the earlier one. Without a loop OnShutdown does nothing.
 func (l Local) OnShutdown(msg any) (left func()) {
 	if l.l == nil {
 		return func() {}
@@ -50,7 +50,7 @@ func (l Local) OnShutdown(msg any) (left func()) {
 	}
 }
 
-// notifyLeavers notifies the actors, and forgets those that have ended without calling left.
+// notifyLeavers notifies the actors, and removes those that have ended without calling left.
 func (l *loop) notifyLeavers() {
 	of := &l.leavers
 	of.begun = true

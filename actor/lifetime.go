@@ -10,9 +10,10 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// lifetime is how far an identifier is on its way, why it ends, and what waits for the end.
+// lifetime has the stage of an identifier, the cause of its end, and the commands and functions
+// that wait for it.
 type lifetime struct {
-	stage    lifeStage // set by ident.setLife
+	stage    lifeStage // the cause of its end; nil: it was asked for
 	cause    error     // why it ended; nil: it was asked for
 	reported Event     // the connection's end that the owner was notified of last; nil: none
 	goodbye  goodbye   // the next step waits for it
@@ -24,20 +25,21 @@ type lifetime struct {
 //	alive ──► ending ──► gone ──► closed
 //	  └───────────────────▲
 //
-// Identifiers that could not be made, and those that the device has closed by itself, go straight
-// from alive to gone. Two facts are kept apart from these steps, because they may come before or
-// after them: whether the owner knows of the connection's end (lifetime.reported), since a Manual
-// owner learns of it while the identifier is alive, others when it is ending; and the goodbye that
-// the next step waits for. A connection has its own lifetime: connState.
+// Identifiers that could not be made, and those that the device has closed without a request, go
+// straight from alive to gone. Two facts are kept apart from these steps, because they may occur
+// before or after them: whether the owner knows of the connection's end (lifetime.reported), since
+// a Manual owner learns of it while the identifier is alive, others when it is ending; and the
+// goodbye that the next step waits for. A connection has its own lifetime: connState.
 type lifeStage uint8
 
 const (
-	// lifeAlive takes commands.
+	// lifeAlive accepts commands.
 	lifeAlive lifeStage = iota
-	// lifeEnding is being destroyed: commands are answered with ENOENT, what ends it with Closed.
+	// lifeEnding is being destroyed: commands are answered with ENOENT, or with Closed if they end
+	// it.
 	lifeEnding
-	// lifeGone has nothing in the device that its actor waits for: it was given back, could not
-	// be made, or is left to the loop (loop.orphans).
+	// lifeGone has nothing in the device that its actor waits for: it was returned, could not be
+	// made, or is left to the loop (loop.orphans).
 	lifeGone
 	// lifeClosed has reported Closed, the last event. Messages now go to a stopped actor.
 	lifeClosed
@@ -45,7 +47,7 @@ const (
 
 func (s lifeStage) String() string { return [...]string{"alive", "ending", "gone", "closed"}[s] }
 
-// setLife takes the next step. In builds that look for misuse a step back panics.
+// setLife advances to a later stage. In builds that look for misuse a step back panics.
 func (it *ident) setLife(to lifeStage) {
 	if overwrite.On && to <= it.life.stage {
 		panic("rdma: an identifier that is " + it.life.stage.String() + " cannot become " + to.String())
@@ -60,7 +62,7 @@ func (it *ident) ending() bool { return it.life.stage != lifeAlive }
 // gone reports whether the device has nothing of it that its actor waits for.
 func (it *ident) gone() bool { return it.life.stage >= lifeGone }
 
-// blame notes a cause, unless an earlier one is known.
+// blame sets the cause, unless an earlier one is known.
 func (l *lifetime) blame(cause error) {
 	if l.cause == nil {
 		l.cause = cause
@@ -71,16 +73,16 @@ func (l *lifetime) blame(cause error) {
 type closer struct {
 	cmd    Command
 	sender *actor.PID
-	silent bool      // nobody waits for its answer
+	silent bool      // its answer is not sent
 	due    time.Time // zero: no deadline
 }
 
-// awaitClosed has the sender of cmd answered with Closed.
+// awaitClosed registers cmd to be answered with Closed.
 func (l *lifetime) awaitClosed(cmd Command, sender *actor.PID) {
 	l.closers = append(l.closers, closer{cmd: cmd, sender: sender})
 }
 
-// takeClosers returns those who wait for Closed, once.
+// takeClosers returns the commands that wait for Closed, once.
 func (l *lifetime) takeClosers() (list []closer) {
 	list, l.closers = l.closers, nil
 	return list
@@ -93,11 +95,11 @@ func (l *lifetime) overdue(now time.Time) bool {
 
 // goodbye is the wait for this side's goodbye to leave.
 type goodbye struct {
-	then  func()           // goes on afterwards; nil: nothing waits
+	then  func()           // called afterwards; nil: nothing waits
 	timer *eventloop.Timer // bounds the wait; nil: not set
 }
 
-// add has then called after what waits already.
+// add registers then to be called after the functions that wait already.
 func (g *goodbye) add(then func()) {
 	if before := g.then; before != nil {
 		after := then

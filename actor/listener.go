@@ -2,13 +2,13 @@ package actor
 
 import "sync/atomic"
 
-// ListenerInfo is what Inspect reports about a listener's connection requests. Requests is the sum
-// of all that follow, Strangers and Starved excepted.
+// ListenerInfo is Inspect's report on a listener's connection requests. Requests is the sum of all
+// that follow, Strangers and Starved excepted.
 type ListenerInfo struct {
-	Requests uint64 // that have come
+	Requests uint64 // all that have arrived
 	Accepted uint64
-	Rejected uint64 // by the owner, by a handler, or by IDConfig.Route
-	TimedOut uint64 // nobody has answered them (IDConfig.AcceptTimeout)
+	Rejected uint64 // rejected by the owner, by a handler, or by IDConfig.Route
+	TimedOut uint64 // unanswered for too long (IDConfig.AcceptTimeout)
 	Dropped  uint64 // ended before they were answered: the peer or the owner has gone, DestroyID
 	Refused  Refused
 	Pending  int // not answered yet
@@ -16,12 +16,12 @@ type ListenerInfo struct {
 	// the embedded device sees them.
 	Strangers uint64
 	// Starved is how often it has paused because the process had no file descriptors, or no memory,
-	// to accept a connection, as of IDInfo.AsOf. Clients wait in TCP's queue meanwhile. Only the
-	// embedded device notices.
+	// to accept a connection, as of IDInfo.AsOf. During a pause clients wait in TCP's queue. Only
+	// the embedded device notices.
 	Starved uint64
 }
 
-// Add adds what another listener has counted.
+// Add adds the counts of another listener.
 func (i *ListenerInfo) Add(more ListenerInfo) {
 	i.Requests += more.Requests
 	i.Accepted += more.Accepted
@@ -49,17 +49,18 @@ type Refused struct {
 	Closing uint64 // the listener or the runtime is being shut down
 	// IDConfig.Route, Place or Handler has failed, or the request was lost between two loops
 	Failed uint64
-	// the peer wants another Security, has no key of the listener's, or has not shown it in time
+	// the peer requires another Security, has no key of the listener's, or has not proved it in
+	// time
 	Unauthenticated uint64
 	Rate            uint64 // too many requests of one address in a second (Limits.RequestRate)
 	Identity        uint64 // the peer's identity has reached its limits (PeerLimits)
 }
 
-// fate is what may become of a request.
+// fate is an outcome of a request.
 type fate uint8
 
 const (
-	fateRequested fate = iota // it has come
+	fateRequested fate = iota // it has arrived
 	fateAccepted
 	fateRejected
 	fateTimedOut
@@ -83,11 +84,11 @@ func (f fate) String() string {
 	}[f]
 }
 
-// listening counts a listener's requests by what became of them. Connections of the listener that
-// live on other loops count, too. Any goroutine.
+// listening counts a listener's requests by their fate. Connections of the listener that live on
+// other loops count, too. Any goroutine may use it.
 type listening struct{ of [fates]atomic.Uint64 }
 
-// count counts one. nil: it came through no listener.
+// count counts one request. nil: it came through no listener.
 func (l *listening) count(f fate) {
 	if l != nil {
 		l.of[f].Add(1)
@@ -101,7 +102,7 @@ func (l *listening) info() *ListenerInfo {
 		n[f] = l.of[f].Load()
 		answered += n[f]
 	}
-	n[fateRequested] = l.of[fateRequested].Load() // last: what was answered had come
+	n[fateRequested] = l.of[fateRequested].Load() // last: answered requests have arrived before
 	return &ListenerInfo{
 		Requests: n[fateRequested], Accepted: n[fateAccepted], Rejected: n[fateRejected], TimedOut: n[fateTimedOut],
 		Dropped: n[fateDropped], Pending: int(n[fateRequested] - answered),

@@ -15,8 +15,8 @@ import (
 // only After.
 //
 // It is a small value that an actor may keep for as long as it lives. Its methods are called in the
-// actor's Receive. An actor that is not OnLoop gets the zero Local; each method says what it does
-// then.
+// actor's Receive. An actor that is not OnLoop gets the zero Local; each method's comment describes
+// the effect then.
 type Local struct {
 	l    *loop
 	self *actor.PID
@@ -30,8 +30,8 @@ func LocalOf(ctx actor.Context) Local {
 	return Local{}
 }
 
-// Now is the time on the loop's clock, which After uses too and which is virtual in tests. Without
-// a loop it is time.Now.
+// Now returns the time on the loop's clock, which After uses too and which is virtual in tests.
+// Without a loop it is time.Now.
 func (l Local) Now() time.Time {
 	if l.l == nil {
 		return time.Now()
@@ -39,7 +39,7 @@ func (l Local) Now() time.Time {
 	return l.l.el.Now()
 }
 
-// Woke says that the actor has just woken a goroutine that works for it, by a channel or a
+// Woke reports that the actor has just woken a goroutine that works for it, by a channel or a
 // WaitGroup. The loop then yields when the turn's events are delivered, and once more before it
 // sleeps, so that the goroutine does not wait until Go's scheduler notices it. Messages to actors
 // need none of this. Without a loop it does nothing.
@@ -49,17 +49,17 @@ func (l Local) Woke() {
 	}
 }
 
-// Task names work that an actor does for somebody else, such as a handler that it calls. Any number
-// of actors may use one.
+// Task names work that an actor does on behalf of others, such as a handler that it calls. Any
+// number of actors may use one.
 type Task struct{ r eventloop.Runnable }
 
-// NewTask makes a Task. Any goroutine.
+// NewTask makes a Task. Any goroutine may call it.
 func NewTask(name string) *Task { return &Task{task(name)} }
 
 // task is a name that the watchdog can ask for.
 type task string
 
-// LoopName is the name.
+// LoopName returns the name.
 func (t task) LoopName() string { return string(t) }
 
 // Run has nothing to do: tasks are not queued.
@@ -77,8 +77,8 @@ func (l Local) Do(t *Task, do func()) {
 // Has reports whether the identifier h lives on the actor's loop.
 func (l Local) Has(h Handle) bool { return l.l != nil && l.l.ch.ID(h) != nil }
 
-// Line gives the actor the Line of the connection h, whose Established it has received. ok is
-// false when h has no data path or lives on another loop, and when the Local has no loop.
+// Line gives the actor the Line of the connection h, whose Established it has received. ok is false
+// when h has no data path or lives on another loop, and when the Local has no loop.
 func (l Local) Line(h Handle) (line *Line, ok bool) {
 	if l.l == nil {
 		return nil, false
@@ -104,18 +104,17 @@ func (l Local) Relay(to *actor.PID) (r *Relay, ok bool) {
 }
 
 // Line is the sending half of a connection for an OnLoop owner on the connection's own loop. There
-// is no mailbox between the two, so that the owner knows of each message whether the device has
-// it. It is for actors that stand between connections and their users (package reconnect). Its
-// methods are called in the owner's Receive, but not while the owner receives a message or an
-// event of this very connection, except for Writable. A Line may be kept beyond the connection's
-// end: its counts stay what they were.
+// is no mailbox between the two, so that the owner knows of each message whether the device has it.
+// It is for actors that stand between connections and their users (package reconnect). Its methods
+// are called in the owner's Receive, but not while the owner receives a message or an event of this
+// very connection, except for Writable. A Line may be kept beyond the connection's end: its counts
+// do not change then.
 type Line struct{ c *datapath.Conn }
 
 // Post passes s to the device, if device and peer have room for it now. Then s belongs to the
-// connection, and the counts Posted and Delivered say what becomes of it. Otherwise s stays the
-// caller's, and Writable comes when trying again may help, unless the connection ends. Take must
-// have been called for s, unless Copy returned it, and s must not be larger than
-// Established.MaxMessage.
+// connection, and the counts Posted and Delivered show its fate. Otherwise s stays the caller's,
+// and Writable follows when trying again may help, unless the connection ends. Take must have been
+// called for s, unless Copy returned it, and s must not be larger than Established.MaxMessage.
 func (l *Line) Post(s *Send) (posted bool) {
 	s.sender = nil
 	return l.c.TryPost(s.out.As(s.Notify, s.Renew))
@@ -125,27 +124,27 @@ func (l *Line) Post(s *Send) (posted bool) {
 // something.
 func (l *Line) Awake() { l.c.Awake() }
 
-// Posted is how many messages were handed to the device.
+// Posted returns how many messages were handed to the device.
 func (l *Line) Posted() uint64 { return l.c.Posted() }
 
-// Delivered is how many of them the peer is known to have consumed: the first ones.
+// Delivered returns how many of them the peer is known to have consumed: the first ones.
 func (l *Line) Delivered() uint64 { return l.c.Delivered() }
 
-// Acknowledged reports whether the peer reports what it has consumed. A raw connection's peer does
-// not.
+// Acknowledged reports whether the peer reports the messages that it has consumed. A raw
+// connection's peer does not.
 func (l *Line) Acknowledged() bool { return l.c.Acknowledged() }
 
 // ChallengeTime is how long a peer has to answer Challenge.
 const ChallengeTime = datapath.ChallengeTime
 
 // Challenge asks the peer for a sign of life now, because there is reason to believe that it is
-// gone. If none comes within ChallengeTime, the connection ends with a *LostError, whatever its
-// Keepalive. If one comes, answered is called, on the loop. False: the peer cannot be asked (a raw
-// connection, or protocol version 2), is being asked already, or is ending the connection.
+// gone. If none arrives within ChallengeTime, the connection ends with a *LostError, whatever its
+// Keepalive. If one arrives, answered is called, on the loop. False: the peer cannot be asked (a
+// raw connection, or protocol version 2), is being asked already, or is ending the connection.
 func (l *Line) Challenge(answered func()) (asked bool) { return l.c.Challenge(answered) }
 
-// Take reserves s for the caller to Post: it cannot be sent in another way any more. Not ok: it was
-// not made by NewSend, or was sent before. Any goroutine that owns s.
+// Take reserves s for the caller to Post: it cannot be sent in another way afterwards. Not ok: it
+// was not made by NewSend, or was sent before. Any goroutine that owns s may call it.
 func (s *Send) Take() (ok bool) {
 	if !s.usable() {
 		return false
@@ -154,8 +153,8 @@ func (s *Send) Take() (ok bool) {
 	return true
 }
 
-// Copy is another Send of the same bytes, to be sent once more. s must not have been posted. Any
-// goroutine that owns s.
+// Copy returns another Send of the same bytes, to be sent once more. s must not have been posted.
+// Any goroutine that owns s may call it.
 func (s *Send) Copy() *Send { return NewSend(s.out.Bytes()) }
 
 // Relay sends to another actor for an OnLoop actor that stands between connections and their user.
@@ -176,8 +175,8 @@ func (r *Relay) Send(msg any) {
 }
 
 // HandOn passes on the message that is being received, without a copy. It is valid for the other
-// actor until that one's Receive returns, or until Release after Retain. Only then does the peer
-// get its credit back.
+// actor until that one's Receive returns, or until Release after Retain. Only then is the credit
+// returned to the peer.
 func (r *Relay) HandOn(m *Received) {
 	if r.to.box == nil {
 		r.Send(m.Clone())

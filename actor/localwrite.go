@@ -8,12 +8,11 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
-// Write begins w on the connection h, as w would be begun as a message to the identifier, but
-// without a mailbox, an answer or an allocation: done is called in place of the answer, on the
-// loop, when the device is finished with the memory, perhaps within this call. Its error is the
-// answer's. done must not block, and must not call anything of this connection's. After an error
-// of Write itself nothing was begun: what AccessError would say, or ENOTCONN when h is not on the
-// actor's loop.
+// Write begins w on the connection h, as if w were sent to the identifier, but without a mailbox,
+// an answer or an allocation: done is called in place of the answer, on the loop, when the device
+// is finished with the memory, perhaps within this call. Its error is the answer's. done must not
+// block, and must not call any method for this connection. If Write returns an error, nothing was
+// begun: the error is that of AccessError, or ENOTCONN when h is not on the actor's loop.
 //
 // It is called in the Receive of h's owner, but not while the owner receives an event of this very
 // connection.
@@ -33,14 +32,14 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 	return err
 }
 
-// Immediates reports whether Writes on the connection h may have an immediate: device and peer have
-// them (Write.HasImm).
+// Immediates reports whether Writes on the connection h may have an immediate: device and peer
+// support them (Write.HasImm).
 func (l Local) Immediates(h Handle) bool {
 	it := l.ident(h)
 	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.lined
 }
 
-// ident is the identifier h; nil: it is not on the actor's loop.
+// ident returns the identifier h; nil: it is not on the actor's loop.
 func (l Local) ident(h Handle) *ident {
 	if l.l == nil {
 		return nil

@@ -20,8 +20,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// loop is one event loop with what belongs to it: everything here is the loop goroutine's, unless
-// it says otherwise.
+// loop is one event loop with its identifiers and resources. Only the loop's goroutine may use the
+// fields, unless their comments state otherwise.
 type loop struct {
 	el   *eventloop.Loop
 	exec *mailbox.Loop // runs the actors; its Context is this. Any goroutine
@@ -30,43 +30,42 @@ type loop struct {
 	rt  *Runtime
 	ch  *cmid.Channel
 	ids map[*ident]struct{} // every identifier whose actor runs here
-	// identifiers without an actor that the device has not given back, with their connections
+	// identifiers without an actor that the device has not returned, with their connections
 	orphans map[*cmid.ID]*datapath.Conn
-	// ConnectRequests that nobody has answered, by listener: an owner that does not answer must not
-	// use up the room of other listeners. A request counts on the loop where its connection will
-	// live.
+	// Unanswered ConnectRequests, by listener: an owner that does not answer must not use up the
+	// room of other listeners. A request counts on the loop where its connection will live.
 	requests fairshare.Shares[cmid.Handle]
 	rates    fairshare.Rates[netip.Addr] // of requests, by the network address that they come from
-	emptied  func()                      // Shutdown waits for the last identifier; nil: nobody does
+	emptied  func()                      // notifies Shutdown of the last end; nil: not needed
 	leavers  leavers
 
 	clock         func() time.Time // the loop's, for any goroutine
 	past          Traffic          // of connections that have ended
-	pastListeners ListenerInfo     // the same
-	secured       SecurityTotals   // without what is read from connections that there are
+	pastListeners ListenerInfo     // of listeners that have ended
+	secured       SecurityTotals   // without the values that are read from present connections
 	known         known            // any goroutine
 	flight        *flight.Recorder // any goroutine; nil: nothing is recorded
 	gone          goneActors       // any goroutine
-	// who called Local.Watch, and for whom
+	// the watched actors, by the mailbox of the actor that has called Local.Watch
 	watchers map[*mailbox.Mailbox]*actor.PID
 	dials    dialQueue
 	askIDs   inquiry[[]IDInfo]
 	askRest  inquiry[loopFigures]
 
-	datapath.Loop         // what its connections share
+	datapath.Loop         // the state that its connections share
 	returns       returns // any goroutine
 }
 
-// load is what the choice of a loop goes by. Any goroutine.
+// load is the input to loop placement. Any goroutine may use it.
 type load struct {
 	assigned atomic.Int64  // identifiers that live here, or will
-	coming   atomic.Int64  // requests between this loop and another: they may still turn up here
-	arrived  atomic.Uint64 // of those, how many have come here to stay
+	coming   atomic.Int64  // requests between this loop and another, which may still arrive here
+	arrived  atomic.Uint64 // connections that have come from other loops to stay
 }
 
 // discard destroys an identifier that has no actor, or whose actor has another identifier in its
 // place. c is its connection, or nil. A device may take its time: the kernel's rdma_cm up to 100 s
-// (rdma_destroy_id(3) waits for what is under way).
+// (rdma_destroy_id(3) waits for pending operations).
 func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 	if c != nil {
 		c.Stop()
@@ -78,7 +77,7 @@ func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
 	}
 }
 
-// adopt keeps an identifier without an actor until its device has given it back.
+// adopt keeps an identifier without an actor until the device returns it.
 func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
 	id.Context = nil
 	if l.orphans == nil {
@@ -87,7 +86,7 @@ func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
 	l.orphans[id] = c
 }
 
-// orphanReturned ends what adopt began: the device has given the identifier back.
+// orphanReturned ends the work of adopt: the device has returned the identifier.
 func (l *loop) orphanReturned(id *cmid.ID) {
 	c, ok := l.orphans[id]
 	if !ok {
@@ -100,12 +99,12 @@ func (l *loop) orphanReturned(id *cmid.ID) {
 	l.checkEmptied()
 }
 
-// empty reports whether no identifier is left, none may come, and no actor still has to leave.
+// empty reports whether no identifier is left, none may arrive, and no actor still has to leave.
 func (l *loop) empty() bool {
 	return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 && len(l.leavers.waiting) == 0
 }
 
-// inOrder is the identifiers, oldest first.
+// inOrder returns the identifiers, oldest first.
 func (l *loop) inOrder() []*ident {
 	handle := func(it *ident) cmid.Handle {
 		if it.id == nil {
@@ -126,7 +125,7 @@ func (l *loop) checkEmptied() {
 }
 
 // goneActors are actors that have failed while they stopped, before the loop has notified their
-// watchers. Any goroutine.
+// watchers. Any goroutine may use it.
 type goneActors struct {
 	mu   sync.Mutex
 	pids map[string]*actor.PID // by PID.Id; nil: none

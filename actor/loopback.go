@@ -9,20 +9,22 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Without a Security, connections stay on the loopback interface: who wants others says how they
-// are secured, even if that is not at all. It does not count who has an address, but who can reach
-// it: an own address on a network is beyond loopback, and so is a listener on the wildcard.
+// Without a Security, connections stay on the loopback interface: a program that needs others has
+// to specify how they are secured, if only as Insecure. The owner of an address does not matter,
+// but who can reach it: this machine's own address on a network is beyond loopback, and so is a
+// listener on the wildcard.
 
 // ErrNoSecurity: an address is beyond loopback, and neither Config.Security nor IDConfig.Security
-// says how connections are secured. Set one of them, to a mode (PSK, TLS) or, where whoever reaches
-// the network is trusted, to &Security{Mode: Insecure}.
+// specifies how connections are secured. Set one of them, to a mode (PSK, TLS) or, if all machines
+// that reach the network are trusted, to &Security{Mode: Insecure}.
 //
 // Raw, Manual and datagram identifiers, which no mode can secure, may use every address, and so may
 // devices whose network is inside the process (package actortest).
 var ErrNoSecurity = fmt.Errorf("this address is beyond loopback, and no Security is set: set Config.Security or IDConfig.Security "+
 	"to a mode, as in &Security{Mode: PSK, Keys: keys} (or TLS), or to &Security{Mode: Insecure} on a network whose machines are all trusted: %w", unix.EACCES)
 
-// exposes returns an error if cmd goes beyond loopback, and nobody has said how that is secured.
+// exposes returns an error if cmd goes beyond loopback, and no Security specifies how that is
+// secured.
 func (it *ident) exposes(cmd Command) error {
 	if it.cfg.Security != nil || it.cfg.Raw || it.cfg.Manual || it.id.Datagram() || it.l.ch.Enclosed() {
 		return nil
@@ -33,12 +35,12 @@ func (it *ident) exposes(cmd Command) error {
 	case *cmid.Listen:
 		addr = it.id.Info().Local
 		inside = onLoopback(addr)
-	case *cmid.ResolveAddr: // nobody is asked who is beyond
+	case *cmid.ResolveAddr: // it would send a request beyond loopback
 		addr = c.Dst
 		inside = onLoopback(addr) || addr.IsWildcard()
 	case *cmid.Connect:
 		addr = it.id.Info().Peer
-		inside = onLoopback(addr) || addr.IsWildcard() // that is this host
+		inside = onLoopback(addr) || addr.IsWildcard() // the wildcard is this host
 	default:
 		return nil
 	}

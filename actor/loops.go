@@ -4,10 +4,10 @@ func (l *loop) figures() loopFigures {
 	return loopFigures{l.el.Now(), l.Pools(), l.DeviceInfos(), l.totals()}
 }
 
-// Loops reports on the loops, in their order. It asks them for what only they know, and waits for
-// at most 100 ms; a loop that is blocked longer is reported as it was (LoopInfo.AsOf). After
-// Shutdown they are reported as they were at their end. Any goroutine. On a loop's own goroutine no
-// other loop is asked.
+// Loops reports on the loops, in their order. It asks them for the values that only they know, and
+// waits for at most 100 ms; a loop that is blocked longer is reported as it was (LoopInfo.AsOf).
+// After Shutdown they are reported as they were at their end. Any goroutine may call it. On a
+// loop's goroutine no other loop is asked.
 func (rt *Runtime) Loops() []LoopInfo {
 	infos := make([]LoopInfo, len(rt.loops))
 	figures := rt.askFigures()

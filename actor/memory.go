@@ -14,22 +14,22 @@ import (
 
 // Memory is registered memory of one connection, or of the connections of a Domain (struct ibv_mr).
 // Their Reads read into it, their Writes write from it, and the peer to which it was granted reads
-// and writes it. AllocMemory makes it. It exists until FreeMemory is answered, Closed comes (a
-// Domain's: the last one's), or Dial goes on to another address. Its methods, except Len, Access
-// and Use, are for the connection's loop: the Receive of an OnLoop owner on that loop, and the Fn
-// of a Call.
+// and writes it. AllocMemory makes it. It exists until FreeMemory is answered, Closed is reported
+// (a Domain's: the last one's), or Dial continues with another address. Its methods, except Len,
+// Access and Use, are for the connection's loop: the Receive of an OnLoop owner on that loop, and
+// the Fn of a Call.
 //
 // While a Read or Write that names the memory is not answered, the memory's bytes belong to the
-// device. Bytes that the peer may write change at any time. What the peer has written is complete
-// when a message has come that it sent after the Write. If it may go on writing, copy the bytes
-// once with ReadAt, and work with the copy.
+// device. Bytes that the peer may write change at any time. A Write by the peer is complete when a
+// message that the peer sent after the Write is received. If the peer may continue writing, copy
+// the bytes once with ReadAt, and work with the copy.
 type Memory struct {
 	home    *home
 	mr      *verbs.MR // nil: gone
 	n       int
 	access  Access
 	granted bool
-	busy    int            // Reads and Writes of ours
+	busy    int            // this side's Reads and Writes
 	lease   datapath.Lease // any goroutine
 }
 
@@ -38,18 +38,18 @@ var (
 	// ErrMemoryGone: it was freed, or its connection has ended.
 	ErrMemoryGone = errors.New("the memory was freed, or its connection has ended")
 	// ErrOffLoop: it is not used on its connection's loop. Only builds with the tag rdmadebug or
-	// the race detector check that, because to find out which goroutine calls takes a thousand
+	// the race detector check that, because finding out which goroutine calls takes a thousand
 	// times as long as the copy.
 	ErrOffLoop = errors.New("not called on the connection's loop: use Call")
 )
 
-// Len is its length in bytes. Any goroutine.
+// Len returns its length in bytes. Any goroutine may call it.
 func (m *Memory) Len() int {
 	m.need()
 	return m.n
 }
 
-// Access is what AllocMemory was asked for. Any goroutine.
+// Access returns the access of its AllocMemory. Any goroutine may call it.
 func (m *Memory) Access() Access {
 	m.need()
 	return m.access
@@ -65,10 +65,10 @@ func (m *Memory) need() {
 // errGone is the error of a Memory that is gone, or was never made.
 func errGone() error { return fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL) }
 
-// Bytes is the memory itself; nil when it is gone, or a goroutine uses it (Use). It is valid until
-// Receive, or Call.Fn, returns, and must not be kept: when the connection ends the device takes the
-// memory back, and an access then crashes the process. ReadAt and WriteAt are safe from that. On
-// the connection's loop.
+// Bytes returns the memory itself; nil when it is gone, or a goroutine uses it (Use). It is valid
+// until Receive, or Call.Fn, returns, and must not be kept: when the connection ends the device
+// unmaps the memory, and an access then crashes the process. ReadAt and WriteAt are safe from that.
+// On the connection's loop.
 func (m *Memory) Bytes() []byte {
 	m.need()
 	if m.gone() || m.lease.Owned() {
@@ -100,7 +100,7 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 	return copy(b, p), nil
 }
 
-// borrow is n bytes from off, which no goroutine gets (Use) before Unreach.
+// borrow returns n bytes from off, which Use cannot lend to a goroutine before Unreach.
 func (m *Memory) borrow(off int64, n int) ([]byte, error) {
 	if m == nil || m.home == nil {
 		return nil, errGone()
@@ -122,47 +122,46 @@ func (m *Memory) borrow(off int64, n int) ([]byte, error) {
 }
 
 // The commands about memory. They need an identifier that is connected or may connect now: its
-// route is resolved, or it is a request that nobody has answered. So a key can go in the private
-// data of Connect or Accept. On InfiniBand a Manual identifier, whose owner makes the queue pair,
-// has none.
+// route is resolved, or it is an unanswered request. So a key can go in the private data of Connect
+// or Accept. On InfiniBand a Manual identifier, whose owner makes the queue pair, has none.
 type (
 	// AllocMemory registers memory for Reads and Writes, this side's and the peer's (ours),
 	// ibv_reg_mr(3): MemoryAllocated | CommandFailed, with ENOMEM when IDConfig.Memory,
 	// Limits.Memory or the device has no more. All zeros at first.
 	AllocMemory struct {
 		Bytes int // 1 to 4 GiB - 1
-		// what the peer may do once the memory is granted: RemoteRead, RemoteWrite, RemoteAtomic; 0
-		// is nothing. The owner may always read and write
+		// the peer's rights once the memory is granted: RemoteRead, RemoteWrite, RemoteAtomic; 0:
+		// none. The owner may always read and write
 		Access Access
 	}
-	// Grant gives the owner a key with which the peer can use the memory, as its Access says
-	// (ours): Granted | CommandFailed. Nobody but the peer of this connection can use the key, or
-	// the peers of the connections of one Domain. A second Grant gives the same key. The device
-	// would let the peer in from the registration on, but before Grant nobody knows the key.
+	// Grant gives the owner a key with which the peer can use the memory, according to its Access
+	// (ours): Granted | CommandFailed. Only the peer of this connection can use the key, or the
+	// peers of the connections of one Domain. A second Grant gives the same key. The device would
+	// let the peer in from the registration on, but the key is secret before Grant.
 	Grant struct{ Memory *Memory }
-	// Revoke takes a grant back (ours): Revoked | CommandFailed, EBUSY while a Read or Write of
-	// this connection's own, or of its Domain's, names the memory. The memory stays, with its bytes
-	// as they were when the peer lost it. That takes a copy: until Revoke is answered, the memory
-	// counts twice against IDConfig.Memory and Limits.Memory. A peer that uses the key afterwards
-	// loses its connection. A Read that is being answered may still bring the peer bytes from
-	// before; a Write that is arriving may have written all, some or none of its bytes. A later
-	// Grant gives another key.
+	// Revoke withdraws a grant (ours): Revoked | CommandFailed, EBUSY while a Read or Write of this
+	// connection, or of its Domain, names the memory. The memory stays, with the bytes that it had
+	// when the peer lost it. That takes a copy: until Revoke is answered, the memory counts twice
+	// against IDConfig.Memory and Limits.Memory. A peer that uses the key afterwards loses its
+	// connection. A Read that is being answered may still bring the peer bytes from before; a Write
+	// that is arriving may have written all, some or none of its bytes. A later Grant gives another
+	// key.
 	Revoke struct{ Memory *Memory }
-	// FreeMemory gives memory back (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as with
-	// Revoke. A peer that has a key loses access as with Revoke.
+	// FreeMemory frees memory (ours), ibv_dereg_mr(3): Done | CommandFailed, EBUSY as with Revoke.
+	// A peer that has a key loses access as with Revoke.
 	FreeMemory struct{ Memory *Memory }
 )
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*AllocMemory) Op() states.Op { return states.OpQuery }
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*Grant) Op() states.Op { return states.OpQuery }
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*Revoke) Op() states.Op { return states.OpQuery }
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*FreeMemory) Op() states.Op { return states.OpQuery }
 
 func (*AllocMemory) name() string { return "alloc memory" }
@@ -190,29 +189,29 @@ type (
 	}
 )
 
-// Kind is states.KindMemoryAllocated.
+// Kind returns states.KindMemoryAllocated.
 func (*MemoryAllocated) Kind() states.Kind { return states.KindMemoryAllocated }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *MemoryAllocated) String() string {
 	return fmt.Sprintf("allocated %d bytes of memory (id %d)", e.Memory.n, e.ID)
 }
 
-// Kind is states.KindGranted.
+// Kind returns states.KindGranted.
 func (*Granted) Kind() states.Kind { return states.KindGranted }
 
-// String is one line for logs. It does not show the key.
+// String returns one line for logs. It does not show the key.
 func (e *Granted) String() string { return fmt.Sprintf("granted %v (id %d)", e.Key, e.ID) }
 
-// Kind is states.KindRevoked.
+// Kind returns states.KindRevoked.
 func (*Revoked) Kind() states.Kind { return states.KindRevoked }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *Revoked) String() string {
 	return fmt.Sprintf("revoked %d bytes of memory (id %d)", e.Memory.n, e.ID)
 }
 
-// free is FreeMemory.
+// free carries out FreeMemory.
 func (m *Memory) free() error {
 	if !m.lease.Free() {
 		return errUsed
@@ -224,7 +223,7 @@ func (m *Memory) free() error {
 	return err
 }
 
-// drop gives the registration back. After an error a peer may still reach it.
+// drop releases the registration. After an error a peer may still reach it.
 func (m *Memory) drop() error {
 	if err := m.home.area.Free(m.mr); err != nil {
 		return err

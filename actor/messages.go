@@ -141,10 +141,10 @@ func newReceived() *datapath.Inbound {
 	return &m.in
 }
 
-// Kind is states.KindReceived.
+// Kind returns states.KindReceived.
 func (*Received) Kind() states.Kind { return states.KindReceived }
 
-// String is one line for logs. It does not show the data, which is the peer's.
+// String returns one line for logs. It does not show the data, which is the peer's.
 func (m *Received) String() string {
 	m.need()
 	if m.HasImm {
@@ -192,19 +192,19 @@ type (
 	Writable struct{ cmid.EventBase }
 )
 
-// Kind is states.KindSent.
+// Kind returns states.KindSent.
 func (*Sent) Kind() states.Kind { return states.KindSent }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *Sent) String() string { return fmt.Sprintf("sent %d bytes (id %d)", e.Bytes, e.ID) }
 
-// Kind is states.KindSendFailed.
+// Kind returns states.KindSendFailed.
 func (*SendFailed) Kind() states.Kind { return states.KindSendFailed }
 
-// Kind is states.KindWritable.
+// Kind returns states.KindWritable.
 func (*Writable) Kind() states.Kind { return states.KindWritable }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID) }
 
 // piles has the answers to refused Sends that wait in mailboxes of this package, at most one of

@@ -56,10 +56,10 @@ type (
 	}
 )
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*Read) Op() states.Op { return states.OpQuery }
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*Write) Op() states.Op { return states.OpQuery }
 
 func (*Read) name() string  { return "read" }
@@ -85,23 +85,23 @@ type (
 	AccessError struct{ cmid.FailureBase }
 )
 
-// Kind is states.KindReadDone.
+// Kind returns states.KindReadDone.
 func (*ReadDone) Kind() states.Kind { return states.KindReadDone }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *ReadDone) String() string {
 	return fmt.Sprintf("read %d bytes (id %d)", e.Command.Length, e.ID)
 }
 
-// Kind is states.KindWriteDone.
+// Kind returns states.KindWriteDone.
 func (*WriteDone) Kind() states.Kind { return states.KindWriteDone }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *WriteDone) String() string {
 	return fmt.Sprintf("wrote %d bytes (id %d)", e.Command.Length, e.ID)
 }
 
-// Kind is states.KindAccessError.
+// Kind returns states.KindAccessError.
 func (*AccessError) Kind() states.Kind { return states.KindAccessError }
 
 // access is an operation under way.
@@ -200,19 +200,19 @@ type (
 	}
 )
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*FetchAdd) Op() states.Op { return states.OpQuery }
 
-// Op is OpQuery: it has no part in the state machine.
+// Op returns OpQuery: it has no part in the state machine.
 func (*CompareSwap) Op() states.Op { return states.OpQuery }
 
 func (*FetchAdd) name() string    { return "fetch and add" }
 func (*CompareSwap) name() string { return "compare and swap" }
 
-// Kind is states.KindAtomicDone.
+// Kind returns states.KindAtomicDone.
 func (*AtomicDone) Kind() states.Kind { return states.KindAtomicDone }
 
-// String is one line for logs.
+// String returns one line for logs.
 func (e *AtomicDone) String() string {
 	return fmt.Sprintf("%s has found %d (id %d)", opName(e.Command), e.Old, e.ID)
 }
