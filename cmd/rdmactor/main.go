@@ -15,6 +15,10 @@ const overview = `rdmactor: RDMA from one program, without kernel modules and wi
   rdmactor ping -s|-c [flags]    rping's conversation: Send, Read and Write with data that can be checked
   rdmactor time [-s|-c] [flags]  cmtime's measurement: what each step of a connection takes
   rdmactor perf -s|-c [flags]    perftest's measurements: latency and bandwidth of send, write and read
+  rdmactor list ADDRESS          the methods of an rpc server
+  rdmactor call ADDRESS METHOD   one call, its request and answer as JSON
+  rdmactor bench ADDRESS METHOD  calls at a fixed rate: how long they take, and which fail
+  rdmactor probe ADDRESS         whether an rpc server takes calls: the status is 0 if it does
   rdmactor top URL               a running program's identifiers, loops and memory, live, in a terminal
   rdmactor ids [URL] [flags]     the identifiers of a running program, of the kernel, or both joined
   rdmactor doctor                this machine's RDMA devices, and what is missing
@@ -43,6 +47,14 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return timeSteps(ctx, args[1:], stdout, stderr)
 	case "perf":
 		return perform(ctx, args[1:], stdout, stderr)
+	case "list":
+		return listMethods(ctx, args[1:], stdout, stderr)
+	case "call":
+		return callMethod(ctx, args[1:], stdout, stderr)
+	case "probe":
+		return probeServer(ctx, args[1:], stdout, stderr)
+	case "bench":
+		return benchMethod(ctx, args[1:], stdout, stderr)
 	case "top":
 		return watch(ctx, args[1:], stdout, stderr)
 	case "ids":

@@ -7,6 +7,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
 	"github.com/rdmactor/rdmactor/rpc"
+	"github.com/rdmactor/rdmactor/rpc/rpcreflect"
 )
 
 // maxMessage is the size of the largest value, with some room for its key and the encoding.
@@ -17,6 +18,7 @@ const maxMessage = maxValue + 64<<10
 func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
 	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
 	kv.RegisterStoreServer(srv, &service{store: s, draining: srv.Draining()}, rpc.HandlerConfig{OnLoop: true})
+	rpcreflect.Register(srv) // for rdmactor list and rdmactor call
 	return srv
 }
 

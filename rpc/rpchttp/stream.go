@@ -1,0 +1,233 @@
+package rpchttp
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// The flags of a message in a stream, which precede its length (4 bytes).
+const (
+	flagCompressed = 1 << 0
+	flagEnd        = 1 << 1
+	envelopeLen    = 5
+)
+
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
+
+// stream carries a stream of any kind.
+func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, m *method, f *format) {
+	s := &stream{h: h, w: w, in: r.Body, m: m, f: f, flush: http.NewResponseController(w)}
+	_ = s.flush.EnableFullDuplex() // HTTP/2 has it anyway
+	w.Header().Set("Content-Type", "application/connect+"+f.name)
+	var err error
+	switch {
+	case m.desc.IsStreamingClient() && m.desc.IsStreamingServer():
+		err = s.bidi(ctx)
+	case m.desc.IsStreamingClient():
+		err = s.upload(ctx)
+	default:
+		err = s.download(ctx)
+	}
+	s.end(err)
+}
+
+// stream is a stream on its way between an HTTP request and the server.
+type stream struct {
+	h       *Handler
+	w       http.ResponseWriter
+	in      io.Reader
+	m       *method
+	f       *format
+	flush   *http.ResponseController
+	begun   bool // headers were sent
+	trailer rpc.Pairs
+}
+
+// download is a stream of the server.
+func (s *stream) download(ctx context.Context) error {
+	q, err := s.receive()
+	if err == io.EOF {
+		return refused("invalid_argument", "there is no request")
+	}
+	if err != nil {
+		return err
+	}
+	in, err := rpc.Open(ctx, s.h.client, s.m.server, q)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return s.copyItems(in)
+}
+
+// upload is a stream of the client.
+func (s *stream) upload(ctx context.Context) error {
+	out, err := rpc.OpenClientStream(ctx, s.h.client, s.m.client)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	for {
+		item, err := s.receive()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err = out.Send(item); err == io.EOF { // answered already
+			break
+		} else if err != nil {
+			return err
+		}
+	}
+	reply, err := out.CloseAndReceive()
+	s.trailer = out.Trailer()
+	if err != nil {
+		return err
+	}
+	s.begin(out.Header())
+	return s.send(reply)
+}
+
+// bidi is a stream in both directions.
+func (s *stream) bidi(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	d, err := rpc.OpenBidiStream(ctx, s.h.client, s.m.bidi)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		for {
+			item, err := s.receive()
+			if err == io.EOF {
+				d.CloseSend()
+				return
+			}
+			if err == nil {
+				err = d.Send(item)
+			}
+			if err == io.EOF { // the server has ended it
+				return
+			}
+			if err != nil {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	err = s.copyItems(&d.Receiver)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	_ = s.flush.SetReadDeadline(past) // ends the goroutine's read
+	<-sent
+	return err
+}
+
+// copyItems sends the items of in.
+func (s *stream) copyItems(in *rpc.Receiver[rpc.Bytes]) error {
+	for {
+		item, err := in.Receive()
+		if err != nil {
+			s.trailer = in.Trailer()
+			s.begin(in.Header())
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		s.begin(in.Header())
+		if err = s.send(item); err != nil {
+			return err
+		}
+	}
+}
+
+// receive returns the next item of the request; io.EOF: there is none.
+func (s *stream) receive() (*rpc.Bytes, error) {
+	var head [envelopeLen]byte
+	if _, err := io.ReadFull(s.in, head[:]); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = refused("invalid_argument", "the stream ends within an item")
+		}
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	switch {
+	case head[0]&flagCompressed != 0:
+		return nil, refused("unimplemented", "compressed items are not supported")
+	case head[0] != 0:
+		return nil, refused("invalid_argument", "an item has the flags %#x", head[0])
+	case uint64(n) > uint64(s.h.cfg.MaxMessage):
+		return nil, refused("resource_exhausted", "an item has %d bytes, the limit is %d", n, s.h.cfg.MaxMessage)
+	}
+	b, err := io.ReadAll(io.LimitReader(s.in, int64(n))) // grows with what comes
+	if err == nil && len(b) < int(n) {
+		err = refused("invalid_argument", "the stream ends within an item")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b, err = s.f.fromHTTP(b, s.m.desc.Input()); err != nil {
+		return nil, refused("invalid_argument", "an item: %v", err)
+	}
+	item := rpc.Bytes(b)
+	return &item, nil
+}
+
+// begin sends the headers, once.
+func (s *stream) begin(header rpc.Pairs) {
+	if !s.begun {
+		s.begun = true
+		addHeaders(s.w, header, "")
+	}
+}
+
+// send sends an item.
+func (s *stream) send(item *rpc.Bytes) error {
+	b, err := s.f.toHTTP(*item, s.m.desc.Output())
+	if err != nil {
+		return refused("internal", "an item: %v", err)
+	}
+	return s.write(0, b)
+}
+
+func (s *stream) write(flags byte, b []byte) error {
+	head := binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(b)))
+	if _, err := s.w.Write(append(head, b...)); err != nil {
+		return err
+	}
+	return s.flush.Flush()
+}
+
+// end sends the end of the stream: its error, and the metadata behind the items.
+func (s *stream) end(err error) {
+	var last struct {
+		Error    *wireError          `json:"error,omitempty"`
+		Metadata map[string][]string `json:"metadata,omitempty"`
+	}
+	if err != nil {
+		last.Error = s.h.wireErrorOf(err)
+	}
+	for k, v := range s.trailer.All() {
+		if last.Metadata == nil {
+			last.Metadata = make(map[string][]string)
+		}
+		last.Metadata[k] = append(last.Metadata[k], v)
+	}
+	b, _ := json.Marshal(last) // cannot fail with these types
+	_ = s.write(flagEnd, b)    // the client may have gone
+}
