@@ -71,8 +71,8 @@
 //
 // # Panics
 //
-// User code fails to return if it panics or calls runtime.Goexit. The consequence depends on whose
-// code it is:
+// User code fails to return if it panics or calls runtime.Goexit. The loss depends on
+// whose code it is:
 //
 //   - An owner's: nothing of the identifier. The owner's supervisor decides. An owner that fails
 //     when it is asked to stop, or is restarted more than ten times in 10 s without having received

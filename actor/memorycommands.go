@@ -66,7 +66,7 @@ func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
 	return m, nil
 }
 
-// register makes memory within IDConfig.Memory.
+// register allocates memory within IDConfig.Memory.
 func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
 	if err := it.meet(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (it *ident) mine(m *Memory) error {
 	return nil
 }
 
-// idle is mine, and also returns an error if operations of the connection's own name m.
+// idle is mine, and also returns an error if operations of this connection name m.
 func (it *ident) idle(m *Memory) error {
 	if err := it.mine(m); err != nil {
 		return err
@@ -139,8 +139,7 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
 }
 
-// revoke moves the bytes into a new registration, because the old one is the one that the peer's
-// key names.
+// revoke moves the bytes into a new registration, because the peer's key names the old one.
 func (it *ident) revoke(m *Memory) error {
 	if err := it.idle(m); err != nil {
 		return err

@@ -25,15 +25,15 @@ type Send struct {
 	// Renew, if it is set, is called on the loop when a message that has waited in the connection,
 	// for credits or for memory, is about to be sent. It gets the bytes of the message, may change
 	// them, and returns a prefix of them, which is then sent. It may be called more than once and
-	// must not block. It is not called for messages that go at once. A panic in it ends the
-	// connection, with a PanicError.
+	// must not block. It is not called for messages that are sent immediately. A panic in it ends
+	// the connection, with a PanicError.
 	Renew func(p []byte) (rest []byte)
 
 	out    datapath.Outgoing
 	sender *actor.PID
 }
 
-// NewSend makes a message of a copy of p. Any goroutine.
+// NewSend makes a message of a copy of p. Any goroutine may call it.
 func NewSend(p []byte) *Send {
 	s := newSend(len(p))
 	copy(s.out.Bytes(), p)
@@ -41,8 +41,8 @@ func NewSend(p []byte) *Send {
 }
 
 // NewSendBuffer makes a message of n bytes that the caller writes into Bytes, which saves NewSend's
-// copy. The bytes are not zeroed. A message that is not sent should be given back with Release. A
-// negative n panics. Any goroutine.
+// copy. The bytes are not zeroed. A message that is not sent should be released with Release. A
+// negative n panics. Any goroutine may call it.
 func NewSendBuffer(n int) *Send {
 	if n < 0 {
 		panic(fmt.Sprintf("rdma: NewSendBuffer of %d bytes", n))
@@ -50,8 +50,8 @@ func NewSendBuffer(n int) *Send {
 	return newSend(n)
 }
 
-// Bytes is the message, to be written before it is sent. Once it was sent it belongs to the
-// connection, and Bytes is nil. Any goroutine that owns s.
+// Bytes returns the message, to be written before it is sent. Once it was sent it belongs to the
+// connection, and Bytes returns nil. Any goroutine that owns s may call it.
 func (s *Send) Bytes() []byte {
 	s.need()
 	if !s.out.Usable() {
@@ -60,8 +60,8 @@ func (s *Send) Bytes() []byte {
 	return s.out.Bytes()
 }
 
-// Release gives back a message that was not sent; it must not be used any more. Any goroutine that
-// owns s.
+// Release releases a message that was not sent; it must not be used afterwards. Any goroutine that
+// owns s may call it.
 func (s *Send) Release() {
 	if !s.usable() {
 		panic("rdma: Send.Release of a message that was sent, or released before")
@@ -82,7 +82,7 @@ func newSend(n int) *Send {
 	return s
 }
 
-// Len is the message's length in bytes.
+// Len returns the message's length in bytes.
 func (s *Send) Len() int {
 	s.need()
 	return max(s.out.Len(), 0) // a zero Send has no room for a header
@@ -106,7 +106,7 @@ func (s *Send) usable() bool {
 
 // Received is a message from the peer (ours). If the owner is an OnLoop or OffLoop actor, Data is
 // valid until Receive returns; then the credit goes back to the peer, unless Retain was called. An
-// owner of any other kind gets a copy of its own, and exerts no back-pressure. A message that its
+// owner of any other kind gets a private copy, and exerts no back-pressure. A message that its
 // owner still has when Runtime.Shutdown gives up waiting for it stays readable.
 //
 // As long as it may read the message, an owner may forward or send it to other OnLoop and OffLoop
@@ -114,14 +114,15 @@ func (s *Send) usable() bool {
 // of them has returned. No other receiver (an actor with a mailbox of Proto.Actor's, a future, a
 // channel, ReenterAfter, Stash) reports when it is finished: send it a Clone, or a message that was
 // retained and that it releases. Builds with the tag rdmadebug, or with the race detector,
-// overwrite a message that the last user has given back, and panic if it is sent on.
+// overwrite a message that its last user has released, and panic if it is sent on.
 type Received struct {
 	cmid.EventBase
 	Data []byte
-	// Since is when the message, or the offer of it, came, if it then had to wait in the
-	// connection: for memory, for earlier messages, or for Established. Otherwise it is zero.
+	// Since is the time at which the message, or the offer of it, arrived, if it then had to wait
+	// in the connection: for memory, for earlier messages, or for Established. Otherwise it is
+	// zero.
 	Since time.Time
-	// HasImm says that this is no message, but the peer's Write with an immediate: Written bytes
+	// HasImm is set if this is no message, but the peer's Write with an immediate: Written bytes
 	// are in memory that the peer was granted, and Data is empty. Only a peer that was granted
 	// memory with RemoteWrite can do that. It takes a credit, which goes back as with a message.
 	HasImm  bool
@@ -129,12 +130,12 @@ type Received struct {
 	Written int
 
 	env  actor.MessageEnvelope // as it is delivered
-	from *ident                // whose owner it was delivered to
-	in   datapath.Inbound      // its conn is nil: Data is a copy, there is nothing to give back
-	refs atomic.Int32          // 0 or 1 while nobody has retained it
+	from *ident                // the identifier that delivered it
+	in   datapath.Inbound      // its conn is nil: Data is a copy, there is nothing to release
+	refs atomic.Int32          // 0 or 1 while it is not retained
 }
 
-// newReceived makes one for the data path.
+// newReceived makes a Received for the data path.
 func newReceived() *datapath.Inbound {
 	m := new(Received)
 	m.in.Of = m
@@ -153,8 +154,8 @@ func (m *Received) String() string {
 	return fmt.Sprintf("received %d bytes (id %d)", len(m.Data), m.ID)
 }
 
-// Clone is a copy that belongs to no connection: it may be kept for ever and sent to anybody. Its
-// Retain and Release do nothing. Any goroutine that has the message.
+// Clone returns a copy that belongs to no connection: it may be kept forever and sent to any
+// receiver. Its Retain and Release do nothing. Any goroutine that has the message may call it.
 func (m *Received) Clone() *Received {
 	m.need()
 	return &Received{
@@ -171,24 +172,24 @@ func (m *Received) need() {
 
 // The events of the data path.
 type (
-	// Sent says that the device has taken a message whose Send wanted to Notify (ours).
+	// Sent reports that the device has taken a message whose Send had Notify set (ours).
 	Sent struct {
 		cmid.EventBase
 		Bytes int
 	}
-	// SendFailed says that a message was not sent, or perhaps not (ours): ErrQueueFull,
+	// SendFailed reports that a message was not sent, or perhaps not (ours): ErrQueueFull,
 	// ErrTooLarge, ErrFlushed, or unix.ENOMEM when there is no memory to send it from. With
-	// ErrQueueFull, and where there is no connection, it may stand for several messages: while such
-	// an answer waits in an actor's mailbox, further refusals are added to it.
+	// ErrQueueFull, and without a connection, it may stand for several messages: while such an
+	// answer waits in an actor's mailbox, further refusals are added to it.
 	SendFailed struct {
 		cmid.FailureBase
-		Bytes int // of all that it stands for
-		Sends int // how many that are; 1 or more
+		Bytes int // the sum over all these messages
+		Sends int // the number of these messages, 1 or more
 
-		piles *piles // it may be added to
+		piles *piles // where it is registered, for further refusals; nil: nowhere
 		pile  pile
 	}
-	// Writable says that the queue has room again after ErrQueueFull (ours).
+	// Writable reports that the queue has room again after ErrQueueFull (ours).
 	Writable struct{ cmid.EventBase }
 )
 
@@ -210,7 +211,7 @@ func (e *Writable) String() string { return fmt.Sprintf("writable (id %d)", e.ID
 // piles has the answers to refused Sends that wait in mailboxes of this package, at most one of
 // each kind in each mailbox. Further refusals are added to the answer until its receiver takes it,
 // so a flood of refusals does not fill that mailbox. Other mailboxes do not report when a message
-// was taken from them, so there each refusal is a message of its own.
+// was taken from them, so there each refusal is a separate message.
 type piles struct {
 	mu sync.Mutex
 	in map[pile]*SendFailed
@@ -222,7 +223,7 @@ type pile struct {
 	kind error
 }
 
-// add adds to the answer that waits at the key. Not ok: none does. Loop goroutine.
+// add adds to the answer that waits at the key. Not ok: there is none. Loop goroutine.
 func (p *piles) add(at pile, sends, bytes int) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

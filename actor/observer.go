@@ -8,9 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Observer is notified of what happens to identifiers. It is called on their loops, so it must not
+// Observer is notified of the events of identifiers. It is called on their loops, so it must not
 // block, and with several loops it is called from several goroutines. If it panics, that is
-// published (Panicked), and costs nothing else.
+// published (Panicked), and has no other effect.
 type Observer interface {
 	// Transition: id has left a state for another. States that it only passed within one command
 	// are not reported.
@@ -33,7 +33,7 @@ type CommandObserver interface {
 	Observer
 	// Begun: cmd is about to be executed. It must not be kept or changed.
 	Begun(id *actor.PID, h Handle, cmd Command)
-	// Answered: ev is the answer to cmd, the same value as Begun has got. Neither may be kept or
+	// Answered: ev is the answer to cmd, the same value as Begun was given. Neither may be kept or
 	// changed.
 	Answered(id *actor.PID, h Handle, cmd Command, ev cmid.Event)
 }
@@ -47,11 +47,10 @@ type Credits = datapath.Counts
 // Panicked is published on the ActorSystem's EventStream when user code that is not an actor, such
 // as an Observer, a Send's Renew or a handler of package rpc, has panicked or has called
 // runtime.Goexit, and its caller has survived that. It is published by the goroutine on which it
-// happened. A subscriber that panics at it is logged. For actors there
-// is Proto.Actor's actor.SupervisorEvent, and for what an event loop calls,
-// eventloop.Config.OnPanic.
+// happened. A panic of a subscriber in response is logged. For actors there is Proto.Actor's
+// actor.SupervisorEvent, and for callbacks of an event loop, eventloop.Config.OnPanic.
 type Panicked struct {
 	Kind, Name string // such as "rpc handler" and the method
-	Value      any    // what recover has returned; for runtime.Goexit an error that says so
+	Value      any    // the recovered value; for runtime.Goexit an error that reports it
 	Stack      []byte
 }

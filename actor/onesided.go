@@ -12,21 +12,20 @@ import (
 )
 
 // The one-sided operations. Each is answered once and belongs to the identifier until then;
-// afterwards the same value may be sent again. An operation that is refused is answered at once.
-// The others are answered in the order in which they were sent. When the connection ends, those
-// that still waited for the device are answered before those that the device had. Operations keep
-// their order among the messages, except that they overtake messages that wait for the peer's
-// credits.
+// afterwards the same value may be sent again. A refused operation is answered immediately. The
+// others are answered in the order in which they were sent. When the connection ends, those that
+// still waited for the device are answered before those that the device had. Operations keep their
+// order among the messages, except that they overtake messages that wait for the peer's credits.
 type (
 	// Read is IBV_WR_RDMA_READ (ours): ReadDone | AccessError. The bytes are in Memory when
-	// ReadDone comes.
+	// ReadDone is delivered.
 	Read struct {
 		Key    RemoteKey // the peer's memory ...
 		Offset int       // ... from there on
 		Memory *Memory   // of this connection: where the bytes go ...
 		At     int       // ... from there on
 		Length int       // bytes; 0 touches nothing
-		// begin when the Reads before it are done: a Read of what a Read before it brings
+		// begin when the Reads before it are done: to read what an earlier Read brings
 		Fence bool
 
 		access access
@@ -41,14 +40,14 @@ type (
 		Length int       // 0 touches nothing
 		Key    RemoteKey // the peer's memory ...
 		Offset int       // ... from there on
-		// begin when the Reads before it are done: a Write of what a Read before it brings
+		// begin when the Reads before it are done: to write what an earlier Read brings
 		Fence bool
 		// HasImm notifies the peer's owner (IBV_WR_RDMA_WRITE_WITH_IMM): it gets a Received with
 		// Imm and the length, when the bytes are there. Key must allow RemoteWrite, also with a
 		// Length of 0. The Write then takes a credit, and waits for one if there is none;
 		// operations behind it wait with it. It counts as a message in Closed. Refused with
-		// cmid.ErrNotSupported on devices without (verbs.DeviceAttr.Immediate; iWARP has none), and
-		// if the peer's version of this package does not take any.
+		// cmid.ErrNotSupported on devices without immediates (verbs.DeviceAttr.Immediate; iWARP has
+		// none), and if the peer's version of this package does not accept any.
 		HasImm bool
 		Imm    uint32
 
@@ -77,9 +76,9 @@ type (
 		EventBase
 		Command *Write
 	}
-	// AccessError says that a one-sided operation was refused, or failed (ours). An operation that
-	// this side can see to be wrong is refused, which costs nothing: EINVAL for bytes outside the
-	// key or the memory, EACCES for a right that the key does not have. ErrQueueFull:
+	// AccessError reports that a one-sided operation was refused, or failed (ours). An operation
+	// that is detectably wrong on this side is refused, which costs nothing: EINVAL for bytes
+	// outside the key or the memory, EACCES for a right that the key does not have. ErrQueueFull:
 	// Limits.SendQueue operations wait; send more when one is answered. With ErrRemoteAccess and
 	// ErrFlushed the connection ends, and it is not known whether a Write was done.
 	AccessError struct{ cmid.FailureBase }
@@ -113,8 +112,8 @@ type access struct {
 	memory   *Memory
 	busy     bool // the connection has it
 	answered bool
-	done     func(error) // is called in place of the answer; nil: it is answered
-	found    uint64      // what a completed atomic operation has put into memory
+	done     func(error) // called in place of the answer; nil: the answer is sent
+	found    uint64      // the value that a completed atomic operation has put into memory
 }
 
 // oneSided is the command of a one-sided operation, whose failing answer is an AccessError.
@@ -139,7 +138,7 @@ func (c *Write) operation() (*access, span) {
 func (c *Read) done(b EventBase) Event  { return &ReadDone{b, c} }
 func (c *Write) done(b EventBase) Event { return &WriteDone{b, c} }
 
-// span is the operands of an operation.
+// span has the operands of an operation.
 type span struct {
 	op     verbs.Opcode
 	key    RemoteKey
@@ -154,9 +153,9 @@ type span struct {
 
 // The atomic operations, on an integer of eight bytes in memory that the peer has granted with
 // RemoteAtomic. They are one-sided operations like Read, in the same order. They are atomic with
-// respect to each other, on whichever connections of the device they come, but not with respect to
-// Writes or to accesses by the peer's own processor. The integer is in the byte order of the peer's
-// machine. Soft-RoCE has atomic operations. Other devices do not: there they, and AllocMemory with
+// respect to each other, on all connections of the device, but not with respect to Writes or to
+// accesses by the peer's own processor. The integer is in the byte order of the peer's machine.
+// Soft-RoCE has atomic operations. Other devices do not: there they, and AllocMemory with
 // RemoteAtomic, are refused with cmid.ErrNotSupported.
 //
 // Operations that are in flight at the same time need different places in Memory. AtomicDone.Old is
@@ -166,7 +165,7 @@ type (
 	// FetchAdd is IBV_WR_ATOMIC_FETCH_AND_ADD (ours): AtomicDone | AccessError. It adds Add to the
 	// integer, modulo 2^64.
 	FetchAdd struct {
-		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		// of this connection: receives the previous integer, eight bytes in host byte order ...
 		Memory *Memory
 		At     int       // ... from there on
 		Key    RemoteKey // the peer's memory ...
@@ -180,7 +179,7 @@ type (
 	// CompareSwap is IBV_WR_ATOMIC_CMP_AND_SWP (ours): AtomicDone | AccessError. It sets the
 	// integer to Swap if it equals Compare; it did if AtomicDone.Old equals Compare.
 	CompareSwap struct {
-		// of this connection: where the integer as it was goes, eight bytes in host byte order ...
+		// of this connection: receives the previous integer, eight bytes in host byte order ...
 		Memory *Memory
 		At     int       // ... from there on
 		Key    RemoteKey // the peer's memory ...
@@ -196,7 +195,7 @@ type (
 	AtomicDone struct {
 		EventBase
 		Command Command // *FetchAdd or *CompareSwap
-		Old     uint64  // what the integer was before
+		Old     uint64  // the previous integer
 	}
 )
 

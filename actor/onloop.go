@@ -11,22 +11,22 @@ import (
 // OnLoop makes an actor run on one of the runtime's loops, where the events of its identifiers
 // reach it without a change of goroutine. Its Receive must not block. An actor that does is logged,
 // or reported to eventloop.Config.OnStall, which also gets the type of the message; and calls that
-// wait for identifiers meanwhile give up (eventloop.MayWait). Several actors are spread over the
+// wait for identifiers give up in that time (eventloop.MayWait). Several actors are spread over the
 // loops in turn. It is an option of Props, in place of a mailbox and a dispatcher:
 //
 //	actor.PropsFromFunc(receive, rt.OnLoop())
 //
 // An actor that fails when it is asked to stop is stopped without its code, and so is one that is
 // restarted more than ten times in 10 s without having received a message, whatever its supervisor
-// decides: it would occupy its loop without a pause. What it was sent is answered, and those who
-// watch it are notified.
+// decides: it would occupy its loop without a pause. Its messages are answered, and its watchers
+// are notified.
 //
 // A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner
 // (ErrMailbox).
 //
 // A *Received is released when Receive returns, unless it was retained. When the actor stops, the
 // messages it has not received are answered as those to a dead PID are: *actor.DeadLetterResponse.
-// The same happens to messages that come after the runtime's Shutdown; the actor can still be
+// The same happens to messages that arrive after the runtime's Shutdown; the actor can still be
 // stopped then.
 func (rt *Runtime) OnLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.nextLoop().exec }, plain)
@@ -50,7 +50,7 @@ func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 	return rt.OnLoop()
 }
 
-// nextLoop is the loops in turn.
+// nextLoop returns the loops in turn.
 func (rt *Runtime) nextLoop() *loop {
 	return rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]
 }
@@ -58,8 +58,8 @@ func (rt *Runtime) nextLoop() *loop {
 // After sends msg to the calling actor itself when d has passed. If d is 0 or less it sends msg
 // soon, but never inside the call. For an OnLoop actor it uses the loop's timers and clock (virtual
 // in tests), for every other one time.AfterFunc. It is called in Receive, and so is stop, after
-// which the message is not sent any more; it may already be waiting in the mailbox. A restarted
-// actor gets the message. One that has stopped does not, and there is no dead letter.
+// which the message is not sent, though it may already be waiting in the mailbox. A restarted actor
+// gets the message. One that has stopped does not, and there is no dead letter.
 func After(ctx actor.Context, d time.Duration, msg any) (stop func()) {
 	return mailbox.After(ctx, d, msg)
 }

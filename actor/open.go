@@ -110,7 +110,7 @@ func (rt *Runtime) dropLoops() (err error) {
 	return err
 }
 
-// noDevice is the error for a Config without Device. It names what this host offers.
+// noDevice returns the error for a Config without Device. It names the devices of this host.
 func noDevice() error {
 	more := ""
 	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
@@ -119,7 +119,7 @@ func noDevice() error {
 	return fmt.Errorf("rdma: no device: set rdma.Config.Device to iwarp.New(), which needs no hardware%s: %w", more, unix.ENODEV)
 }
 
-// guardianProps makes the parent of all identifiers.
+// guardianProps returns the Props of the parent of all identifiers.
 func (rt *Runtime) guardianProps() *actor.Props {
 	return actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Stopped); ok {
@@ -129,7 +129,7 @@ func (rt *Runtime) guardianProps() *actor.Props {
 }
 
 // resumesFailed supervises identifiers' parents, which fail only if a subscriber of the system's
-// events ends their goroutine. They go on, because identifiers need a supervisor.
+// events ends their goroutine. They are resumed, because identifiers need a supervisor.
 type resumesFailed struct{}
 
 // HandleFailure resumes the parent.
@@ -139,7 +139,7 @@ func (resumesFailed) HandleFailure(
 	by.ResumeChildren(child)
 }
 
-// stopsFailed supervises identifiers. One that panics is stopped, because what it has in the kernel
+// stopsFailed supervises identifiers. One that panics is stopped, because its objects in the kernel
 // would not survive a restart. Proto.Actor's strategies publish first, and act when the subscribers
 // have returned.
 type stopsFailed struct{ rt *Runtime }

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// opened reports that there is a connection, and begins it.
+// opened reports an established connection, and begins its data path.
 func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 	if c := it.conn; c != nil && !c.Opened() {
 		active := answers != nil && answers.Command.Op() == states.OpConnect
@@ -30,7 +30,7 @@ func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 			c.Agree(wire.Hello{}, false, it.id.Limits().MaxMessage)
 		}
 		if active && min(ev.Param.ResponderResources, ev.Param.InitiatorDepth) > 0 {
-			c.Offered() // devices differ in which of them says what the peer serves
+			c.Offered() // devices differ in which of the two contains the peer's setting
 		}
 		ev.MaxMessage = c.MaxMessage()
 		ev.Foreign = c.Kind() == datapath.ModeForeign
@@ -38,7 +38,7 @@ func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
 		if ev.Foreign && it.cfg.RefuseForeign {
-			// destroy answers whoever waits for the Connect
+			// destroy also answers the Connect
 			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
 			return
 		}
@@ -49,7 +49,8 @@ func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 	}
 }
 
-// failed destroys an identifier that is of no more use, unless Dial has gone on to another address.
+// failed destroys an identifier that is no longer usable, unless Dial continues with another
+// address.
 func (it *ident) failed(f Failure) {
 	if it.id.Handle() == f.Ident() {
 		it.destroy(f)

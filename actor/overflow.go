@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Overflow takes what the mailbox's data lane has no room for, on the posting goroutine.
+// Overflow handles a message that has no room in the mailbox's data lane, on the posting goroutine.
 func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	_, m, from := actor.UnwrapEnvelope(msg)
 	switch m := m.(type) {
@@ -17,10 +17,10 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 		return true
 	case *poisonPill: // one that finds no room has others before it
 		return over <= 2*commandRoom
-	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // which are not answered
+	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // these are not answered
 		return false
 	case *Send:
-		admit = !m.usable() && over <= commandRoom // who is answered so
+		admit = !m.usable() && over <= commandRoom // it is then answered in turn, as misused
 	case Command:
 		admit = over <= commandRoom || ends(m) && over <= 2*commandRoom
 	}
@@ -45,7 +45,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	return false
 }
 
-// Leftover answers a message that the actor will not receive any more. Messages that came before
+// Leftover answers a message that the actor will not receive. Messages that were queued before
 // lastMessage are answered before Closed.
 func (it *ident) Leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
@@ -86,8 +86,8 @@ func (it *ident) Leftover(msg any) {
 	}
 }
 
-// notReceived takes note of a device's report that came too late for the actor: the identifier was
-// left to the device, which has given it back.
+// notReceived handles a device's report that came too late for the actor: the identifier was left
+// to the device, which has now returned it.
 func (it *ident) notReceived(m *reported) {
 	if _, ok := m.ev.(*cmid.Closed); ok {
 		it.l.orphanReturned(m.id)

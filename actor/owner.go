@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newOwner finds the shortest way to pid from l.
+// newOwner determines the shortest way from l to pid.
 func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
 	o := owner{pid: pid, box: rt.registry.Find(pid)}
 	o.near = o.box != nil && o.box.Loop() == l.exec
@@ -20,7 +20,7 @@ func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
 func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 	name, spawned := rt.name("handler"), false
 	defer func() {
-		if !spawned { // what a spawn that does not return leaves would keep the name
+		if !spawned { // the remains of a failed spawn would keep the name
 			rt.sys.ProcessRegistry.Remove(actor.NewPID(rt.sys.Address(), name))
 		}
 	}()
@@ -58,8 +58,8 @@ func (l *loop) askHandler(in *incoming, fail func(*incoming)) (o owner, ok bool)
 }
 
 // send queues a message; an owner that is near and idle receives it within the call. A mailbox that
-// was found once is used even after its actor has stopped: it answers the message, and gives a
-// *Received back.
+// was found once is used even after its actor has stopped: it answers the message, and releases a
+// *Received.
 func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
 	switch {
 	case o.pid == nil:
@@ -93,7 +93,7 @@ func (o *owner) hand(m *Received, env *actor.MessageEnvelope, sender *actor.PID)
 	}
 }
 
-// Why an actor cannot be an owner.
+// Reasons why an actor cannot be an owner.
 var (
 	// ErrRemoteOwner: the owner is an actor of another ActorSystem. Events are values of this
 	// process.
@@ -104,7 +104,7 @@ var (
 
 // CheckOwner returns ErrRemoteOwner or ErrMailbox if pid cannot own identifiers. A nil pid, no
 // owner, is no error. CreateID and Handover call it; actors that own identifiers on behalf of
-// another actor should call it for that one. Any goroutine.
+// another actor should call it for that one. Any goroutine may call it.
 func (rt *Runtime) CheckOwner(pid *actor.PID) error {
 	switch {
 	case pid == nil:

@@ -8,7 +8,7 @@ import (
 
 // Identifiers are spread over the loops by how many each loop has. An identifier counts for its
 // loop as soon as the loop is chosen, not only when it has arrived there. Otherwise a thousand
-// requests that come at once would all find the same loop empty.
+// simultaneous requests would all find the same loop empty.
 
 // assign chooses the loop that has fewest identifiers, and counts one more there. first wins among
 // equals.
@@ -36,7 +36,7 @@ func (rt *Runtime) place(owner *actor.PID) *loop {
 	return rt.assign(rt.loops[0])
 }
 
-// loopOf is the runtime's loop that box's actor runs on; nil: none.
+// loopOf returns the runtime's loop that box's actor runs on; nil: none.
 func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
 	if box == nil || box.Loop() == nil {
 		return nil
@@ -47,10 +47,10 @@ func (rt *Runtime) loopOf(box *mailbox.Mailbox) *loop {
 	return nil
 }
 
-// placeFor chooses the loop of a connection that was requested: the loop that its owner runs on, or
-// that the listener's Place has named;
-// or, if that runs on none or there is a Handler, which runs where its connection does, the one
-// with the fewest identifiers. A loop on which too many requests have not arrived yet gets no more.
+// placeFor chooses the loop of a requested connection: the loop of the actor that Place has
+// returned, else the one that the owner runs on, or, if that runs on none or there is a Handler,
+// which runs where its connection does, the one with the fewest identifiers. A loop on which too
+// many requests have not arrived yet gets no more.
 func (l *loop) placeFor(in *incoming) *loop {
 	to := in.near
 	if to == nil && in.handler == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// prepare makes the private data that goes on the wire, in place of the user's, and the queue pair.
+// prepare replaces the user's private data by that for the wire, and makes the queue pair.
 func (it *ident) prepare(mode datapath.Mode, private *[]byte, limit int) (err error) {
 	if *private, err = it.privateData(mode, *private, limit); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte
 	return it.l.Hello(&t, attr).Put(user), nil
 }
 
-// depths notes what a user's Connect or Accept says about Reads, and what the peer's request says
-// about them, if there is one. nil leaves them to the device, which has some.
+// depths combines the limits on Reads of a user's Connect or Accept with those of the peer's
+// request, if there is one. nil leaves them to the device, which has some.
 func (it *ident) depths(p, request *cmid.ConnParam) {
 	it.served, it.reading = true, true
 	for _, p := range [...]*cmid.ConnParam{p, request} {
@@ -51,7 +51,7 @@ func (it *ident) depths(p, request *cmid.ConnParam) {
 	}
 }
 
-// terms is what the connection is asked to be.
+// terms returns the requested properties of the connection.
 func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	t := datapath.Terms{
 		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, SendMost: it.cfg.MaxSend, Sends: it.cfg.Sends, Eager: it.cfg.eager,
@@ -60,7 +60,7 @@ func (it *ident) terms(m datapath.Mode) datapath.Terms {
 	}
 	it.handshake.addTo(&t)
 	if it.conn != nil {
-		t.Promised = it.conn.Promised() // the hello may be said once more, after a refusal
+		t.Promised = it.conn.Promised() // the hello may be repeated, after a refusal
 	}
 	return t
 }

@@ -83,17 +83,17 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *actor.DeadLetterResponse:
 		it.undelivered(m.Target)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
-	case actor.MessageBatch: // its elements have come by themselves
-	case Event: // another identifier's answer: to answer it would go on for ever
+	case actor.MessageBatch: // its elements arrive separately
+	case Event: // another identifier's answer: answering it would go on forever
 	default:
 		it.unknown(m, ctx.Sender())
 	}
 	it.inside = false
 }
 
-// broken notes a panic or a runtime.Goexit that has interrupted Receive, in this package or in user
-// code that it calls. It answers the command that was being executed. The supervisor then stops the
-// actor, and Closed has the cause.
+// broken handles a panic or a runtime.Goexit that has interrupted Receive, in this package or in
+// user code that it calls. It answers the command that was being executed. The supervisor then
+// stops the actor, and Closed has the cause.
 func (it *ident) broken() {
 	if !it.inside {
 		return
@@ -112,7 +112,7 @@ func (it *ident) broken() {
 	}
 }
 
-// waits reports whether cmd will be answered.
+// waits reports whether cmd will be answered later.
 func (it *ident) waits(cmd Command) bool {
 	return slices.ContainsFunc(it.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
 		slices.ContainsFunc(it.life.closers, func(c closer) bool { return c.cmd == cmd })
@@ -265,7 +265,7 @@ func (it *ident) terminated(who *actor.PID) {
 // *actor.Stopped on one of Proto.Actor's own goroutines.
 func (it *ident) undelivered(to *actor.PID) {
 	if to == nil {
-		return // a stranger's: Proto.Actor names the actor
+		return // not from Proto.Actor, which names the actor
 	}
 	if _, alive := it.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
 		it.terminated(to)

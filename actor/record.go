@@ -18,7 +18,7 @@ func (it *ident) note(k FlightKind, what string, errno int32) {
 	}
 }
 
-// noteEvent records an event, unless it is one of those that come with each message.
+// noteEvent records an event, unless it is one of those that occur for each message.
 func (it *ident) noteEvent(ev Event) {
 	if it.l.flight == nil {
 		return
@@ -49,7 +49,8 @@ func (l *loop) refused(id *cmid.ID, via *listening, f fate) {
 	l.flight.Note(l.el.Now(), uint64(id.Handle()), FlightRefusal, f.String(), 0)
 }
 
-// dump hands out what l's recorder has, because of why. Any goroutine; it does not wait.
+// dump outputs the contents of l's recorder, because of why. Any goroutine may call it; it does not
+// wait.
 func (l *loop) dump(k FlightKind, why string) {
 	now := l.clock()
 	if l.flight == nil || !l.rt.dumps.due(k, now) {
@@ -67,7 +68,7 @@ func (l *loop) dump(k FlightKind, why string) {
 	}
 }
 
-// watched has a loop's panics and stalls recorded, before cfg's own functions hear of them.
+// watched makes cfg record a loop's panics and stalls, before it calls cfg's own functions.
 func (l *loop) watched(cfg eventloop.Config) eventloop.Config {
 	onPanic, onStall, log := cfg.OnPanic, cfg.OnStall, cfg.Logger
 	cfg.OnPanic = func(p eventloop.Panic) {
@@ -90,7 +91,7 @@ func (l *loop) watched(cfg eventloop.Config) eventloop.Config {
 	return cfg
 }
 
-// failed records that who, on the loop, has panicked.
+// failed records a panic on the loop, in who.
 func (l *loop) failed(who string) {
 	l.flight.Note(l.clock(), 0, FlightPanic, "panicked", 0)
 	l.dump(FlightPanic, "panic of "+who)

@@ -9,24 +9,23 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// An identifier's mailbox and the memory for its answers are bounded, whatever is sent and by
-// however many goroutines. There is room for:
+// An identifier's mailbox and the memory for its answers are bounded, for any number of messages
+// and of sending goroutines. There is room for:
 //
 //   - Limits.Mailbox messages, most of them Sends. A further Send is refused: its buffer is free
-//     again when the sender goes on, and only a count is kept here. It is answered behind what
-//     waits in the mailbox, because answering first would let a flood keep its own connection from
-//     sending.
+//     again when the sender continues, and only a count is kept here. It is answered behind the
+//     messages in the mailbox, because answering first would let a flood keep its own connection
+//     from sending.
 //   - commandRoom commands more, in their sender's order. Further ones, and messages that are not
 //     commands, are answered on the sender's goroutine.
 //   - commandRoom commands more that end the identifier. When one is refused, others of the kind
 //     are already queued.
-//   - a cancel for each goroutine that waits in Ask, and what this package posts itself, once each.
+//   - a cancel for each goroutine that waits in Ask, and this package's own messages, once each.
 //
 // While answers to refused Sends wait for the same actor they are merged (piles). Of other answers
 // there is one for each message that was admitted, or that was answered on its sender's goroutine.
 
-// commandRoom is how many commands have room where Sends have none, and how many may be begun and
-// not answered.
+// commandRoom is how many commands have room beyond that of Sends, and how many may be in progress.
 const commandRoom = 1024
 
 // ends reports whether cmd ends the identifier, and is answered by that end.
@@ -44,15 +43,15 @@ func missing(cmd Command) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// refusals counts the Sends for which the mailbox had no room. Any goroutine.
+// refusals counts the Sends for which the mailbox had no room. Any goroutine may use it.
 type refusals struct {
-	gate sync.RWMutex // held by who refuses; for good, once Closed is due
+	gate sync.RWMutex // held during a refusal; for good, once Closed is due
 	mu   sync.Mutex
 	list []refusal // in the order of the first of each sender
 	of   map[sender]int
 }
 
-// refusal is the Sends of one sender that were refused.
+// refusal counts the Sends of one sender that were refused.
 type refusal struct {
 	sender       *actor.PID
 	sends, bytes int
@@ -83,7 +82,7 @@ func (r *refusals) add(from *actor.PID, bytes int) (first bool) {
 	return !ok && i == 0
 }
 
-// take hands out the list.
+// take returns the list and empties it.
 func (r *refusals) take() (list []refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,5 +90,5 @@ func (r *refusals) take() (list []refusal) {
 	return list
 }
 
-// seal lets nothing more be refused. Not ok: a message is being refused at this moment.
+// seal prevents further refusals. Not ok: a message is being refused at this moment.
 func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// returns is where released messages come back to their loop, from any goroutine.
+// returns passes released messages back to their loop, from any goroutine.
 type returns struct {
 	el *eventloop.Loop
 
@@ -20,7 +20,7 @@ type returns struct {
 	batch   []*Received
 }
 
-// put gives m back. After the loop's end there is nobody left to notify.
+// put returns m. After the loop's end it has no effect.
 func (r *returns) put(m *Received) {
 	r.mu.Lock()
 	r.in = append(r.in, m)
@@ -32,7 +32,7 @@ func (r *returns) put(m *Received) {
 	}
 }
 
-// Run takes everything back.
+// Run releases all returned messages.
 func (r *returns) Run(int) (more bool) {
 	r.mu.Lock()
 	r.in, r.batch = r.batch[:0], r.in
@@ -56,8 +56,8 @@ func (m *Received) Retain() *Received {
 	return m
 }
 
-// Release gives a retained message back, and with the last one the peer's credit. Data must not be
-// used any more. Any goroutine.
+// Release returns a retained message, and with the last reference the peer's credit. Data must not
+// be used afterwards. Any goroutine may call it.
 func (m *Received) Release() {
 	m.need()
 	if m.in.Conn == nil {
@@ -88,18 +88,18 @@ func (m *Received) keep() {
 	}
 }
 
-// overwritten marks a message that was given back: refs is then twice this number, and nobody adds
-// so much that it gets above this number again.
+// overwritten marks a released message: refs is then twice this number, and no realistic number of
+// additions gets it above this number again.
 const overwritten = -1 << 24
 
-// done gives a reference back on loop l (nil: off the loops) when Receive has returned. On the
-// connection's own loop the buffer is free at once, still warm for the next message.
+// done drops a reference on loop l (nil: off the loops) when Receive has returned. On the
+// connection's own loop the buffer is free immediately, still warm for the next message.
 func (m *Received) done(l *mailbox.Loop) error {
 	if m.in.Conn == nil {
 		return nil
 	}
 	near := l == m.from.l.exec && !l.Over()
-	if near && m.refs.Load() == 1 { // only who has one can add one, and that is us
+	if near && m.refs.Load() == 1 { // only a reference's holder can add one
 		m.giveBack()
 		return nil
 	}
@@ -115,13 +115,13 @@ func (m *Received) done(l *mailbox.Loop) error {
 	return nil
 }
 
-// giveBack gives the memory and the credit back. On the connection's loop.
+// giveBack returns the memory and the credit. On the connection's loop.
 func (m *Received) giveBack() {
 	l, c := m.from.l, m.in.Conn
 	m.Data, m.Since, m.from, m.env.Sender, m.env.Message = nil, time.Time{}, nil, nil, nil
 	m.HasImm, m.Imm, m.Written = false, 0, 0
 	if overwrite.On {
-		m.refs.Store(2 * overwritten) // it is not used again: who still has it is found
+		m.refs.Store(2 * overwritten) // a later use is detected
 	}
 	c.Consumed(&m.in)
 	if l.Returned != nil {

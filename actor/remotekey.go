@@ -8,9 +8,9 @@ import (
 )
 
 // RemoteKey names memory that a peer has granted (ours; its parts are struct ibv_mr's). Read,
-// Write, FetchAdd and CompareSwap take it. The granting side sends it to its peer, in a message or
+// Write, FetchAdd and CompareSwap use it. The granting side sends it to its peer, in a message or
 // in private data: see MarshalBinary. It is no secret, because only the peer to which it was
-// granted can use it. On a network where somebody else can speak for that peer, nothing else is
+// granted can use it. On a network where another machine can speak for that peer, nothing else is
 // safe either.
 type RemoteKey struct {
 	Addr   uint64 // of the first byte; opaque
@@ -24,7 +24,7 @@ const RemoteKeyLen = 20
 
 const remoteKeyVersion = 1
 
-// remoteRights are those that a peer can have.
+// remoteRights are all rights that a peer can have.
 const remoteRights = RemoteRead | RemoteWrite | RemoteAtomic
 
 // AppendBinary appends MarshalBinary's form to b.
@@ -38,14 +38,14 @@ func (k RemoteKey) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(b, k.Length), nil
 }
 
-// MarshalBinary is the key's form for the wire, RemoteKeyLen bytes (docs/wire.md). EINVAL for a
-// key that Grant did not make.
+// MarshalBinary returns the key's form for the wire, RemoteKeyLen bytes (docs/wire.md). EINVAL for
+// a key that Grant did not make.
 func (k RemoteKey) MarshalBinary() ([]byte, error) {
 	return k.AppendBinary(make([]byte, 0, RemoteKeyLen))
 }
 
 // UnmarshalBinary parses MarshalBinary's form. EINVAL: the length or the version is wrong, or it is
-// not a key. Whether the key names memory of the peer's, only the peer's device knows.
+// not a key. Only the peer's device knows whether the key names memory of the peer.
 func (k *RemoteKey) UnmarshalBinary(b []byte) error {
 	switch {
 	case len(b) != RemoteKeyLen:
@@ -76,7 +76,7 @@ func (k RemoteKey) check() error {
 	return nil
 }
 
-// String does not show the key.
+// String returns the length and the rights, without the key.
 func (k RemoteKey) String() string {
 	rights := ""
 	if k.Rights&RemoteRead != 0 {
@@ -94,10 +94,10 @@ func (k RemoteKey) String() string {
 // Slice returns a key for n of its bytes, from off on, with the same rights. EINVAL: they are not
 // all within k, or there are none, or k is not a key.
 //
-// A slice is a convenience, and protects nothing. It names the same registration, so whoever has it
-// can reach all of the Memory: the device checks only the registration's own bounds and rights. It
-// guards against the peer's mistakes, as its side refuses an operation outside of its key. What a
-// part of the peer's program must not reach is allocated separately.
+// A slice is a convenience, and protects nothing. It names the same registration, so any holder can
+// reach all of the Memory: the device checks only the registration's own bounds and rights. It
+// guards against the peer's mistakes, as its side refuses an operation outside of its key. Memory
+// that a part of the peer's program must not reach has to be allocated separately.
 func (k RemoteKey) Slice(off, n int) (RemoteKey, error) {
 	if err := k.check(); err != nil {
 		return RemoteKey{}, err

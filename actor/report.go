@@ -35,7 +35,7 @@ func (it *ident) logKeys(op fmt.Stringer, more ...any) []any {
 	}, more...)
 }
 
-// answered notes that the request was answered, and how, once.
+// answered records that the request was answered, and how, once.
 func (it *ident) answered(how fate) {
 	if in := it.asked; in != nil {
 		it.asked = nil
@@ -57,7 +57,7 @@ func (it *ident) notify(ev Event) {
 }
 
 // reply sends an answer to the sender of a command, or to the owner when the command has none.
-// What the owner gets goes through its FIFO.
+// Answers to the owner go through its FIFO.
 func (it *ident) reply(sender *actor.PID, ev Event) {
 	if sender == it.cmdSender {
 		it.cmd = nil
@@ -72,7 +72,7 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 	it.observeEvent(ev)
 }
 
-// owns reports whether what is meant for sender goes to the owner.
+// owns reports whether messages to sender go to the owner.
 func (it *ident) owns(sender *actor.PID) bool {
 	return sender == nil || it.owner.pid != nil && it.rt.registry.Same(sender, it.owner.pid)
 }

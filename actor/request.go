@@ -68,7 +68,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	l.take(in)
 }
 
-// route asks the listener's Route who owns the connection. False: the request was rejected.
+// route calls the listener's Route to choose the owner. False: the request was rejected.
 func (l *loop) route(from *ident, in *incoming) bool {
 	owner, reject, ok := l.askRoute(from, in)
 	if ok && reject == nil && owner != nil {
@@ -117,8 +117,8 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 	return owner, reject, ok
 }
 
-// placed asks the listener's Place where a request belongs whose peer is not authenticated yet.
-// False: the request was rejected.
+// placed calls the listener's Place to choose the loop of a request whose peer is not authenticated
+// yet. False: the request was rejected.
 func (l *loop) placed(from *ident, in *incoming) bool {
 	var with *actor.PID
 	if in.hint != 0 && !l.ask(in, "Place", l.fail, func() { with = from.cfg.Place(in.hint) }) {
@@ -139,7 +139,7 @@ func (l *loop) take(in *incoming) *ident {
 			return l.welcome(in)
 		}
 	}
-	l.assigned.Add(-1) // before the peer can ask again
+	l.assigned.Add(-1) // before the peer can try again
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
@@ -158,8 +158,8 @@ func (l *loop) take(in *incoming) *ident {
 	return nil
 }
 
-// noRoom reports whether a connection would receive into what is kept for those there are. Where
-// these are many a peer with a hello is asked for small messages; one without cannot be.
+// noRoom reports whether a connection would receive into memory that is reserved for existing ones.
+// If these are many, a peer with a hello is asked for small messages; one without cannot be.
 func (l *loop) noRoom(in *incoming) bool {
 	switch {
 	case in.id.Datagram():
@@ -174,13 +174,13 @@ func (l *loop) noRoom(in *incoming) bool {
 }
 
 func (l *loop) welcome(in *incoming) *ident {
-	var to owner // nobody's until its peer is authenticated, if it has to be
+	var to owner // none until its peer is authenticated, if it has to be
 	switch {
 	case in.cfg.secured():
 	case in.handler != nil:
 		var ok bool
 		to, ok = l.askHandler(in, func(in *incoming) {
-			l.assigned.Add(-1) // before the peer can ask again
+			l.assigned.Add(-1) // before the peer can try again
 			l.fail(in)
 		})
 		if !ok {
@@ -199,7 +199,7 @@ func (l *loop) welcome(in *incoming) *ident {
 	it.state = in.id.State()
 	l.requests.Take(in.listener)
 	it.pid = l.rt.spawn(it)
-	l.ids[it] = struct{}{} // Shutdown may look before Started
+	l.ids[it] = struct{}{} // Shutdown may list the identifiers before Started
 	it.publish()
 	it.rearm()
 	if in.cfg.secured() {
@@ -231,7 +231,7 @@ func (l *loop) rejectFor(in *incoming, why wire.Refusal) {
 	l.discard(in.id, nil)
 }
 
-// reject turns a request away that has no actor.
+// reject rejects a request that has no actor.
 func (l *loop) reject(id *cmid.ID) {
 	id.Do(&cmid.Reject{}, nil)
 	l.discard(id, nil)
@@ -241,7 +241,7 @@ func (l *loop) reject(id *cmid.ID) {
 // other loop has ended.
 func (l *loop) pass(in *incoming, to *loop) bool {
 	m := &move{incoming: in, rt: l.rt, from: l, to: to}
-	// Both loops count it before it is known that nobody shuts down: who does afterwards finds
+	// Both loops count it before it is known that no shutdown has begun: a later shutdown finds
 	// neither of them empty.
 	m.from.coming.Add(1)
 	m.to.coming.Add(1)
@@ -275,7 +275,7 @@ type move struct {
 	detached *cmid.Detached
 }
 
-// arrive is the other loop's half.
+// arrive is the part of a move that runs on the other loop.
 func (m *move) arrive() {
 	if err := m.to.ch.Attach(m.detached); err != nil {
 		if m.from.el.Post(m.back) != nil {
@@ -307,27 +307,27 @@ func (m *move) back() {
 // giveUp ends a request that neither loop can take, because both have ended. Its peer sees the
 // connection end.
 func (m *move) giveUp(err error) {
-	m.to.assigned.Add(-1) // before the peer can ask again
+	m.to.assigned.Add(-1) // before the peer can try again
 	m.rt.count.Add(-1)
 	m.via.count(fateFailed)
 	m.detached.Destroy()
 	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
 }
 
-// end notes that the request is no longer between the loops. Shutdown checks again whether they are
-// empty.
+// end records that the request is no longer between the loops. Shutdown checks again whether they
+// are empty.
 func (m *move) end() {
 	for _, l := range [...]*loop{m.from, m.to} {
 		l.coming.Add(-1)
 		if m.rt.closing.Load() {
-			// refused by a loop that has ended, for which nobody waits
+			// an error means that the loop has ended: Shutdown does not wait for it
 			_ = l.el.Post(l.checkEmptied)
 		}
 	}
 }
 
 // inTime counts a request from a. Not ok: there are too many in this time. Each costs its
-// listener's loop some work, and a secured one a computation, whatever becomes of it. A process of
+// listener's loop some work, and a secured one a computation, whatever its outcome. A process of
 // this machine takes processor time from the loop anyway, whether it connects or not.
 func (l *loop) inTime(a Addr) (ok bool) {
 	rate := l.rt.cfg.Limits.RequestRate

@@ -6,10 +6,10 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// retainedMessage is a Received as mailboxes see it.
+// retainedMessage is a Received in the form that mailboxes handle.
 type retainedMessage Received
 
-// Retain is called when somebody who has the message sends it to the mailbox's actor.
+// Retain is called when a holder of the message sends it to the mailbox's actor.
 func (r *retainedMessage) Retain() { (*Received)(r).keep() }
 
 // Delivered has nothing to do: a message is retained where it waits, and does not change.
@@ -17,8 +17,8 @@ func (*retainedMessage) Delivered() {}
 
 func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).done(l) }
 
-// retained returns msg as a mailbox.Retained, if it has something to give back or to be notified
-// of.
+// retained returns msg as a mailbox.Retained, if it has memory to release or must be notified of
+// its delivery.
 func retained(msg any) mailbox.Retained {
 	switch m := msg.(type) {
 	case *Received:
@@ -37,8 +37,8 @@ func retained(msg any) mailbox.Retained {
 	return nil
 }
 
-// retainedAnswer is a SendFailed as mailboxes see it. It has nothing to give back, but has to know
-// when it is delivered.
+// retainedAnswer is a SendFailed in the form that mailboxes handle. It has nothing to release, but
+// must be notified of its delivery.
 type retainedAnswer SendFailed
 
 func (*retainedAnswer) Retain() {}
@@ -60,7 +60,7 @@ func (r *retainedAnswer) Delivered() {
 	}
 }
 
-// plain is the mailbox of an actor of the application.
+// plain configures the mailbox of an actor of the application.
 var plain = &mailbox.Config{Retained: retained}
 
 // onLoop is OnLoop for one certain loop.
@@ -68,5 +68,5 @@ func onLoop(l *loop) actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return l.exec }, plain)
 }
 
-// itself is the message, also of a type that embeds it.
+// itself returns the message, also of a type that embeds it.
 func (m *Received) itself() *Received { return m }

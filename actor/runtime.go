@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// Runtime is what Open starts in an ActorSystem: the event loops and the identifiers on them. Its
+// Runtime has the event loops that Open starts in an ActorSystem, and the identifiers on them. Its
 // methods are for any goroutine.
 type Runtime struct {
 	sys      *actor.ActorSystem
@@ -29,7 +29,7 @@ type Runtime struct {
 	spawned  atomic.Uint32 // OnLoop actors spawned
 
 	cfg        Config
-	commands   CommandObserver // the Observer, if it is one; nil: nobody is notified
+	commands   CommandObserver // the Observer, if it is one; nil: no notifications
 	journal    journal.Journal
 	dumps      dumps
 	log        *slog.Logger // the journal's
@@ -47,7 +47,7 @@ type Runtime struct {
 	resolve func(ctx context.Context, node, service string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error)
 	lookups context.Context // ends with Shutdown
 	cancel  context.CancelFunc
-	running sync.WaitGroup // look-ups
+	running sync.WaitGroup // look-ups, and computations of handshakes
 
 	shutdown struct {
 		begun atomic.Bool
@@ -56,26 +56,26 @@ type Runtime struct {
 	}
 }
 
-// System is the ActorSystem that the runtime was opened in. Any goroutine.
+// System returns the ActorSystem that the runtime was opened in. Any goroutine may call it.
 func (rt *Runtime) System() *actor.ActorSystem { return rt.sys }
 
 // ErrShutdown: Runtime.Shutdown has closed the identifier, or has kept it from being created. It is
-// in Closed.Err, and in Disconnected.Err where that comes.
+// in Closed.Err, and in Disconnected.Err if there is one.
 var ErrShutdown = errors.New("the runtime has been shut down")
 
-// Scheduler is Config.Scheduler: nil, except in a simulation. It is for packages of this module.
-// Any goroutine.
+// Scheduler returns Config.Scheduler: nil, except in a simulation. It is for packages of this
+// module. Any goroutine may call it.
 func (rt *Runtime) Scheduler() *sched.Scheduler { return rt.cfg.Scheduler }
 
-// name makes a name that was never used before.
+// name returns a name that was never used before.
 func (rt *Runtime) name(kind string) string {
 	return rt.guardian.Id + "/" + kind + "-" + strconv.FormatUint(rt.names.Add(1), 10)
 }
 
-// Logger is Config.Logger with a limit, for lines that peers or programs can cause. Of each text 10
-// lines are written in 10 s, and the next one says how many were not ("unlogged"). The
-// caller does not wait until a line is written, so the values in it must not change any more. Lines
-// below Info are written at once and without a limit. Shutdown waits for the lines that were logged
-// before it, as long as the logger takes no more than 5 s for one. A process that ends without
-// Shutdown loses the lines that wait. Any goroutine, any time.
+// Logger returns Config.Logger with a limit, for lines that peers or programs can cause. Of each
+// text 10 lines are written in 10 s, and the next one reports how many were not ("unlogged"). The
+// caller does not wait until a line is written, so the values in it must not change afterwards.
+// Lines below Info are written immediately and without a limit. Shutdown waits for the lines that
+// were logged before it, as long as the logger takes no more than 5 s for one. A process that ends
+// without Shutdown loses the lines that wait. Any goroutine may call it, at any time.
 func (rt *Runtime) Logger() *slog.Logger { return rt.log }

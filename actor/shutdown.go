@@ -13,26 +13,26 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// Shutdown ends the runtime. No identifier is created any more, listeners are destroyed, and
-// connections are closed as with Close; what is left when ctx ends is destroyed. All owners get
-// Closed. Then the device's memory and queues are freed and the loops stopped. No goroutine, file
-// descriptor or identifier is left, unless the error names it: the kernel's rdma_cm may take up to
-// 100 s to destroy an identifier. The owner of such a one gets Closed with ErrHeld.
+// Shutdown ends the runtime. No further identifier is created, listeners are destroyed, and
+// connections are closed as with Close; those that are left when ctx ends are destroyed. All owners
+// get Closed. Then the device's memory and queues are freed and the loops stopped. No goroutine,
+// file descriptor or identifier is left, unless the error names it: the kernel's rdma_cm may take
+// up to 100 s to destroy an identifier. The owner of such a one gets Closed with ErrHeld.
 //
-// Actors of the application that run on the loops receive what was sent to them until then.
-// Afterwards they receive nothing more, but can still be stopped. The ActorSystem is the caller's
-// and is not shut down.
+// Actors of the application that run on the loops receive all messages that were sent to them until
+// then. Afterwards they receive nothing more, but can still be stopped. The ActorSystem is the
+// caller's and is not shut down.
 //
 // Until ctx ends, Shutdown waits for the messages that owners still have (see Runtime.Held:
 // retained, being received or on their way), and for goroutines that use memory of connections
-// (Memory.Use). What is not given back by then is not freed, so that it stays readable, and the
-// error says how much that is.
+// (Memory.Use). Memory that is not released by then is not freed, so that it stays readable, and
+// the error states how much that is.
 //
 // Shutdown waits for the logger too, unless it takes more than 5 s for one line (Runtime.Logger);
-// the error says so then.
+// the error reports that then.
 //
-// Any goroutine but a loop's, or one on which OnStall is called: those get eventloop.ErrOnLoop.
-// Further calls wait for the first and return its error.
+// Any goroutine may call it except a loop's, and one on which OnStall is called: those get
+// eventloop.ErrOnLoop. Further calls wait for the first and return its error.
 func (rt *Runtime) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rdma: shutdown: %w", err)
@@ -53,7 +53,7 @@ func (rt *Runtime) end(ctx context.Context) error {
 	for i, l := range rt.loops {
 		empty[i] = make(chan struct{})
 		if err := l.el.Post(func() { l.shutDown(empty[i]) }); err != nil {
-			close(empty[i]) // it has ended by itself
+			close(empty[i]) // it has ended already
 		}
 	}
 	err := errors.Join(rt.wait(ctx, empty), rt.waitReturned(ctx))
@@ -104,7 +104,7 @@ func (l *loop) closeAll(empty chan struct{}) {
 	}
 }
 
-// wait waits until the loops are empty. When ctx ends, what is left is destroyed.
+// wait waits until the loops are empty. When ctx ends, the remaining identifiers are destroyed.
 func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {
 	for _, e := range empty {
 		if !rt.Scheduler().Await(e, ctx.Done()) {
@@ -115,11 +115,11 @@ func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {
 }
 
 func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
-	var wait atomic.Int32 // loops where something may still come back in time
+	var wait atomic.Int32 // loops where an identifier may still be returned in time
 	stuck := make(chan struct{})
 	wait.Store(int32(len(rt.loops)))
 	for _, l := range rt.loops {
-		_ = l.el.Post(func() { // refused by a loop that has ended: it has none
+		_ = l.el.Post(func() { // an error means that the loop has ended: it has none
 			if l.abort(fmt.Errorf("%w: %w", ErrShutdown, context.Cause(ctx))) && wait.Add(-1) == 0 {
 				close(stuck)
 			}
@@ -135,7 +135,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 		}
 		rt.Scheduler().Resume()
 		select {
-		case <-e: // whatever else has come
+		case <-e: // also if another case was ready
 			continue
 		default:
 		}
@@ -146,8 +146,8 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 	return fmt.Errorf("rdma: shutdown: connections were aborted: %w", context.Cause(ctx))
 }
 
-// abort destroys what is left on a loop. stuck: there is nothing to do but wait, because a slow
-// device is already destroying all of it.
+// abort destroys the remaining identifiers of a loop. stuck: there is nothing to do but wait,
+// because a slow device is already destroying all of them.
 func (l *loop) abort(cause error) (stuck bool) {
 	clear(l.leavers.waiting)
 	l.checkEmptied()
@@ -159,8 +159,7 @@ func (l *loop) abort(cause error) (stuck bool) {
 	return stuck
 }
 
-// abandon ends the actors of identifiers that the device does not give back. Their owners get
-// Closed.
+// abandon ends the actors of identifiers that the device does not return. Their owners get Closed.
 func (rt *Runtime) abandon() {
 	askLoops(rt, func(l *loop) struct{} {
 		l.emptied = nil
@@ -199,8 +198,8 @@ func (l *loop) left() (names []string) {
 	return names
 }
 
-// waitReturned waits until owners and goroutines have given all memory back. What they still have
-// when ctx ends stays theirs.
+// waitReturned waits until owners and goroutines have released all memory. When ctx ends, they keep
+// the rest.
 func (rt *Runtime) waitReturned(ctx context.Context) error {
 	for _, l := range rt.loops {
 		back := make(chan struct{})
@@ -215,7 +214,7 @@ func (rt *Runtime) waitReturned(ctx context.Context) error {
 	return nil
 }
 
-// stillUsed says what owners and goroutines still have; nil: nothing.
+// stillUsed returns an error that counts what owners and goroutines still use; nil: nothing.
 func (rt *Runtime) stillUsed(cause error) error {
 	var left []string
 	if n := rt.Held(); n > 0 {
@@ -235,10 +234,10 @@ func (rt *Runtime) stillUsed(cause error) error {
 	return fmt.Errorf("rdma: shutdown: %s, and their memory is left: %w", strings.Join(left, ", "), cause)
 }
 
-// owned counts what owners and goroutines have of this loop's memory.
+// owned counts the messages and memories of this loop that owners and goroutines use.
 func (l *loop) owned() int { return l.Held() + l.Kept }
 
-// awaitReturned closes back when nobody has any of this loop's memory.
+// awaitReturned closes back when all of this loop's memory is released.
 func (l *loop) awaitReturned(back chan struct{}) {
 	if l.owned() == 0 {
 		close(back)
@@ -253,7 +252,7 @@ func (l *loop) awaitReturned(back chan struct{}) {
 	}
 }
 
-// stopLoops frees what connections share, closes the devices and ends the loops.
+// stopLoops frees the shared resources of connections, closes the devices and ends the loops.
 func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	for _, l := range rt.loops {
 		closed := make(chan error, 1)
@@ -274,8 +273,8 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	return err
 }
 
-// close delivers to the loop's actors what was sent to them, then frees what connections share and
-// closes the device.
+// close delivers the remaining messages to the loop's actors, then frees the shared resources of
+// connections and closes the device.
 func (l *loop) close() error {
 	l.rt.registry.LastCalls(l.exec)
 	l.Close()

@@ -6,12 +6,12 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// slack is how much longer than the device an identifier waits where the device has a time-out of
-// its own. When the device reports its time-out, the command may be sent again. When slack runs
-// out as well, the device is stuck, and the identifier is lost.
+// slack is how much longer than the device an identifier waits, if the device has a time-out. When
+// the device reports its time-out, the command may be sent again. When slack runs out as well, the
+// device is stuck, and the identifier is lost.
 const slack = 250 * time.Millisecond
 
-// phase is how long a command may take.
+// phase returns how long a command may take.
 func (it *ident) phase(cmd Command) time.Duration {
 	t := &it.rt.cfg.Timeouts
 	switch c := cmd.(type) {
@@ -50,7 +50,7 @@ func (it *ident) rearm() {
 	switch {
 	case first.IsZero() && it.timer != nil:
 		it.timer.Stop()
-		if len(it.id.Pending()) == 0 { // else the next step of a Dial wants it
+		if len(it.id.Pending()) == 0 { // else the next step of a Dial needs it
 			it.timer = nil // an idle connection has no timer
 		}
 	case first.IsZero():

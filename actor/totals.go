@@ -2,7 +2,7 @@ package actor
 
 import "github.com/rdmactor/rdmactor/states"
 
-// totals adds up. Loop goroutine.
+// totals returns the sums over the loop's identifiers. Loop goroutine.
 func (l *loop) totals() LoopTotals {
 	t := LoopTotals{Traffic: l.past, EndedListeners: l.pastListeners, Security: l.secured}
 	for it := range l.ids {
@@ -32,7 +32,7 @@ func (l *loop) totals() LoopTotals {
 	return t
 }
 
-// retire keeps what a connection has moved, and what a listener has counted, after its end.
+// retire adds the counts of a connection, or of a listener, to those that outlast its end.
 func (l *loop) retire(it *ident) {
 	if it.listened != nil && it.id != nil {
 		ended := it.listenerInfo()

@@ -19,18 +19,19 @@ func (l *loop) callUser(kind, name string, code func()) (ok bool) {
 	return usercode.Call(code, func(value any) { l.escaped(kind, name, value) })
 }
 
-// escaped reports user code that has not returned. Any goroutine.
+// escaped reports user code that has not returned. Any goroutine may call it.
 func (l *loop) escaped(kind, name string, value any) {
 	l.failed(kind + " " + name)
 	l.rt.escaped(kind, name, value)
 }
 
-// escaped reports user code that has not returned. Any goroutine.
+// escaped reports user code that has not returned. Any goroutine may call it.
 func (rt *Runtime) escaped(kind, name string, value any) {
 	rt.publish(&Panicked{kind, name, value, debug.Stack()})
 }
 
-// publish gives ev to the subscribers of the system's events, which may fail. Any goroutine.
+// publish gives ev to the subscribers of the system's events, which may fail. Any goroutine may
+// call it.
 func (rt *Runtime) publish(ev any) {
 	usercode.Call(func() { rt.sys.EventStream.Publish(ev) }, func(value any) {
 		rt.log.Error("rdma: a subscriber of the system's events has panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))

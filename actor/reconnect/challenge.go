@@ -15,7 +15,7 @@ import (
 // and the present peer is challenged (rdma.Line.Challenge). If it answers, the request is rejected.
 // If not, its connection ends, and the request is accepted.
 //
-// A peer that answers keeps its place, however many requests come for it. One request at a time
+// A peer that answers keeps its place, however many requests for it arrive. One request at a time
 // waits, and challenges begin at least challengeInterval apart. All other requests are rejected
 // immediately.
 
@@ -27,10 +27,10 @@ type challenger struct {
 	request
 	id   *actor.PID
 	user []byte
-	kind helloKind // why it is rejected if the peer answers
+	kind helloKind // why the request is rejected if the peer answers
 }
 
-// vouched is sent to the link itself when the peer has answered a challenge.
+// vouched is a message to the link itself: the peer has answered a challenge.
 type vouched struct{ generation uint64 }
 
 // challenge challenges the present peer on behalf of a request that is to be rejected. False: the
@@ -59,7 +59,7 @@ func (l *link) dismiss(ctx actor.Context) {
 	}
 }
 
-// withdraw forgets the request that waits if ctx's message is an event of its identifier: the
+// withdraw drops the request that waits if ctx's message is an event of its identifier: the
 // requesting peer has gone.
 func (l *link) withdraw(ctx actor.Context) {
 	if c := l.challenger; c != nil && c.id.Equal(ctx.Sender()) {
@@ -77,8 +77,8 @@ func (l *link) displace(ctx actor.Context) {
 	}
 }
 
-// unanswered adds to the error of a connection whose peer has not answered a challenge which
-// process takes its place.
+// unanswered extends the error of a connection whose peer has not answered a challenge: it names
+// the process that takes the peer's place.
 func (l *link) unanswered(err error) error {
 	if c := l.challenger; c != nil && errors.Is(err, rdma.ErrPeerLost) {
 		return fmt.Errorf("%w; the process of incarnation %d at %v takes its place", err, c.hello.incarnation, c.from)

@@ -10,11 +10,11 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// request is a peer's, for the link to answer.
+// request is a peer's request, for the link to answer.
 type request struct {
 	from   netip.Addr
 	hello  hello
-	proved bool // it is of that node
+	proved bool // the node id is proved
 }
 
 // request answers a peer's request. Either it is accepted, and its connection is the next
@@ -29,7 +29,7 @@ func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
 	r := request{host(ev.Peer), h, l.cfg.Peers.proved(ev.Identity)}
 	kind := l.judge(r)
 	if kind == helloRequest && !l.local.Has(ev.ID) {
-		kind = helloAgain // it could not be moved to this loop
+		kind = helloAgain // the request could not be moved to this loop
 		l.remind()
 	}
 	if kind == helloRequest {
@@ -62,7 +62,7 @@ func (l *link) admit(ctx actor.Context, id *actor.PID, r request, user []byte) {
 	ctx.Request(id, &rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
 }
 
-// remind logs, once, that connections come to other loops because a listener has no Place.
+// remind logs, once, that connections arrive at other loops because a listener has no Place.
 func (l *link) remind() {
 	if p := l.cfg.Peers; !p.places.Load() && !p.reminded.Swap(true) {
 		l.rt.Logger().Error("reconnect: a request came to another loop than its node's actor, and is rejected: the listener needs Peers.Place, too (Peers.Listener)", "actor", l.self)
@@ -70,16 +70,16 @@ func (l *link) remind() {
 }
 
 // dialStands is how long the dial of the lower node id keeps the other node's out. It should have
-// arrived by then, unless the other node cannot be dialled from here. Whose dial was kept out waits
-// at least as long before the next one. With shorter pauses it would meet the next dial's time, and
-// the one after that.
+// arrived by then, unless the other node cannot be dialled from here. The node whose dial was kept
+// out waits at least as long before the next one. With shorter pauses its dials would collide with
+// the other's again and again.
 const dialStands = time.Second
 
-// judge decides about a request. helloRequest: it is accepted. Every other kind says why it is
-// rejected.
+// judge decides on a request. helloRequest: it is accepted. Every other kind is the reason of a
+// rejection.
 func (l *link) judge(r request) helloKind {
 	live := l.state == LinkUp || l.state == LinkAccepting
-	elsewhere := r.from != l.peerAt && !r.proved // than the present peer is
+	elsewhere := r.from != l.peerAt && !r.proved // from another address than the present peer
 	switch h := r.hello; {
 	case l.closing:
 		return helloAgain
@@ -90,7 +90,7 @@ func (l *link) judge(r request) helloKind {
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
 	case live && h.incarnation == l.peer.incarnation && !h.after(l.peer):
-		// it is of a dial that was given up for the present connection
+		// it is from a dial that was given up for the present connection
 		return helloSimultaneous
 	case l.state == LinkDialling && l.cfg.Peers.cfg.Node < h.node && l.local.Now().Sub(l.dialSince) < dialStands:
 		return helloSimultaneous
@@ -98,7 +98,7 @@ func (l *link) judge(r request) helloKind {
 	return helloRequest
 }
 
-// checkPeer checks what the peer that has accepted our dial says of itself. If the peer has
+// checkPeer checks the reply of the peer that has accepted this side's dial. If the peer has
 // dialled, judge has done so.
 func (l *link) checkPeer(ev *rdma.Established) error {
 	if l.state == LinkAccepting {
@@ -112,7 +112,7 @@ func (l *link) checkPeer(ev *rdma.Established) error {
 	h, user, ok := parseHello(ev.PrivateData)
 	switch {
 	case !ok:
-		return nil // it has no Peers
+		return nil // the peer has no Peers
 	case h.node != l.cfg.Peer:
 		return fmt.Errorf("%w: %d, not %d", ErrWrongNode, h.node, l.cfg.Peer)
 	}
@@ -120,7 +120,7 @@ func (l *link) checkPeer(ev *rdma.Established) error {
 	return nil
 }
 
-// reason is why the peer's node has rejected our dial; nil: f is no such rejection.
+// reason returns why the peer's node has rejected this side's dial; nil: f is no such rejection.
 func (l *link) reason(f rdma.Failure) error {
 	r, ok := f.(*rdma.Rejected)
 	if !ok || l.cfg.Peers == nil {

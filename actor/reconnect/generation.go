@@ -14,7 +14,7 @@ import (
 )
 
 // link is the reconnecting actor. One generation is one identifier: a Dial, and the connection if
-// it comes about.
+// it succeeds.
 type link struct {
 	rt    *rdma.Runtime
 	cfg   Config
@@ -24,15 +24,15 @@ type link struct {
 
 	state      LinkState // set by enter
 	since      time.Time // in state
-	status     *status   // what Links shows of it
+	status     *status   // the part that Links shows
 	generation uint64
 	id         *actor.PID // the generation's identifier; nil: none
 	self       *actor.PID
-	ticket     *Ticket   // to at; nil: none so far
-	at         string    // where it dials: Dial.Addr, or what that is resolved to
-	dialling   bool      // has its place at the Limiter
+	ticket     *Ticket   // for dials to at; nil: none so far
+	at         string    // the address to dial: Dial.Addr, or its resolution
+	dialling   bool      // it has a place at the Limiter
 	dialSince  time.Time // of the last dial
-	asking     func()    // Resolve is being called, and this cancels it; nil: it is not
+	asking     func()    // cancels the call of Resolve in progress; nil: none
 	delivering bool      // the connection is in the middle of reporting something
 	timer      func()    // stops it; nil: none
 	stopGiveUp func()    // stops the timer of GiveUp; nil: none
@@ -40,28 +40,28 @@ type link struct {
 	upSince    time.Time
 	failed     int       // attempts in a row
 	pauses     int       // since the last stable connection
-	failure    error     // of the last attempt; nil: there was none since it was up
-	lastErr    error     // why the last generation has ended
+	failure    error     // of the last attempt; nil: none since it was up
+	lastErr    error     // why the last generation ended
 	nextTry    time.Time // when the pause is over
 	cause      error     // why it ended
-	fates      []Fate    // of what waited then
+	fates      []Fate    // of the messages that waited at the end
 	panicked   any       // why it is restarted
 	over       bool      // the runtime is being shut down
-	left       func()    // has the runtime's Shutdown go on
-	orphan     bool      // the owner has stopped: nobody is notified
+	left       func()    // lets the runtime's Shutdown continue
+	orphan     bool      // the owner has stopped: no more notifications
 	reported   bool      // Closed was delivered
 
 	closing   bool      // no more messages are accepted
-	redial    bool      // it connects again to send what was accepted: Drain
+	redial    bool      // it connects again to send the accepted messages: Drain
 	closeSent bool      // the identifier has got its Close
 	deadline  time.Time // of closing
 	release   func() bool
 
-	worked rdma.Addr  // where the last dial has connected; zero: none has
-	home   netip.Addr // where the peer's node is; zero: not known yet
-	// what the peer of the last connection has said of itself
+	worked rdma.Addr  // the address that the last dial has connected to; zero: none
+	home   netip.Addr // the address of the peer's node; zero: not known yet
+	// the hello of the last connection's peer
 	peer   hello
-	peerAt netip.Addr // where that peer is
+	peerAt netip.Addr // that peer's address
 	user   []byte     // its private data, with its request
 
 	challenger *challenger // waits for the answer to a challenge; nil: none
@@ -72,16 +72,16 @@ type link struct {
 
 // The messages of a link to itself.
 type (
-	turn     struct{}                    // the Limiter may have its turn
+	turn     struct{}                    // the Limiter may have a turn for it
 	retry    struct{ generation uint64 } // the pause after it is over
-	flush    struct{}                    // Established was delivered: messages may go
+	flush    struct{}                    // Established was delivered: messages may be sent
 	tooLong  struct{ since time.Time }   // without a connection
 	overdue  struct{}                    // the deadline of closing
 	canceled struct{ cause error }
 	shutdown struct{} // the runtime's has begun
 )
 
-// dial begins a generation when it is our turn.
+// dial begins a generation when it is this link's turn.
 func (l *link) dial(ctx actor.Context) {
 	l.enter(LinkQueueing)
 	l.stopTimer()
@@ -109,7 +109,7 @@ func (l *link) dial(ctx actor.Context) {
 	ctx.Request(l.id, &d)
 }
 
-// dialled gives the Limiter its place back.
+// dialled returns the place to the Limiter.
 func (l *link) dialled() {
 	if l.dialling {
 		l.dialling = false
@@ -117,8 +117,8 @@ func (l *link) dialled() {
 	}
 }
 
-// up takes note that the generation has a connection. Messages are not sent here but when flush
-// comes, because the identifier is still delivering Established.
+// up handles the connection of the generation. Messages are not sent here but in flush, because the
+// identifier is still delivering Established.
 func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	l.dialled()
 	accepted := l.state == LinkAccepting
@@ -150,8 +150,8 @@ func (l *link) up(ctx actor.Context, ev *rdma.Established) {
 	ctx.Send(ctx.Self(), &flush{})
 }
 
-// lost notes since when there is no connection, and whether the last one has worked. err is why it
-// has ended.
+// lost records the time of the loss, and whether the last connection has worked. err is why it
+// ended.
 func (l *link) lost(ctx actor.Context, err error) {
 	l.downSince = l.local.Now()
 	if l.state == LinkUp && l.cfg.Backoff.Restarts(l.downSince.Sub(l.upSince), err == nil || l.out.delivered()) {
@@ -165,7 +165,7 @@ func (l *link) lost(ctx actor.Context, err error) {
 	}
 }
 
-// gaveUp is the error when GiveUp is over. There may have been no attempt since the last
+// gaveUp returns the error when GiveUp is over. There may have been no attempt since the last
 // connection.
 func (l *link) gaveUp() error {
 	if l.failure == nil {
@@ -174,7 +174,7 @@ func (l *link) gaveUp() error {
 	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.giveUp(), l.failure)
 }
 
-// down ends the generation, and decides what follows. f is the event by which a dial has failed.
+// down ends the generation, and decides how to proceed. f is the event by which a dial has failed.
 // nil: the generation has ended otherwise.
 func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
@@ -191,7 +191,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	switch {
 	case reason != nil: // the peer's node has answered: that is no failed attempt
 		f = nil
-	case l.state != LinkUp && l.state != LinkAccepting: // what a peer begins is no attempt
+	case l.state != LinkUp && l.state != LinkAccepting: // a peer's dial is no attempt
 		l.failed++
 	}
 	switch {
@@ -213,7 +213,7 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		wait += dialStands
 	}
 	if l.state == LinkAccepting {
-		l.pauses-- // nor has it any part in how long the next ones are
+		l.pauses-- // nor does it lengthen later pauses
 	}
 	if l.challenger != nil {
 		l.endGeneration(ctx, err, now, thenAccept)
@@ -234,12 +234,12 @@ func (l *link) pause() time.Duration {
 	return time.Duration(l.rt.Scheduler().Rand().Int64N(most))
 }
 
-// sequel is what follows a generation.
+// sequel is the step after a generation.
 type sequel uint8
 
 const (
 	thenPause  sequel = iota // a pause, and another attempt
-	thenAccept               // a request of the peer's, which is accepted
+	thenAccept               // a request of the peer, which is accepted
 	thenEnd                  // nothing
 )
 
@@ -275,7 +275,7 @@ func (l *link) stopTimer() {
 	}
 }
 
-// finish ends everything now. What waits in the mailbox is refused before Closed comes.
+// finish ends everything now. Messages in the mailbox are refused before Closed is delivered.
 func (l *link) finish(ctx actor.Context, err error) {
 	if l.state == LinkEnded {
 		return
@@ -323,7 +323,7 @@ func (l *link) deliver(msg any) {
 	}
 }
 
-// refuse gives a message back.
+// refuse reports that a message was not accepted.
 func (l *link) refuse(m message, err error) {
 	r := &Refused{Tag: m.tag, Err: err}
 	if m.send != nil {

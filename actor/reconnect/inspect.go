@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/enum"
 )
 
-// LinkInfo is what Links reports about a reconnecting actor.
+// LinkInfo is the report of Links on a reconnecting actor.
 type LinkInfo struct {
 	Addr   string // Dial.Addr, or the latest Address; "": it waits for the peer's dials
 	State  LinkState
@@ -22,14 +22,14 @@ type LinkInfo struct {
 	Failed int       // attempts in a row
 	// NextTry is when the pause is over. Zero: it is in another state.
 	NextTry time.Time
-	// LastErr is why the last generation has ended. It stays while there is another one. nil: in
-	// order, or none has ended.
+	// LastErr is why the last generation ended. It stays while there is another one. nil: in order,
+	// or none has ended.
 	LastErr    error
-	Generation uint64 // how many have begun
+	Generation uint64 // the number of generations that have begun
 	Who        *actor.PID
 }
 
-// LinkState is where a reconnecting actor stands.
+// LinkState is the state of a reconnecting actor.
 type LinkState uint8
 
 // The states.
@@ -37,7 +37,7 @@ const (
 	LinkPausing   LinkState = iota + 1 // after a failure, and before it has started
 	LinkWaiting                        // for the peer's dial, because it has no address
 	LinkResolving                      // Config.Resolve is being called
-	LinkQueueing                       // for its turn at the Limiter
+	LinkQueueing                       // awaits its turn at the Limiter
 	LinkDialling
 	LinkAccepting // the peer has dialled
 	LinkUp
@@ -49,16 +49,16 @@ var linkStates = map[LinkState]string{
 	LinkDialling: "dialling", LinkAccepting: "accepting", LinkUp: "up", LinkEnded: "ended",
 }
 
-// String is the state's name.
+// String returns the state's name.
 func (s LinkState) String() string { return enum.Name(linkStates, s, "state %d") }
 
-// MarshalText is the same for encoding/json and others.
+// MarshalText returns String's text.
 func (s LinkState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Links reports on the reconnecting actors of a runtime that have started and not delivered Closed,
 // in the order of their start. Remoting's connections to its peers are among them; rpc's clients
-// have no such actor. It waits for no loop: of what runs on a blocked one, and behind a shutdown of
-// the runtime, it reports what was known last. Any goroutine. inspect.Rows shows it.
+// have no such actor. It waits for no loop: for actors on a blocked loop, and behind a shutdown of
+// the runtime, it reports their last known state. Any goroutine may call it. inspect.Rows shows it.
 func Links(rt *rdma.Runtime) []LinkInfo {
 	all := rosterOf(rt).read()
 	infos := make([]LinkInfo, len(all))
@@ -68,8 +68,8 @@ func Links(rt *rdma.Runtime) []LinkInfo {
 	return infos
 }
 
-// enter begins a state, and has Links see it, with what was set before. Messages of a connection do
-// not come here.
+// enter begins a state, and publishes it to Links, with the fields that were set before. Messages
+// of a connection do not come here.
 func (l *link) enter(s LinkState) {
 	if l.state != s {
 		l.state, l.since = s, l.local.Now()
@@ -77,7 +77,7 @@ func (l *link) enter(s LinkState) {
 	l.publish()
 }
 
-// publish has Links see the present state.
+// publish updates the state that Links shows.
 func (l *link) publish() {
 	i := LinkInfo{
 		Addr: l.cfg.Dial.Addr, State: l.state, Since: l.since, Failed: l.failed, LastErr: l.lastErr, Generation: l.generation, Who: l.self,
@@ -90,7 +90,7 @@ func (l *link) publish() {
 	l.status.info = i
 }
 
-// status is what Links shows of a link.
+// status is the part of a link that Links shows.
 type status struct {
 	number uint64 // in the order of starts
 
@@ -104,15 +104,15 @@ func (s *status) read() LinkInfo {
 	return s.info
 }
 
-// roster has the links of a runtime by weak pointers. What a link shows leads to its actor, and so
-// to the runtime: those which a shutdown has kept from ending would keep it in memory for ever.
+// roster has the links of a runtime by weak pointers. A link's status leads to its actor, and so to
+// the runtime: links that could not end because of a shutdown would keep it in memory forever.
 type roster struct {
 	mu      sync.Mutex
 	started uint64
 	links   map[weak.Pointer[status]]struct{}
 }
 
-// rosters has that of each runtime, by weak pointer.
+// rosters has the roster of each runtime, by weak pointer.
 var rosters sync.Map
 
 func rosterOf(rt *rdma.Runtime) *roster {

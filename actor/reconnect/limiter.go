@@ -15,12 +15,13 @@ import (
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
-// Limiter keeps reconnecting actors and rpc's clients from dialling all at once when a peer of all
-// of them comes back. They get their turns in the order in which they ask. An address without a
+// Limiter keeps reconnecting actors and rpc's clients from dialling all at the same time when their
+// common peer comes back. They get their turns in the order in which they ask. An address without a
 // dial in progress gets a turn even if all places are taken. So peers that do not answer delay only
 // dials to themselves. If a Ticket does not use its turn for a second, because its loop is blocked,
 // it keeps its place in the line, and those behind it may pass. If several runtimes share a
-// Limiter, the actors of a runtime have to be stopped before it is shut down. Any goroutine.
+// Limiter, the actors of a runtime have to be stopped before it is shut down. Any goroutine may use
+// it.
 type Limiter struct {
 	mu     sync.Mutex
 	rate   *rate.Limiter
@@ -34,26 +35,26 @@ type Limiter struct {
 }
 
 // Ticket represents one actor or client that dials an address again and again. It enters the
-// Limiter's line for each dial. Any goroutine.
+// Limiter's line for each dial. Any goroutine may use it.
 type Ticket struct {
 	limiter *Limiter
 	who     *actor.PID
 	addr    string
 	wake    func()
 	elem    *list.Element // in the line; nil: it is not in it
-	// since when it is known to have its turn; a second later those behind it pass. Zero: it is not
+	// the start of its turn, as far as known; a second later those behind it pass. Zero: not known
 	since time.Time
 }
 
 const (
 	defaultAtOnce    = 64
 	defaultPerSecond = 200
-	patience         = time.Second // with one whose turn it is and who does not come
+	patience         = time.Second // with a ticket that does not use its turn
 )
 
-// NewLimiter makes a Limiter of at most atOnce dials under way (64 if it is 0), and of perSecond
-// beginning in a second in the long run (200 if it is 0), with bursts of atOnce. Beyond atOnce
-// there is one for each address that has none under way.
+// NewLimiter makes a Limiter of at most atOnce dials in progress (64 if it is 0), and of perSecond
+// beginning in a second in the long run (200 if it is 0), with bursts of atOnce. Beyond atOnce,
+// each address without a dial in progress may have one.
 func NewLimiter(atOnce int, perSecond float64) *Limiter {
 	if atOnce <= 0 {
 		atOnce = defaultAtOnce
@@ -64,13 +65,14 @@ func NewLimiter(atOnce int, perSecond float64) *Limiter {
 	return &Limiter{atOnce: atOnce, rate: rate.NewLimiter(rate.Limit(perSecond), atOnce)}
 }
 
-// Waiting is one that waits for its turn to dial.
+// Waiting is an actor or client that waits for its turn to dial.
 type Waiting struct {
 	Who  *actor.PID // nil: it is no actor, but a client of rpc's, say
 	Addr string
 }
 
-// Inspect returns how many dials are under way, and who waits, first come first.
+// Inspect returns how many dials are in progress, and the waiting actors and clients, first come
+// first.
 func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,9 +82,9 @@ func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	return l.dials.Total(), waiting
 }
 
-// Ticket makes a ticket for dials to addr. who is what Inspect returns; nil: it is no actor. wake
-// has its owner Enter again, later and on a goroutine of its own choice: it is called with the
-// Limiter locked.
+// Ticket makes a ticket for dials to addr. who is reported by Inspect; nil: it is no actor. wake
+// must make its owner call Enter again, later and on any goroutine: wake is called with the Limiter
+// locked.
 func (l *Limiter) Ticket(who *actor.PID, addr string, wake func()) *Ticket {
 	return &Ticket{limiter: l, who: who, addr: addr, wake: wake}
 }
@@ -115,14 +117,14 @@ func (t *Ticket) Enter(now time.Time) (ok bool, after time.Duration) {
 	return true, 0
 }
 
-// Leave takes it out of the line, if it is in it.
+// Leave removes it from the line, if it is in it.
 func (t *Ticket) Leave() {
 	t.limiter.mu.Lock()
 	defer t.limiter.mu.Unlock()
 	t.limiter.removeLocked(t)
 }
 
-// Done ends a dial that Enter has let begin, also when it was given up.
+// Done ends a dial that Enter has allowed, also when it was given up.
 func (t *Ticket) Done() {
 	l := t.limiter
 	l.mu.Lock()
@@ -132,13 +134,14 @@ func (t *Ticket) Done() {
 }
 
 // roomLocked reports whether t may dial when it is its turn: there is a place, or its address has
-// none.
+// no dial in progress.
 func (l *Limiter) roomLocked(t *Ticket) bool {
 	return l.dials.Total() < l.atOnce || l.dials.Has(t.addr) == 0
 }
 
-// turnLocked reports whether it is t's turn, who has room: nobody before it has, or who has does
-// not come, as its loop is blocked. The one behind such a ticket learns when to ask again.
+// turnLocked reports whether t, which has room, may dial now: no earlier ticket has room, or those
+// that have did not use their turn in time, because their loop is blocked. The one behind such a
+// ticket learns when to ask again.
 func (l *Limiter) turnLocked(t *Ticket, now time.Time) (ok bool, after time.Duration) {
 	var first *Ticket
 	for k := range l.inLineLocked() {
@@ -160,7 +163,7 @@ func (l *Limiter) turnLocked(t *Ticket, now time.Time) (ok bool, after time.Dura
 	return false, 0
 }
 
-// inLineLocked is the tickets that wait, first come first.
+// inLineLocked returns the tickets that wait, first come first.
 func (l *Limiter) inLineLocked() iter.Seq[*Ticket] {
 	return func(yield func(*Ticket) bool) {
 		for e := l.line.Front(); e != nil; {
@@ -184,8 +187,8 @@ func (l *Limiter) removeLocked(t *Ticket) {
 	l.wakeFirstLocked()
 }
 
-// wakeFirstLocked wakes the ticket whose turn it is, and the one behind it, which looks whether the
-// first comes. Tickets that did not come at their turn are woken, too.
+// wakeFirstLocked wakes the ticket whose turn it is, and the one behind it, which checks whether
+// the first uses it. Tickets that did not use their turn are woken, too.
 func (l *Limiter) wakeFirstLocked() {
 	woken := 0
 	for t := range l.inLineLocked() {
@@ -205,7 +208,7 @@ func (l *Limiter) wakeFirstLocked() {
 // limiters has the Limiter of each runtime, by weak pointer.
 var limiters sync.Map
 
-// LimiterOf is the Limiter of a runtime. All whose Config names none share it.
+// LimiterOf returns the Limiter of a runtime. All actors and clients without another one share it.
 func LimiterOf(rt *rdma.Runtime) *Limiter {
 	key := weak.Make(rt)
 	if l, ok := limiters.Load(key); ok {

@@ -13,13 +13,13 @@ import (
 )
 
 // Spawn starts a reconnecting actor that connects to cfg.Dial.Addr for owner. It runs on owner's
-// loop if owner is an OnLoop actor of rt, otherwise on the loop whose turn it is. It ends with
-// Closed, or with its owner. Any goroutine.
+// loop if owner is an OnLoop actor of rt, otherwise on the next loop in turn. It ends with Closed,
+// or with its owner. Any goroutine may call it.
 func Spawn(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.PID {
 	return rt.System().Root.SpawnPrefix(Props(rt, owner, cfg), "reconnect")
 }
 
-// Props returns the Props of Spawn's actor, for an owner that wants it as its child, or under a
+// Props returns the Props of Spawn's actor, for an owner that spawns it as its child, or under a
 // name. They can be used for one actor only.
 func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 	cfg = cfg.withDefaults(rt)
@@ -50,7 +50,7 @@ func (l *link) Receive(ctx actor.Context) {
 		}
 	case *flush:
 		l.flush(ctx)
-	case *rdma.SendFailed, *rdma.Sent: // outbox knows
+	case *rdma.SendFailed, *rdma.Sent: // the outbox keeps track of these
 	case *rdma.Closed:
 		l.withdraw(ctx)
 		l.gone(ctx, m)
@@ -81,8 +81,8 @@ func (l *link) Receive(ctx actor.Context) {
 	}
 }
 
-// gone takes note that an identifier is gone. If it was the generation's, that ends. If the
-// runtime was shut down, the actor ends.
+// gone handles the end of an identifier. If it was the generation's, that ends. If the runtime was
+// shut down, the actor ends.
 func (l *link) gone(ctx actor.Context, m *rdma.Closed) {
 	current := l.current(ctx)
 	if current {
@@ -139,7 +139,7 @@ func (l *link) react(ctx actor.Context, m any) {
 	case *actor.Stopping:
 		l.finish(ctx, l.stopped())
 		l.closed()
-	case *actor.Restarting: // after a panic; what waits in the mailbox comes before the end
+	case *actor.Restarting: // after a panic; messages in the mailbox precede the end
 		if l.panicked == nil {
 			l.panicked = errGoexit
 		}
@@ -150,10 +150,11 @@ func (l *link) react(ctx actor.Context, m any) {
 	}
 }
 
-// errGoexit is what Closed says of a runtime.Goexit, which ends it as a panic does.
+// errGoexit is the cause in Closed.Err after a runtime.Goexit, which ends the actor as a panic
+// does.
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// broken notes a panic for Closed: the user's code runs here, in Config.Permanent.
+// broken records a panic for Closed: user code runs here, in Config.Permanent.
 func (l *link) broken() {
 	if r := recover(); r != nil {
 		l.panicked = r
@@ -161,7 +162,7 @@ func (l *link) broken() {
 	}
 }
 
-// stopped is the error when somebody has stopped the actor, or it has panicked.
+// stopped returns the error when the actor was stopped from outside, or has panicked.
 func (l *link) stopped() error {
 	if l.panicked == nil {
 		return rdma.ErrStopped
@@ -169,8 +170,8 @@ func (l *link) stopped() error {
 	return fmt.Errorf("%w: it has panicked: %v", rdma.ErrStopped, l.panicked)
 }
 
-// current reports whether an event is of this generation. Late events of earlier identifiers reach
-// nobody.
+// current reports whether an event is of this generation. Late events of earlier identifiers are
+// dropped.
 func (l *link) current(ctx actor.Context) bool {
 	from := ctx.Sender()
 	return l.id != nil && (from == l.id || l.id.Equal(from))
@@ -182,7 +183,7 @@ func (l *link) start(ctx actor.Context) {
 	}
 	l.local, l.self = rdma.LocalOf(ctx), ctx.Self()
 	l.left = l.local.OnShutdown(&shutdown{})
-	l.relay, _ = l.local.Relay(l.owner) // our Props are OnLoop
+	l.relay, _ = l.local.Relay(l.owner) // the Props are OnLoop
 	l.since = l.local.Now()
 	l.publish()
 	rosterOf(l.rt).enter(l.status)
@@ -235,7 +236,7 @@ func (l *link) event(ctx actor.Context, ev rdma.Event) {
 	}
 }
 
-// close begins the end. First what was accepted is sent: over the present connection, and with
+// close begins the end. First the accepted messages are sent: over the present connection, and with
 // redial also over later ones.
 func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	if l.state == LinkEnded {
@@ -256,7 +257,7 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	}
 }
 
-// accept takes a message of the owner's, or refuses it.
+// accept queues a message of the owner, or refuses it.
 func (l *link) accept(ctx actor.Context, m message, usable bool) {
 	switch o := &l.out; {
 	case !usable:
@@ -278,7 +279,7 @@ func (l *link) accept(ctx actor.Context, m message, usable bool) {
 	}
 }
 
-// flush sends what the connection has room for, and reports the fates that are known.
+// flush sends as many messages as the connection has room for, and reports the known fates.
 func (l *link) flush(ctx actor.Context) {
 	o := &l.out
 	if l.state != LinkUp {
@@ -309,8 +310,8 @@ func (l *link) settle() {
 	}
 }
 
-// closeLine closes the identifier in order when everything was handed to it. The identifier then
-// waits until the peer has consumed it.
+// closeLine closes the identifier in order when it was given all messages. The identifier then
+// waits until the peer has consumed them.
 func (l *link) closeLine(ctx actor.Context) {
 	if l.closing && !l.closeSent && l.out.waiting() == 0 {
 		l.closeSent = true

@@ -11,58 +11,58 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Send is a message whose fate is reported to the owner, by Tag. NewSend makes one. It is the
-// reconnecting actor's once it was sent. The fate of a plain *rdma.Send is not reported, but
+// Send is a message whose fate is reported to the owner, by Tag. NewSend makes one. It belongs to
+// the reconnecting actor once it was sent. The fate of a plain *rdma.Send is not reported, but
 // counted.
 type Send struct {
 	Message *rdma.Send
 	Tag     uint64 // the owner's name for it; need not be unique
-	// it may be delivered twice, so it is sent again also if nobody knows whether it has arrived
+	// it may be delivered twice, so it is sent again also if its fate is Unknown
 	Idempotent bool
 	// the fate is not reported, but counted, as that of a plain *rdma.Send; Tag is not used
 	Quiet bool
 
-	taken bool // Message is ours, after a Post that has found no room
+	taken bool // Message is reserved, after a Post that has found no room
 }
 
 var sends = sync.Pool{New: func() any { return new(Send) }}
 
-// NewSend makes a message of a copy of p, which is reported as tag. Any goroutine.
+// NewSend makes a message of a copy of p, which is reported as tag. Any goroutine may call it.
 func NewSend(tag uint64, p []byte) *Send {
 	s := sends.Get().(*Send)
 	s.Message, s.Tag = rdma.NewSend(p), tag
 	return s
 }
 
-// Drain ends a reconnecting actor in order, as rdma.Close does. But the actor connects again if it
-// has to, in order to send what was accepted. It does so until Timeout is over (5 s if it is 0).
-// Then Closed comes. Its Err is not nil if Timeout was over first.
+// Drain ends a reconnecting actor in order, as rdma.Close does. But the actor connects again if
+// necessary, in order to send the accepted messages. It does so until Timeout is over (5 s if it is
+// 0). Then Closed is delivered. Its Err is not nil if Timeout was over first.
 type Drain struct{ Timeout time.Duration }
 
-// Address changes where the next attempts go. An actor that had no address dials at once. An empty
-// Addr is Refused.
+// Address changes the address of the next attempts. An actor that had no address dials immediately.
+// An empty Addr is Refused.
 type Address struct{ Addr string }
 
-// Break ends the generation, if it is the present one, for a reason of the owner's, such as bytes
-// that it does not understand: Down has Err. After a pause the next attempt follows. What the
-// device was handed before leaves first, as with *rdma.DestroyID.
+// Break ends the generation, if it is the present one, for a reason that the owner gives, such as
+// bytes that it does not understand: Down has Err. After a pause the next attempt follows. Messages
+// that the device already has leave first, as with *rdma.DestroyID.
 type Break struct {
 	Generation uint64
 	Err        error
 }
 
-// Outcome is what became of a message in one generation.
+// Outcome is the fate of a message in one generation.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Delivered Outcome = iota + 1 // the peer has consumed it
 	Unsent                       // it never left this side
-	// it left, and the connection ended before the peer said that it has consumed it
+	// it left, and the connection ended before the peer reported it as consumed
 	Unknown
 )
 
-// String is the outcome's name.
+// String returns the outcome's name.
 func (o Outcome) String() string {
 	switch o {
 	case Delivered:
@@ -75,7 +75,7 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("outcome %d", uint8(o))
 }
 
-// MarshalText is String's text.
+// MarshalText returns String's text.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // Fate is the outcome of a tagged message. Each message that was accepted gets exactly one that is
@@ -100,44 +100,45 @@ func (c *Counts) add(o Outcome) {
 	}
 }
 
-// What the owner gets, besides *rdma.Received and *rdma.Writable.
+// The owner's messages, besides *rdma.Received and *rdma.Writable.
 type (
-	// Up: there is a connection. Every *rdma.Received until the next Down has come over it, and
-	// has the ID of Established. The messages that wait are sent now.
+	// Up: there is a connection. Every *rdma.Received until the next Down belongs to it, and has
+	// the ID of Established. The waiting messages are sent now.
 	Up struct {
 		Generation  uint64
 		Accepted    bool // the peer has dialled (Peers), not this side
 		Established *rdma.Established
-		// what the peer says of itself; 0: it has no Peers
+		// the peer's, from its hello; 0: it has no Peers
 		Node, Incarnation uint64
 
 		link *link // nil: the owner is not on its loop
 	}
-	// Settled has the fates of tagged messages that have become known while the connection goes
-	// on, in the order of sending.
+	// Settled has the fates of tagged messages that have become known while the connection lasts,
+	// in the order of sending.
 	Settled struct {
 		Generation uint64
 		Fates      []Fate
 	}
 	// Down: the generation is over, or has never been Up. Fates are those of its tagged messages
-	// that were not reported before, and of what waits, in the order of sending.
+	// that were not reported before, and of the waiting ones, in the order of sending.
 	Down struct {
 		Generation uint64
 		WasUp      bool
 		Fates      []Fate
-		Counts     Counts // of the whole generation; what waits for the next is not counted
+		Counts     Counts // of the whole generation; without the messages that wait for the next
 		Waiting    int    // messages that wait for the next generation
-		// why. nil: the peer or this side has ended it in order. rdma.ErrPeerLost: neither has
+		// the cause. nil: the peer or this side has ended it in order. rdma.ErrPeerLost: neither
+		// has
 		Err error
 		// on the loop's clock (rdma.Local), the limiter's wait not included; zero: Closed follows
 		NextTry time.Time
-		// a request of the peer's takes its place, and is being accepted: Up or Down follows
+		// a request of the peer takes its place, and is being accepted: Up or Down follows
 		Accepting bool
 	}
 	// Refused: a message was not accepted. With rdma.ErrTooLarge it may have been accepted before,
-	// and have waited for a connection whose peer then does not take as much. In that case this is
-	// the last report of it, it is in no Counts, and what an earlier Fate said stays true. A
-	// *Refused is an error itself.
+	// and have waited for a connection whose peer then does not accept that size. In that case this
+	// is the last report of it, it is in no Counts, and an earlier Fate remains true. A *Refused is
+	// an error itself.
 	Refused struct {
 		Tag   uint64 // 0 for a plain *rdma.Send
 		Bytes int
@@ -145,34 +146,34 @@ type (
 	}
 	// Closed is the last message. The actor stops.
 	Closed struct {
-		Err    error  // why; nil: the owner has asked for it
+		Err    error  // nil: the owner has asked for it
 		Fates  []Fate // of the tagged messages that waited, if it ended between two generations
 		Counts Counts // of all generations
 	}
 )
 
-// Error is what was refused, and why.
+// Error returns the size of the refused message, and the cause.
 func (r *Refused) Error() string { return fmt.Sprintf("%d bytes refused: %v", r.Bytes, r.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Why messages are refused; errors.Is finds them in *Refused.
+// Reasons why messages are refused; errors.Is finds them in *Refused.
 var (
-	// ErrQueueFull: as many messages as Config.Queue says wait. *rdma.Writable comes when there is
-	// room. errors.Is: ENOBUFS.
+	// ErrQueueFull: Config.Queue messages wait. *rdma.Writable follows when there is room.
+	// errors.Is: ENOBUFS.
 	ErrQueueFull = fmt.Errorf("%w (%w)", rdma.ErrQueueFull, unix.ENOBUFS)
 	// ErrDown: there is no connection, and Config.FailFast. errors.Is: ENOTCONN.
 	ErrDown = fmt.Errorf("there is no connection now (%w)", unix.ENOTCONN)
-	// ErrClosing: rdma.Close, Drain or DestroyID came before, or the actor has given up.
+	// ErrClosing: rdma.Close, Drain or DestroyID was sent before, or the actor has given up.
 	// errors.Is: ESHUTDOWN.
 	ErrClosing = fmt.Errorf("the reconnecting actor is closing (%w)", unix.ESHUTDOWN)
 )
 
-// Why a reconnecting actor ends; errors.Is finds them in Closed.Err.
+// Reasons why a reconnecting actor ends; errors.Is finds them in Closed.Err.
 var (
-	// ErrGaveUp: as many attempts as Config.Attempts have failed, or Config.GiveUp is over. The
-	// last attempt's error is in it, too.
+	// ErrGaveUp: Config.Attempts attempts have failed, or Config.GiveUp is over. The last attempt's
+	// error is in it, too.
 	ErrGaveUp = errors.New("gave up connecting")
 	// ErrPermanent: another attempt would fail in the same way (Config.Permanent). The failure is
 	// in it, too.

@@ -4,7 +4,7 @@ import "github.com/rdmactor/rdmactor/internal/ring"
 
 import rdma "github.com/rdmactor/rdmactor/actor"
 
-// message is one that was accepted and has no final fate.
+// message is an accepted message without a final fate.
 type message struct {
 	send       *rdma.Send // nil: the device has had it, and it will not be repeated
 	tag        uint64
@@ -14,7 +14,7 @@ type message struct {
 }
 
 // take takes the message out of s, which goes back to the pool. Not ok: it was not made by NewSend,
-// or sent before.
+// or was sent before.
 func (s *Send) take() (m message, ok bool) {
 	ok = s.reserve()
 	m = message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
@@ -23,23 +23,23 @@ func (s *Send) take() (m message, ok bool) {
 	return m, ok
 }
 
-// reserve makes the Message ours, once.
+// reserve takes the Message, once.
 func (s *Send) reserve() (ok bool) {
 	s.taken = s.taken || s.Message != nil && s.Message.Take()
 	return s.taken
 }
 
-// outbox is what was accepted and has no final fate, in order: first what the device of the
-// present generation was handed, then what waits.
+// outbox has the accepted messages without a final fate, in order: first those that the device of
+// the present generation has, then those that wait.
 type outbox struct {
 	queue  ring.Ring[message]
-	posted int // so many of queue were handed over
-	tagged int // so many of those are tagged
+	posted int // how many of queue were handed over
+	tagged int // how many of those are tagged
 	full   bool
 
 	line    *rdma.Line // nil: there is no connection
 	maxSend int
-	// messages of this connection that are known to be delivered, and gone from queue
+	// messages of this connection that are known to be delivered, and were removed from queue
 	settled uint64
 	counts  Counts // of the generation
 	total   Counts
@@ -47,11 +47,11 @@ type outbox struct {
 
 func (o *outbox) len() int { return o.queue.Len() }
 
-// waiting is how many the device was not handed.
+// waiting returns how many messages were not handed to the device.
 func (o *outbox) waiting() int { return o.queue.Len() - o.posted }
 
-// begin takes the connection of a new generation. It returns the messages that are larger than its
-// peer takes.
+// begin starts to use the connection of a new generation. It returns the messages that are larger
+// than its peer accepts.
 func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	o.line, o.maxSend, o.settled = line, maxSend, 0
 	for range o.queue.Len() {
@@ -65,7 +65,7 @@ func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	return tooLarge
 }
 
-// delivered reports whether the peer has taken a message over the present connection.
+// delivered reports whether the peer has consumed a message over the present connection.
 func (o *outbox) delivered() bool { return o.line != nil && o.line.Delivered() > 0 }
 
 // post hands the connection as many messages as it has room for.
@@ -78,7 +78,7 @@ func (o *outbox) post() {
 	}
 }
 
-// hand hands the device a message, if it has room for it.
+// hand hands the device a message, if the device has room for it.
 func (o *outbox) hand(m *message) (posted bool) {
 	var again *rdma.Send
 	if m.idempotent {
@@ -99,7 +99,7 @@ func (o *outbox) hand(m *message) (posted bool) {
 
 // collect ends the messages whose fate on the present connection is known by now.
 func (o *outbox) collect() (fates []Fate) {
-	if !o.line.Acknowledged() { // nothing will be known of them
+	if !o.line.Acknowledged() { // their fate will not become known
 		return o.settle(o.posted, Unknown, fates)
 	}
 	n := int(o.line.Delivered() - o.settled)
@@ -107,7 +107,7 @@ func (o *outbox) collect() (fates []Fate) {
 	return o.settle(n, Delivered, fates)
 }
 
-// settle gives the first n of those that were handed over their last fate.
+// settle gives the first n of the posted messages their last fate.
 func (o *outbox) settle(n int, outcome Outcome, fates []Fate) []Fate {
 	for range n {
 		m := o.queue.Pop()

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Post hands the connection s at once, if it has room for it and no other message waits. Then its
-// fate is reported as that of every *Send. Otherwise s stays the caller's: ErrQueueFull says that
-// *rdma.Writable will come, ErrDown that the generation is over. What was posted is not sent in
-// another generation, unless it is Idempotent. Post is for an owner that is OnLoop, in its Receive;
-// for every other one it is ErrDown. While the owner receives Up or *rdma.Received, Post always
-// finds no room: the connection is in the middle of delivering.
+// Post hands s to the connection now, if the connection has room for it and no other message waits.
+// Then its fate is reported as that of every *Send. Otherwise s stays the caller's: after
+// ErrQueueFull *rdma.Writable follows, ErrDown means that the generation is over. A posted message
+// is not sent in another generation, unless it is Idempotent. Post is for an owner that is OnLoop,
+// in its Receive; for every other one it is ErrDown. While the owner receives Up or *rdma.Received,
+// Post always finds no room: the connection is in the middle of delivering.
 func (u *Up) Post(s *Send) error {
 	l := u.link
 	if l == nil || l.state != LinkUp || l.generation != u.Generation {
@@ -31,7 +31,7 @@ func (u *Up) Post(s *Send) error {
 		return ErrQueueFull
 	}
 	if o.tagged == 0 {
-		o.collect() // nobody else does for messages that are only counted, if nothing comes
+		o.collect() // messages that are only counted may have no other occasion
 	}
 	m := message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
 	if !o.hand(&m) {
@@ -47,9 +47,10 @@ func (u *Up) Post(s *Send) error {
 	return nil
 }
 
-// Unsettled is how many of the messages that were sent in this generation, in whatever way, the
-// peer is not known to have consumed: the last ones. It is called as Post is. Not ok: the
-// generation is over, though Down may not have come yet. Its Counts say what Unsettled cannot.
+// Unsettled returns how many of the messages that were sent in this generation, in whatever way,
+// the peer is not known to have consumed: the last ones. It is called as Post is. Not ok: the
+// generation is over, though Down may not have been delivered yet. Down.Counts has the numbers
+// then.
 func (u *Up) Unsettled() (n int, ok bool) {
 	l := u.link
 	switch {
@@ -61,7 +62,7 @@ func (u *Up) Unsettled() (n int, ok bool) {
 	return l.out.posted - int(l.out.line.Delivered()-l.out.settled), true
 }
 
-// delivered ends what the connection has delivered. A Post in the middle of it finds room now.
+// delivered ends a delivery of the connection. A Post that found no room because of it is retried.
 func (l *link) delivered(ctx actor.Context) {
 	l.delivering = false
 	if l.out.full && l.state == LinkUp && l.out.waiting() == 0 {

@@ -17,7 +17,7 @@ import (
 // Down.Err, along with Resolve's own error.
 var ErrResolve = errors.New("the address is not known")
 
-// attempt begins the next attempt: it finds out where to dial, and gets in line for a turn.
+// attempt begins the next attempt: it determines the address to dial, and gets in line for a turn.
 func (l *link) attempt(ctx actor.Context) {
 	l.leaveQueue()
 	switch {
@@ -32,7 +32,7 @@ func (l *link) attempt(ctx actor.Context) {
 	}
 }
 
-// passive reports whether it does not know where to dial.
+// passive reports whether it has no address to dial.
 func (l *link) passive() bool { return l.cfg.Peers != nil && l.cfg.Dial.Addr == "" }
 
 // queue gets in line for a dial to an address.
@@ -53,7 +53,7 @@ type (
 		name, at string
 		err      error
 	}
-	// unresolved says that an attempt waits for it no longer.
+	// unresolved ends an attempt's wait for Resolve.
 	unresolved struct {
 		name       string
 		generation uint64 // the last one before the attempt
@@ -67,7 +67,7 @@ func (l *link) resolveTimeout() time.Duration {
 	return defaultResolve
 }
 
-// ask has Resolve called off the loop, unless an earlier call has not returned.
+// ask calls Resolve off the loop, unless an earlier call has not returned.
 func (l *link) ask() {
 	if l.asking != nil {
 		return
@@ -89,7 +89,7 @@ func (l *link) ask() {
 	})
 }
 
-// resolved takes Resolve's answer. What it says of another name than the present one is of no use.
+// resolved handles Resolve's answer. An answer for another name than the present one is of no use.
 func (l *link) resolved(ctx actor.Context, m *resolved) {
 	l.asking = nil
 	waits := l.state == LinkResolving
@@ -108,14 +108,14 @@ func (l *link) resolved(ctx actor.Context, m *resolved) {
 	}
 }
 
-// unresolved ends an attempt that does not know where to dial.
+// unresolved ends an attempt that has no address to dial.
 func (l *link) unresolved(ctx actor.Context, err error) {
 	l.stopTimer()
 	l.generation++
 	l.down(ctx, fmt.Errorf("%s: %w: %w", l.cfg.Dial.Addr, ErrResolve, err), nil)
 }
 
-// address takes the peer's address from the owner.
+// address handles a new address of the peer, from the owner.
 func (l *link) address(ctx actor.Context, m *Address) {
 	switch m.Addr {
 	case "":
@@ -139,7 +139,7 @@ func (l *link) address(ctx actor.Context, m *Address) {
 	}
 }
 
-// giveUp is how long it goes on without a connection; 0: for ever.
+// giveUp returns how long the actor continues without a connection; 0: forever.
 func (l *link) giveUp() time.Duration {
 	if l.cfg.GiveUp <= 0 && l.passive() {
 		return defaultGiveUp

@@ -13,21 +13,21 @@ import (
 // Permanent is the default of Config.Permanent. It reports whether a failure is not worth another
 // attempt. Those are:
 //
-//   - a rejection by the peer's application with private data, in which it says why. A rejection
+//   - a rejection by the peer's application with private data, which explains it. A rejection
 //     without any is worth another attempt: the peer may be overloaded, or has not answered in
 //     time;
 //   - rejections whose reason will be the same the next time: unsupported, invalid transport, MTU,
 //     depth or RNR count, vendor option;
-//   - a mistake of the caller's, and what is not permitted or not supported here: EINVAL,
+//   - a mistake of the caller, and operations that are not permitted or not supported here: EINVAL,
 //     EMSGSIZE, EACCES, EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EOPNOTSUPP; a name service that does
 //     not know the port's name or the flags;
 //   - the runtime's Shutdown.
 //
-// Everything else is worth another attempt: nobody listens, nobody answers, the device is gone,
-// descriptors or memory have run out, the name is not known yet. So is a handshake that was
-// refused (rdma.HandshakeError), although it is EACCES's: its refusal is not authenticated, so
-// somebody on the path can forge it, and keys change while there are connections. The pauses
-// grow as after every failure, and Down.Err and Links say why.
+// Everything else is worth another attempt: there is no listener or no answer, the device is gone,
+// descriptors or memory have run out, the name is not known yet. So is a handshake that was refused
+// (rdma.HandshakeError), although its errno is EACCES: its refusal is not authenticated, so that
+// any machine on the path can forge it, and keys change while there are connections. The pauses
+// grow as after every failure, and Down.Err and Links report the cause.
 func Permanent(f rdma.Failure) bool {
 	if errors.Is(f, rdma.ErrShutdown) {
 		return true
