@@ -23,10 +23,11 @@ type kernelLike struct {
 	cmid.Driver
 	cqe, wr int
 	// one PostSend of so many fails with ENOMEM for no reason; 0: none
-	fail   int
-	refuse error // what every PostSend says; nil: it is done
-	lets   error // what SetAccess says that lets a peer in; nil: it is done
-	blind  bool  // its queue pairs have no rights of their own, as soft-iWARP's
+	fail    int
+	refuse  error // what every PostSend says; nil: it is done
+	lets    error // what SetAccess says that lets a peer in; nil: it is done
+	version byte  // of the hellos that it sends; 0: as they are
+	blind   bool  // its queue pairs have no rights of their own, as soft-iWARP's
 	// what it answers to DestroyID; nil: it gives identifiers back
 	holds error
 	takes map[states.Op]time.Duration // how long a command waits before it is begun
@@ -85,6 +86,20 @@ type kernelID struct {
 	late *eventloop.Timer // of the command that has not begun
 }
 
+// setVersion makes the hello of a command one of another version.
+func (k *kernelLike) setVersion(cmd cmid.Command) {
+	var hello []byte
+	switch c := cmd.(type) {
+	case *cmid.Connect:
+		hello = c.PrivateData
+	case *cmid.Accept:
+		hello = c.PrivateData
+	}
+	if k.version != 0 && hello != nil {
+		hello[2] = k.version
+	}
+}
+
 // Do begins a command when it has waited long enough. A DestroyID ends the wait of the command
 // before it, without an answer to that command.
 func (id *kernelID) Do(cmd cmid.Command) error {
@@ -94,6 +109,7 @@ func (id *kernelID) Do(cmd cmid.Command) error {
 		id.late = nil
 	}
 	in.k.did[cmd.Op()]++
+	in.k.setVersion(cmd)
 	if err := in.k.fails[cmd.Op()]; err != nil {
 		return err
 	}

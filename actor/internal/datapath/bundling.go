@@ -123,10 +123,14 @@ func (c *Conn) bundleNext(o *outlook) (b bundle) {
 		return bundle{}
 	}
 	// as outlook.followed for a single message
-	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && (*q.messages.At(b.n)).bundled() &&
+	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && c.followsDirectly(*q.messages.At(b.n)) &&
 		o.posted+1 < o.depth && o.silent+1 < part(o.depth)
 	return b
 }
+
+// followsDirectly reports whether s, the message behind a bundle, may go as soon as there is a
+// credit and room: it is not renewed, nor offered.
+func (c *Conn) followsDirectly(s *Outgoing) bool { return s.bundled() && s.Len() <= c.sizes.direct }
 
 // postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back
 // in the queue.
@@ -160,7 +164,7 @@ func (d *Device) postBundle(c *Conn, first *Outgoing, b bundle) error {
 		d.bundled = first.appendBundle(d.bundled[:0], h)
 		return d.post(c, first, d.bundled, b.quiet)
 	}
-	chunk, err := c.sendChunk(b.size)
+	chunk, err := c.sendChunk(first, b.size)
 	if err != nil {
 		return err
 	}

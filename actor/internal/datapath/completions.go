@@ -175,14 +175,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 			p.op.Owner.Ended(c, p.op, opError(status))
 		case p.Send == nil:
 		case status == verbs.StatusSuccess || c.Flight.head != number+1:
-			for s := p.Send; s != nil; {
-				next := s.next
-				if s.notify {
-					c.up.Sent(s)
-				}
-				free.add(s)
-				s = next
-			}
+			c.sentSends(p.Send, &free)
 		default:
 			c.failSends(p.Send, sendError(status))
 		}
@@ -191,4 +184,22 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 	c.pay()
 	c.goodbyeResume()
 	c.Device.pump(c)
+}
+
+// sentSends answers a chain of messages that were sent, and adds them to free. A sender that does
+// not return keeps no other from its answer.
+func (c *Conn) sentSends(first *Outgoing, free *outgoingChain) {
+	defer func() {
+		if first != nil {
+			c.sentSends(first, free)
+		}
+	}()
+	for first != nil {
+		s := first
+		first = s.next
+		if s.notify {
+			c.up.Sent(s)
+		}
+		free.add(s)
+	}
 }

@@ -72,7 +72,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		d.sgl[0] = verbs.SGE{MR: &s.mr, Length: uint32(len(b))}
 		d.wr.SGL = d.sgl[:]
 	default:
-		chunk, err := c.sendChunk(len(b))
+		chunk, err := c.sendChunk(s, len(b))
 		if err != nil {
 			return err
 		}
@@ -104,10 +104,11 @@ func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) erro
 	return err
 }
 
-// sendChunk returns memory to send n bytes from. With nothing in flight the budget does not count,
-// because no completion of c would make room.
-func (c *Conn) sendChunk(n int) (*memory.Chunk, error) {
-	return c.res.sendChunk(n, c.Flight.Len() == 0)
+// sendChunk returns memory to send n bytes from: s, the first message of a bundle, or what has no
+// message (nil). With nothing in flight the budget does not count, because no completion of c would
+// make room. It counts for a bundle, whose messages can go alone.
+func (c *Conn) sendChunk(s *Outgoing, n int) (*memory.Chunk, error) {
+	return c.res.sendChunk(n, c.Flight.Len() == 0 && (s == nil || s.next == nil))
 }
 
 // postOp posts a one-sided operation.

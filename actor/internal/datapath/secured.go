@@ -215,7 +215,7 @@ func (c *Conn) record(s *Outgoing, b []byte, quiet bool) error {
 	o := owed{posting: Posting{Send: s}}
 	n := len(b) + secure.Overhead
 	if n > d.attr.MaxInline {
-		chunk, err := c.sendChunk(n)
+		chunk, err := c.sendChunk(s, n)
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func (c *Conn) postFrame(b []byte) error {
 	if len(b) <= c.Device.attr.MaxInline {
 		o.b = b
 	} else {
-		chunk, err := c.sendChunk(len(b))
+		chunk, err := c.sendChunk(nil, len(b))
 		if err != nil {
 			return err
 		}

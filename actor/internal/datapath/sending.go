@@ -176,13 +176,18 @@ func (c *Conn) failUnsent(first *Outgoing, err error) {
 	c.queuePairRefused(verbs.Send, err)
 }
 
-// failSends answers a chain of messages.
+// failSends answers a chain of messages that were not sent. A sender that does not return keeps no
+// other from its answer.
 func (c *Conn) failSends(first *Outgoing, err error) {
-	for s := first; s != nil; {
-		next := s.next
-		s.next = nil
+	defer func() {
+		if first != nil {
+			c.failSends(first, err)
+		}
+	}()
+	for first != nil {
+		s := first
+		first, s.next = s.next, nil
 		c.up.SendFailed(s, err)
-		s = next
 	}
 }
 
