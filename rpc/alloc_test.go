@@ -47,3 +47,34 @@ func TestAllocations(t *testing.T) {
 		})
 	}
 }
+
+// An item allocates what its receiver gets: a message and its bytes.
+func TestAllocationsOfItems(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	d, err := OpenBidiStream(t.Context(), echoPair(t, HandlerConfig{}, handleBenchStreams).client, benchTalk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	const items = 5000
+	var before, after runtime.MemStats
+	for range 2 { // the first round fills the pools
+		runtime.ReadMemStats(&before)
+		for range items {
+			q := make(Bytes, 64)
+			if err := d.Send(&q); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Receive(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+	}
+	// 2 are this function's: Send's argument escapes
+	if n := float64(after.Mallocs-before.Mallocs) / items; n > 2+2+2+0.3 {
+		t.Errorf("%.2f allocations per item that comes back", n)
+	}
+}

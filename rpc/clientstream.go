@@ -148,7 +148,7 @@ func panicked(sys *actor.ActorSystem, m *method, why *PanicError) {
 func (s *clientStream) finishLocking(err error) (ended func(error)) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	if s.inbound.end(err) {
+	if s.end(err) {
 		ended, s.ended = s.ended, nil
 	}
 	if s.stop != nil {

@@ -11,7 +11,7 @@ import (
 // A server cuts its large answers and items into pieces (wire.FramePart), if the client speaks
 // version 2. Pieces take turns with each other and with the gathered frames, and the client
 // confirms those that it has read (wire.FrameTaken). So no frame waits behind more than cutAhead
-// bytes of large ones.
+// bytes of large ones, and a piece.
 const (
 	// pieceBytes is the size of a piece, header included.
 	pieceBytes = 32 << 10
@@ -35,6 +35,8 @@ type cuts struct {
 	bytes int    // in all
 	ahead int    // bytes that the client has not confirmed
 	turn  bool   // the next message is a piece
+	// received messages wait, so no confirmation is read: pieces do not wait for them. The loop's
+	blind bool
 }
 
 // readyFrame is a frame that is about to be put. Large ones are encoded before out.mu is locked, so
@@ -140,7 +142,7 @@ func (o *out) dropCutLocked(c *cut) {
 func (o *out) popPieceLocked() (seg segment, ok bool) {
 	q := &o.cuts
 	gathered := o.number - uint64(len(o.full)) // messages that were taken
-	if len(q.all) == 0 || q.ahead >= cutAhead || gathered < q.all[0].after || !q.turn && len(o.full)+len(o.cur) > 0 {
+	if len(q.all) == 0 || q.ahead >= cutAhead && !q.blind || gathered < q.all[0].after || !q.turn && len(o.full)+len(o.cur) > 0 {
 		q.turn = true
 		return seg, false
 	}

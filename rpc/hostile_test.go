@@ -14,7 +14,6 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
-	"github.com/rdmactor/rdmactor/rpc/internal/share"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -152,64 +151,6 @@ func testHostileClient(t *testing.T, version uint8, all map[string][][]byte) {
 			})
 		})
 	}
-}
-
-// Streams that a client opens and does not end are bounded in number and in memory. So are items
-// that exceed the window: without memory for one, its stream is refused.
-func TestHalfOpenStreams(t *testing.T) {
-	const limit, window = 8 << 20, 64 << 10
-	var h *held
-	inWorld(t, rigConfig{server: Config{Memory: limit, StreamWindow: window}}, func(s *Server) {
-		handleEcho(s)
-		h = handleHeld(s)
-	}, func(r *rig) {
-		const conns, each = 4, 1000
-		var all []*raw
-		for range conns {
-			c := r.rawClientOf(2)
-			c.Ignore()
-			all = append(all, c)
-			c.say(declareHeld)
-			for i := range each {
-				id := wire.CallID(i)
-				c.say(frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagSends | wire.FlagStream, Call: id}, ""),
-					frame(wire.Header{Type: wire.FrameItem, Call: id}, strings.Repeat("x", 10<<10)))
-			}
-		}
-		r.Wait()
-		if taken := r.s.shares.Taken(); taken[share.Memory] > limit || taken[share.Streams] > limit/window+conns {
-			r.t.Errorf("%v are taken", taken)
-		} else if taken[share.Streams] < limit/window/4 {
-			r.t.Errorf("only %v are taken", taken)
-		}
-		r.good()
-		for i := range 60 { // beyond the window of each
-			for _, c := range all {
-				for _, n := range []int{53 << 10, 60 << 10} {
-					c.say(frame(wire.Header{Type: wire.FrameItem, Call: wire.CallID(i)}, strings.Repeat("x", n)))
-				}
-			}
-		}
-		r.Wait()
-		if taken := r.s.shares.Taken(); taken[share.Memory] > limit {
-			r.t.Errorf("%v are taken", taken)
-		}
-		refused := 0
-		for ; len(h.ended) > 0; refused++ {
-			if err := <-h.ended; !errors.Is(err, ErrOverloaded) {
-				r.t.Error(err)
-			}
-		}
-		if refused == 0 {
-			r.t.Error("no stream was refused")
-		}
-		r.good()
-		for _, c := range all {
-			c.Send(c.id, &rdma.DestroyID{})
-		}
-		r.Wait()
-		r.nothingKept()
-	})
 }
 
 // An error in one call's frames concerns that call only.

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"sync"
 
@@ -235,11 +236,9 @@ func (r *inbound) wait() error {
 // awaitEnd waits for the end of the stream. nil: it has ended in order.
 func (r *inbound) awaitEnd() error {
 	for {
-		switch err := r.final(); err { //nolint:errorlint // it is that very value
-		case nil:
-		case io.EOF:
+		if err := r.final(); errors.Is(err, io.EOF) {
 			return nil
-		default:
+		} else if err != nil {
 			return err
 		}
 		if err := r.wait(); err != nil {

@@ -191,6 +191,7 @@ func (c *serverConn) violated(ctx actor.Context, err error) {
 
 // flush sends queued frames, and if the connection is to be closed, closes it after the last one.
 func (c *serverConn) flush(ctx actor.Context) {
+	c.out.cuts.blind = c.parked.Len() > 0
 	c.out.flush(ctx, c.id)
 	c.progress(ctx)
 }

@@ -151,12 +151,12 @@ func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error
 	if c.err = failure; failure != nil {
 		failure.Method = c.m.name
 		l.countLocked(c, cmp.Or(failure.Code, CodeUnknown))
-		return c, nil
-	}
-	l.countLocked(c, 0)
-	l.declaredLocked(c.m).received += uint64(len(body) + c.parts.n)
-	if !c.m.items {
-		c.body.b = body
+	} else {
+		l.countLocked(c, 0)
+		l.declaredLocked(c.m).received += uint64(len(body) + c.parts.n)
+		if !c.m.items {
+			c.body.b = body
+		}
 	}
 	return c, nil
 }
