@@ -124,7 +124,7 @@ func TestReadAndWrite(t *testing.T) {
 			t.Errorf("answered %v", done)
 		}
 		read := &Read{Key: key, Offset: 4000, Memory: near, At: 100, Length: 10}
-		for range 2 { // the same once more
+		for range 2 { // repeated
 			p.client.send(p.c, read)
 			if done, _ := next[*ReadDone](p.client); done.Command != read {
 				t.Errorf("answered %v", done)
@@ -156,7 +156,7 @@ func TestReadAndWrite(t *testing.T) {
 	})
 }
 
-// What this side can see to be wrong is refused, and costs nothing.
+// An operation that is detectably wrong on this side is refused, and costs nothing.
 func TestAccessIsRefused(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		far := memory(p.server, p.s, 100, RemoteRead)
@@ -208,14 +208,14 @@ func TestAccessIsRefused(t *testing.T) {
 		read := &Read{Key: key, Memory: near, Length: 20}
 		p.client.send(p.c, read)
 		next[*ReadDone](p.client)
-		rest := memory(p.client, p.c, 1<<16-50, 0) // what was freed can be had again
+		rest := memory(p.client, p.c, 1<<16-50, 0) // freed memory can be allocated again
 		p.client.send(p.c, &FreeMemory{Memory: rest})
 		next[*Done](p.client)
 	})
 }
 
 // A peer that uses a key that was never given, was revoked or is another connection's loses its
-// connection, with an error that says so, and touches nothing. Other connections live on.
+// connection, with an error that names the reason, and touches nothing. Other connections live on.
 func TestAccessIsScoped(t *testing.T) {
 	for name, bad := range map[string]func(p pair, far *Memory, others RemoteKey) RemoteKey{
 		"a key of nobody": func(p pair, far *Memory, _ RemoteKey) RemoteKey {
@@ -252,7 +252,7 @@ func TestAccessIsScoped(t *testing.T) {
 	}
 }
 
-// misuse has a second client of the same listener do what it may not.
+// misuse makes a second client of the same listener misuse a key.
 func misuse(t testing.TB, p mate, bad func(pair, *Memory, RemoteKey) RemoteKey, write bool) {
 	t.Helper()
 	honest := memory(p.server, p.s, 64, rw)
@@ -308,7 +308,7 @@ func misuse(t testing.TB, p mate, bad func(pair, *Memory, RemoteKey) RemoteKey, 
 	}
 }
 
-// What is under way when the connection ends is answered once.
+// An operation in progress when the connection ends is answered once.
 func TestAccessEndsOnce(t *testing.T) {
 	for name, end := range map[string]func(p pair){
 		"disconnect":           func(p pair) { p.client.send(p.c, &Disconnect{}) },
@@ -372,8 +372,8 @@ func TestAccessEndsOnce(t *testing.T) {
 	}
 }
 
-// An operation that comes before Established is refused, and that costs nothing: the same value may
-// be sent again, and its memory is as free as before.
+// An operation before Established is refused, and that costs nothing: the same value may be sent
+// again, and its memory is as free as before.
 func TestAccessBeforeEstablished(t *testing.T) {
 	early := func(t testing.TB, rt, far *Runtime, addr string) {
 		server := newProbe(t, rt.sys, far.OnLoop(), nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// What rdma_getaddrinfo(3) says about ai_connect applies to Dial by name as well: it goes first,
+// The rule of rdma_getaddrinfo(3) for ai_connect applies to Dial by name as well: it goes first,
 // the user's own data behind it.
 // manpages: getaddrinfo-43
 func TestDialSendsAIConnect(t *testing.T) {

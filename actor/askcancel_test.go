@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The context of an Ask may end just when the answer comes. The caller gets either the answer or
-// the error. With the error the identifier is gone: nobody else knows of the connection that it
+// The context of an Ask may end at the moment of the answer. The caller gets either the answer or
+// the error. With the error the identifier is gone: no other code knows of the connection that it
 // has made.
 func TestAskWhoseContextEndsWithTheAnswer(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {

@@ -16,10 +16,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// rwa is what a peer may do to memory with integers.
+// rwa are the rights of a peer to memory with integers.
 const rwa = rw | RemoteAtomic
 
-// hasAtomics says whether a connection's device should have atomic operations: InfiniBand has,
+// hasAtomics reports whether a connection's device should have atomic operations: InfiniBand has,
 // iWARP has not.
 func (m mate) hasAtomics() bool {
 	m.client.tb.Helper()
@@ -40,8 +40,8 @@ func integer(p pair, m *Memory, off int) uint64 {
 	return binary.NativeEndian.Uint64(contents(p.server, p.s, m)[off:])
 }
 
-// Where the device has no atomic operations they are refused, and cost nothing. Elsewhere they do
-// what they say, in order.
+// Devices without atomic operations refuse them at no cost. On others they have the specified
+// effect, in order.
 func TestAtomics(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		near := memory(p.client, p.c, 64, 0)
@@ -77,7 +77,7 @@ func TestAtomics(t *testing.T) {
 			old, after uint64
 		}{
 			{add, 0, 5},
-			{add, 5, 10}, // the same once more
+			{add, 5, 10}, // repeated
 			{&CompareSwap{Memory: near, At: 16, Key: key, Offset: 8, Compare: 5, Swap: 1}, 10, 10},
 			{&CompareSwap{Memory: near, At: 16, Key: key, Offset: 8, Compare: 10, Swap: 1<<64 - 1}, 10, 1<<64 - 1},
 			{&FetchAdd{Memory: near, At: 16, Key: key, Offset: 8, Add: 3, Fence: true}, 1<<64 - 1, 2},
@@ -137,7 +137,7 @@ func TestAtomicsAddUp(t *testing.T) {
 	})
 }
 
-// What this side can see to be wrong is refused, and costs nothing.
+// An operation that is detectably wrong on this side is refused, and costs nothing.
 func TestAtomicIsRefused(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		if !p.hasAtomics() {
@@ -216,7 +216,7 @@ func TestAtomicIsScoped(t *testing.T) {
 	}
 }
 
-// What is under way when the connection ends is answered once, and its memory goes with the
+// An operation in progress when the connection ends is answered once, and its memory goes with the
 // connection.
 func TestAtomicEndsOnce(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {

@@ -13,7 +13,7 @@ func TestCreditsBehindMessages(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const hoards = 40
 		g := greed{tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 1, each: hoards, size: size}
-		g.begin() // has half of what is shared
+		g.begin() // takes half of the shared memory
 		settle()
 		var kept []*Received
 		answered := false
@@ -48,8 +48,8 @@ func TestCreditsBehindMessages(t *testing.T) {
 	}, Config{Limits: Limits{ReceiveMemory: 8 << 20}})
 }
 
-// releaseAll releases what an owner has retained, until n messages have come: those that are still
-// to come wait for their share again.
+// releaseAll releases an owner's retained messages, until n messages have arrived: the rest wait
+// for their share again.
 func releaseAll(w *world, kept *[]*Received, n int) {
 	w.Helper()
 	for come := 0; come < n; {

@@ -19,7 +19,7 @@ func readOfAnswer(t *testing.T, s *Security) {
 	onFlavors(t, func(w *world) {
 		const hoards = 40
 		g := greed{tb: w, server: w.far, client: w.rt, where: w.far.OffLoop(), listen: there + ":7471", peers: 1, each: hoards, size: size}
-		g.begin() // has half of what is shared
+		g.begin() // takes half of the shared memory
 		settle()
 		var kept []*Received
 		answerer := newProbe(w, w.sys, w.far.OnLoop(), func(ctx actor.Context) {
@@ -48,12 +48,12 @@ func readOfAnswer(t *testing.T, s *Security) {
 	}, Config{Security: s, Limits: Limits{ReceiveMemory: 8 << 20}})
 }
 
-// An owner retains nothing, and others all that is shared. A large message comes to it all the
-// same. Its Read is answered behind messages that were sent after it, and these are received
-// although they have to wait for it.
+// An owner retains nothing, and others all shared memory. A large message arrives nevertheless. Its
+// Read is answered behind messages that were sent after it, and these are received although they
+// have to wait for it.
 func TestReadOfOfferBehindMessages(t *testing.T) {
 	const size, requests, large = 60 << 10, 18, 200 << 10
-	const peers, hoards, kept = 2, 40, 21 // two thirds of what is shared
+	const peers, hoards, kept = 2, 40, 21 // two thirds of the shared memory
 	sys, cfg := testSystem(t), Config{Limits: Limits{ReceiveMemory: 8 << 20}}
 	g := greed{tb: t, server: openIWARP(t, sys, cfg), client: openIWARP(t, sys), listen: "127.0.0.1:0", peers: peers, each: hoards, size: size}
 	g.where = g.server.OffLoop()

@@ -41,7 +41,7 @@ func messagesIn(b []byte) (messages [][]byte) {
 	return messages
 }
 
-// tapped notes what the connection of id posts from now on.
+// tapped records the posts of id's connection from now on.
 func (w *world) tapped(rt *Runtime, id *actor.PID) *postings {
 	w.Helper()
 	q := new(postings)
@@ -154,7 +154,7 @@ func TestBundlesKeepMessages(t *testing.T) {
 }
 
 // Messages wait for nothing that was submitted behind them: an operation, a message that is posted
-// or refused at once, the goodbye.
+// or refused immediately, the goodbye.
 func TestBundlesAreNotOvertaken(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		r := w.reach(1<<10, IDConfig{MaxMessage: 1 << 10, Credits: 64})
@@ -281,8 +281,8 @@ func (w *world) held(rt *Runtime) (n int) {
 	return n
 }
 
-// Messages of one bundle are the owner's in the way that others are: one that is retained stays
-// what it is, the memory of all counts once, and each gives its credit back.
+// Messages of one bundle belong to the owner like others: a retained one does not change, the
+// memory of all counts once, and each returns its credit.
 func TestBundledMessagesAreRetained(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		server := w.farProbe()
@@ -318,7 +318,7 @@ func TestBundledMessagesAreRetained(t *testing.T) {
 			}
 			kept[3-i].Release()
 			settle()
-			for n := 4; i == 0 && n < 50; n++ { // what comes now gets other memory
+			for n := 4; i == 0 && n < 50; n++ { // later messages get other memory
 				mallory.send(id, NewSend(bundleOf("not the")))
 				next[*Received](server)
 				settle()
@@ -352,8 +352,8 @@ func TestBundledMessagesAreRetained(t *testing.T) {
 	})
 }
 
-// When memory is short, an owner that retains one small message of a bundle does not have the
-// bundle's memory, just as it does not have the receive of a small message that came alone.
+// When memory is short, an owner that retains one small message of a bundle does not hold the
+// bundle's memory, just as it does not hold the receive of a small message that arrived alone.
 func TestBundledMessagesAreCopiedOut(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
@@ -404,8 +404,8 @@ func TestBundledMessagesAreCopiedOut(t *testing.T) {
 	}, Config{Limits: Limits{ReceiveMemory: 2 << 20}})
 }
 
-// An owner that leaves in the middle of a bundle, or ends the connection there, harms nobody else,
-// and loses no more of the bundle than it says.
+// An owner that leaves in the middle of a bundle, or ends the connection there, affects no other
+// connection, and loses no more of the bundle than it reports.
 func TestLeavingInABundle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		leave func(ctx actor.Context, id *actor.PID)

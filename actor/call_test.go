@@ -13,8 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// An owner reaches the verbs through Call: it reads what its peer has written into memory of its
-// own, which no message of this package does, on an identifier that is otherwise used as ever.
+// An owner reaches the verbs through Call: it reads the bytes that its peer has written into
+// private memory, which no message of this package does, on an identifier that is otherwise used as
+// always.
 func TestCallReachesTheVerbs(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()

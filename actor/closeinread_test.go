@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// The credit that Close waits for comes with a message that the connection handles. The disconnect
-// follows in a turn of its own, because it ends the connection.
+// The credit that Close waits for arrives with a message that the connection handles. The
+// disconnect follows in a separate turn, because it ends the connection.
 func TestCloseEndsInATurnOfItsOwn(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()

@@ -36,7 +36,7 @@ func TestHandshakesWaitForAPlace(t *testing.T) {
 	})
 }
 
-// Code of the user's that blocks in a handshake keeps no other handshake from being computed.
+// User code that blocks in a handshake delays the computation of no other handshake.
 func TestUsersCodeHasNoPlace(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		k, server := newCerts(w), w.farProbe()
@@ -75,8 +75,8 @@ func TestUsersCodeHasNoPlace(t *testing.T) {
 	})
 }
 
-// BenchmarkEchoDuringHandshakes is how long an echo takes on a connection that there is, while
-// strangers have all of their TLS handshakes computed at once.
+// BenchmarkEchoDuringHandshakes measures an echo on an existing connection, while all TLS
+// handshakes of strangers are computed at the same time.
 func BenchmarkEchoDuringHandshakes(b *testing.B) {
 	const strangers = 400
 	sys := testSystem(b)

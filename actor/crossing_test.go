@@ -14,8 +14,8 @@ import (
 )
 
 // Ends that cross. Both sides, strangers, contexts and the device may end a connection in any
-// order. Each command has one answer. Each owner gets Closed once, as the last event. An owner
-// that has got Established gets the connection's end once before Closed.
+// order. Each command has one answer. Each owner gets Closed once, as the last event. An owner that
+// has got Established gets the connection's end once before Closed.
 func TestCrossingEnds(t *testing.T) {
 	for flavor, f := range flavors {
 		for _, takes := range []time.Duration{0, time.Second} {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// However many peers without a hello come, and have the owner keep a large message each, there is
-// a receive for every connection. When there are too many, peers that cannot be asked for smaller
-// messages are rejected.
+// However many peers without a hello connect, and make the owner retain a large message each, there
+// is a receive for every connection. When there are too many, peers that cannot be asked for
+// smaller messages are rejected.
 func TestCrowdOfForeignPeers(t *testing.T) {
 	const peers = 40
 	for name, opts := range map[string]IDConfig{"foreign": {}, "raw": {Raw: true}} {
@@ -78,8 +78,8 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 	}
 }
 
-// Peers that leave a message, go, and come back, again and again, to an owner who keeps them all:
-// in the end they are rejected, and there is a receive for every connection that there is.
+// Peers leave a message, go, and come back, again and again, to an owner that retains them all: in
+// the end they are rejected, and there is a receive for every existing connection.
 func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 	for name, size := range map[string]int{"large": 60 << 10, "small": 1} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ func TestFloorBesideWhatIsRetained(t *testing.T) {
 		const size, crowd = 60 << 10, 14 // of a message; and whose messages are offered
 		cfg := IDConfig{MaxMessage: 512 << 10, Credits: 4}
 		good := w.connect(cfg)
-		cfg.eager = 64 << 10 // however many there are: the server says what it takes at once
+		cfg.eager = 64 << 10 // however many there are: the server states its eager limit
 		var hoarders []pair
 		for range 2 + crowd {
 			hoarders = append(hoarders, w.connectTo(good.server, cfg))

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// An identifier has a full mailbox, and its owner has just died. What it cannot deliver to that
-// owner comes back as a dead letter, which is not answered. Otherwise the answer to the answer
-// would go round until the goroutine's stack is used up, which ends the program.
+// An identifier has a full mailbox, and its owner has just died. A message that it cannot deliver
+// to that owner comes back as a dead letter, which is not answered. Otherwise the answer to the
+// answer would go round until the goroutine's stack is used up, which ends the program.
 func TestFullMailboxOfADeadOwner(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect()

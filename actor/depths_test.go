@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// TestRequestWithoutReads: a responder whose request says that the peer makes no Reads, or serves
+// TestRequestWithoutReads: a responder whose request states that the peer makes no Reads, or serves
 // none, as soft-iWARP reports it in MPA revision 1, offers nothing and takes no offers: a Read
 // would end the connection.
 func TestRequestWithoutReads(t *testing.T) {

@@ -195,8 +195,8 @@ func TestNamesThatDoNotResolve(t *testing.T) {
 				<-p.got
 			}
 		}
-		// A look-up under way does not outlive the identifier's runtime, and its outcome reaches
-		// nobody.
+		// A look-up under way does not outlive the identifier's runtime, and its outcome is
+		// dropped.
 		id := w.rt.CreateID(p.pid, IDConfig{})
 		p.send(id, &Dial{Addr: "nowhere:1"})
 		settle()
@@ -285,8 +285,8 @@ func TestDialFromAnAddressOfOneFamily(t *testing.T) {
 	})
 }
 
-// If nobody listens on one address of a name, and there is no way to another one, as on a host
-// without IPv6, then nobody listens: whichever of them is the last.
+// If one address of a name has no listener, and another one no route, as on a host without IPv6,
+// then the error reports the missing listener: whichever of them is the last.
 func TestDialSaysHowFarItGot(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const nowhere = "[2001:db8::1]:7471"

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// silent has a listener there that answers nobody for a minute.
+// silent makes a listener there that answers no request for a minute.
 func (w *world) silent(port string) {
 	w.Helper()
 	listen(w.farProbe(), w.far, there+port, IDConfig{AcceptTimeout: time.Minute})

@@ -11,7 +11,7 @@ import (
 )
 
 // Several Disconnects of one connection have one answer, the connection's end, also if the later
-// ones come before the goodbye of the first has left.
+// ones are sent before the goodbye of the first has left.
 func TestDisconnectsWaitTogether(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()

@@ -58,8 +58,8 @@ func TestKernelDomain(t *testing.T) {
 	}
 }
 
-// A stranger in the middle of a handshake who knows a key of the domain reaches nothing, where
-// queue pairs have access rights. Where they have none it does: docs/security.md says so.
+// A stranger in the middle of a handshake that knows a key of the domain reaches nothing, if queue
+// pairs have access rights. If they have none it does: docs/security.md describes that.
 func TestKernelStranger(t *testing.T) {
 	securedKernel(t, func(t *testing.T, cfg IDConfig) {
 		cfg.Memory, cfg.Security.AllowOneSided = 1<<12, rw

@@ -18,8 +18,8 @@ type inDomain struct {
 	server  *probe
 	rt      *Runtime // the clients'
 	far     *Runtime // the server's
-	at      string   // whose connections share the domain
-	outside string   // whose connections are in no domain
+	at      string   // the host whose connections share the domain
+	outside string   // the host whose connections are in no domain
 	*Domain
 }
 
@@ -97,7 +97,8 @@ func costs(p pair, key RemoteKey) {
 }
 
 // Memory that was allocated through one connection is granted to the peer of another, and named in
-// that one's own Reads and Writes. Who is outside of the domain is kept out, whatever it knows.
+// that one's own Reads and Writes. A connection outside of the domain is kept out, whatever keys it
+// knows.
 func TestDomainIsShared(t *testing.T) {
 	onDomains(t, IDConfig{Memory: 1 << 12}, func(tb testing.TB, d *inDomain) {
 		cfg := IDConfig{Memory: 1 << 12}
@@ -127,8 +128,8 @@ func TestDomainIsShared(t *testing.T) {
 	})
 }
 
-// The memory stays when the connection that has allocated it ends, also in the middle of what a
-// sibling does with it, and so does what was granted through it. A sibling frees it.
+// The memory stays when the connection that has allocated it ends, also in the middle of a
+// sibling's operation, and so do the grants made through it. A sibling frees it.
 func TestDomainOutlivesAConnection(t *testing.T) {
 	for name, end := range map[string]func(p pair){
 		"closed":              func(p pair) { p.server.send(p.s, &Close{}) },
@@ -200,7 +201,7 @@ func TestDomainRevokes(t *testing.T) {
 }
 
 // While a device has an operation of one connection, even one that has ended, no other connection
-// can free what it names.
+// can free the memory that it names.
 func TestDomainInUseBySibling(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		near.takes = map[states.Op]time.Duration{states.OpDestroyID: time.Hour}
@@ -248,7 +249,7 @@ func TestDomainInUseBySibling(t *testing.T) {
 	})
 }
 
-// What was allocated counts once, whichever connection it was, and IDConfig.Memory is for all.
+// Allocated memory counts once, whichever connection allocated it, and IDConfig.Memory is for all.
 func TestDomainCountsOnce(t *testing.T) {
 	onDomains(t, IDConfig{Memory: 100}, func(tb testing.TB, d *inDomain) {
 		p, q := d.join(), d.join()
@@ -283,8 +284,8 @@ func TestDomainCountsOnce(t *testing.T) {
 	})
 }
 
-// A connection that has not come about yet can grant what its siblings have: the key travels in the
-// private data. It needs no memory of its own, and none is allocated for it.
+// A connection that is not established yet can grant its siblings' memory: the key travels in the
+// private data. It needs no private memory, and none is allocated for it.
 func TestDomainBeforeEstablished(t *testing.T) {
 	onDomains(t, IDConfig{Memory: 1 << 10}, func(tb testing.TB, d *inDomain) {
 		p := d.join()
@@ -305,8 +306,8 @@ func TestDomainBeforeEstablished(t *testing.T) {
 	})
 }
 
-// Who does not fit into the domain gets an error that says what to do. When the others have left,
-// it fits.
+// A connection that does not fit into the domain gets an error with advice. When the others have
+// left, it fits.
 func TestDomainElsewhere(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const otherDevice = "10.0.0.6"
@@ -386,8 +387,8 @@ func TestDomainOfDifferentSecurity(t *testing.T) {
 	})
 }
 
-// A peer that its identity allows less than the other connections of a domain does not get in:
-// its connection could reach what was granted to the others.
+// A peer whose identity allows it less than the other connections of a domain does not get in: its
+// connection could reach memory that was granted to the others.
 func TestDomainOfDifferentIdentities(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		server := w.farProbe()
@@ -428,7 +429,7 @@ func TestDomainOfDifferentIdentities(t *testing.T) {
 	})
 }
 
-// An Accept that does not fit leaves the request to its owner, who can still reject it.
+// An Accept that does not fit leaves the request to its owner, which can still reject it.
 func TestDomainOfScatteredRequests(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -464,8 +465,8 @@ func TestDomainOfScatteredRequests(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
-// However the last connections end, the memory goes with them, and its handle says so; the next
-// ones begin with a domain that is empty.
+// However the last connections end, the memory goes with them, and its handle reports that; the
+// next ones begin with a domain that is empty.
 func TestDomainEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, server *probe, p, q pair){
 		"both close":      func(_ *world, server *probe, p, q pair) { server.send(p.s, &Close{}); server.send(q.s, &Close{}) },
@@ -520,8 +521,8 @@ func TestShutdownWithDomain(t *testing.T) {
 	})
 }
 
-// A goroutine that uses memory keeps it beyond the last connection. Who uses the domain again
-// meanwhile has other memory, and what was does not come back.
+// A goroutine that uses memory keeps it beyond the last connection. Connections that use the domain
+// again in the meantime have other memory, and the earlier memory does not come back.
 func TestDomainUsedBeyondItsEnd(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		d := shareDomain(w, w.far, w.rt, there+":7471", there+":7472", IDConfig{Memory: 100})
@@ -564,9 +565,9 @@ func TestDomainUsedBeyondItsEnd(t *testing.T) {
 	})
 }
 
-// The memory of a large message that its peer has read is used again where no other peer can read
-// it, and not in a domain that others share: another peer that knows its key may be in the middle
-// of reading, and would get what is put there next.
+// The memory of a large message that its peer has read is used again if no other peer can read it,
+// and not in a domain that others share: another peer that knows its key may be in the middle of
+// reading, and would get the next contents.
 func TestDomainLargeMessages(t *testing.T) {
 	for name, shared := range map[string]bool{"alone": false, "shared": true} {
 		t.Run(name, func(t *testing.T) {
@@ -587,7 +588,7 @@ func TestDomainLargeMessages(t *testing.T) {
 				}
 				p.server.send(p.s, s)
 				next[*Received](p.client)
-				for range 3 { // what goes behind it
+				for range 3 { // the messages behind it
 					p.server.send(p.s, NewSend([]byte("behind")))
 					next[*Received](p.client)
 				}

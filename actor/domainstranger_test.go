@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// half is what a stranger sends who begins a handshake and does not go on.
+// half returns the request of a stranger that begins a handshake and does not continue.
 func half(tb testing.TB, s *Security) []byte {
 	tb.Helper()
 	h := wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 2, Eager: kib, MaxMessage: kib}
@@ -20,7 +20,7 @@ func half(tb testing.TB, s *Security) []byte {
 	}
 	h.Features = uint8(secure.FeaturePSK)
 	b := h.Put(make([]byte, secure.HintLen+secure.PSKRequestLen))
-	alice := credential("alice", 1) // as somebody has seen it on the wire
+	alice := credential("alice", 1) // a credential that could be seen on the wire
 	_, data, err := secure.NewPSKClient(&alice, secure.AES256GCM, secure.Binding{}, secure.Hello(b))
 	if err != nil {
 		tb.Fatal(err)
@@ -50,7 +50,7 @@ func inSecuredDomain(t *testing.T, test func(tb testing.TB, d *inDomain, cfg IDC
 	})
 }
 
-// intrude has somebody use a key, and waits for the end of the connection.
+// intrude uses a key without permission, and waits for the end of the connection.
 func intrude(p *probe, id *actor.PID, key RemoteKey, write bool) {
 	p.tb.Helper()
 	near := memory(p, id, 8, 0)
@@ -67,9 +67,8 @@ func intrude(p *probe, id *actor.PID, key RemoteKey, write bool) {
 	}
 }
 
-// A stranger who has begun a handshake reaches nothing of a domain, although it knows a key of
-// it: its connection ends. Whoever the peer is let in for is let in, before it gets a key with
-// the Accept.
+// A stranger that has begun a handshake reaches nothing of a domain, although it knows a key of it:
+// its connection ends. An admitted peer has access before it gets a key with the Accept.
 func TestStrangerInDomain(t *testing.T) {
 	inSecuredDomain(t, func(tb testing.TB, d *inDomain, cfg IDConfig) {
 		p := d.join(cfg)
@@ -95,8 +94,8 @@ func TestStrangerInDomain(t *testing.T) {
 	})
 }
 
-// What a peer is granted in the private data of Connect and Accept it can use at once: the queue
-// pairs of both sides let it in by then.
+// Memory granted in the private data of Connect and Accept can be used immediately: the queue pairs
+// of both sides let the peer in by then.
 func TestDomainLetsInEarly(t *testing.T) {
 	inSecuredDomain(t, func(tb testing.TB, d *inDomain, cfg IDConfig) {
 		for range 20 {
@@ -162,8 +161,8 @@ func TestStrangeListener(t *testing.T) {
 	})
 }
 
-// A device that does not let a peer in ends the connection before the peer hears that there is one,
-// and the owner hears why. The others of the domain go on.
+// A device that does not let a peer in ends the connection before the peer is notified that there
+// is one, and the owner gets the reason. The others of the domain go on.
 func TestDeviceLetsNobodyIn(t *testing.T) {
 	eachMode(t, func(t *testing.T, made func(testing.TB) *Security) {
 		onKernelLike(t, kernelLike{}, func(w *world, near, far *kernelLike) {

@@ -102,7 +102,7 @@ func TestDeadlinesOfAStuckDevice(t *testing.T) {
 	}
 }
 
-// What the device does not give back is named by Shutdown.
+// Shutdown names the identifiers that the device does not return.
 func TestShutdownNamesWhatTheDeviceHolds(t *testing.T) {
 	neverDestroys := stuckAt(states.OpDestroyID)
 	var d *stuck

@@ -27,9 +27,9 @@ func (w *world) mallory(server *probe) (m *probe, id, s *actor.PID) {
 	return m, id, s
 }
 
-// A connection has one end, which is reported once, with the cause that was found first. What else
-// ends it in the same turn, in which order the device reports that, and how long it takes to give
-// the identifier back make no difference.
+// A connection has one end, which is reported once, with the cause that was found first. Other ends
+// in the same turn, the order in which the device reports them, and the time that it takes to
+// return the identifier make no difference.
 func TestOneEndIsReported(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "slow to destroy": time.Second} {
 		for flavor, f := range flavors {
@@ -72,8 +72,8 @@ func oneEnd(w *world) {
 	server.quiet()
 }
 
-// The sender of a Disconnect is answered with the one end that there is, also when the peer breaks
-// the protocol meanwhile.
+// The sender of a Disconnect is answered with the connection's only end, also when the peer breaks
+// the protocol before the answer.
 func TestDisconnectMeetsAViolation(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()

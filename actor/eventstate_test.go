@@ -71,9 +71,9 @@ var last = map[states.State]bool{
 	states.PeerDisconnected: true, states.Timewait: true, states.Failed: true, states.Removed: true,
 }
 
-// An event ends an identifier exactly if the state machine says that only destruction is left. For
-// example, the kernel reports UNREACHABLE on every connected identifier whose next hop gets another
-// MAC address, as after a failover: the connection goes on, so it must not be destroyed.
+// An event ends an identifier exactly if the state machine allows only destruction. For example,
+// the kernel reports UNREACHABLE on every connected identifier whose next hop gets another MAC
+// address, as after a failover: the connection goes on, so it must not be destroyed.
 func TestEventsActAsTheStateSays(t *testing.T) {
 	for name, flavor := range flavors {
 		all := append(slices.Clone(stages), routeQuery)

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// shelf grants its peer 4 KiB of memory, and looks at what the peer has written when a message
-// says where.
+// shelf grants its peer 4 KiB of memory, and looks at the peer's bytes when a message names their
+// place.
 type shelf struct {
 	listening chan string
 	memory    *rdma.Memory
@@ -36,7 +36,7 @@ func (s *shelf) Receive(ctx actor.Context) {
 			log.Fatal(err)
 		}
 		ctx.Respond(rdma.NewSend(key))
-	case *rdma.Received: // the peer has written, and says where
+	case *rdma.Received: // the peer has written, and names the place
 		b := make([]byte, 11)
 		// the peer chose the offset: ReadAt looks at it
 		if _, err := s.memory.ReadAt(b, int64(m.Data[0])); err != nil {
@@ -75,7 +75,7 @@ func (w *writer) Receive(ctx actor.Context) {
 	}
 }
 
-// One side grants memory, the other writes to it, and says so in a message behind the Write.
+// One side grants memory, the other writes to it, and reports that in a message behind the Write.
 func Example_remoteMemory() {
 	system := actor.NewActorSystem()
 	defer system.Shutdown()

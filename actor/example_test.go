@@ -52,7 +52,7 @@ func Example_echo() {
 	// rejected: want echo/1
 }
 
-// talk connects, says something and returns the answer.
+// talk connects, sends text and returns the answer.
 func talk(system *actor.ActorSystem, rt *rdma.Runtime, addr, protocol, text string) string {
 	answer := make(chan string, 1)
 	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -73,7 +73,7 @@ func talk(system *actor.ActorSystem, rt *rdma.Runtime, addr, protocol, text stri
 	return <-answer
 }
 
-// redial is what the client sends itself to try again.
+// redial is the client's message to itself to try again.
 type redial struct{}
 
 // client is an actor that connects, talks, survives the end of its connection and tries again.

@@ -75,8 +75,8 @@ func failures(tb testing.TB) []failing {
 	}
 }
 
-// TestFailedHandshakes compares what docs/operating.md says of handshakes that fail with what there
-// is to see at both sides.
+// TestFailedHandshakes compares the description of failed handshakes in docs/operating.md with the
+// observations at both sides.
 func TestFailedHandshakes(t *testing.T) {
 	page, err := os.ReadFile("../docs/operating.md")
 	if err != nil {

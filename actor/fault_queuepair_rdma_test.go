@@ -57,17 +57,17 @@ func TestFaultRawMessageTooLong(t *testing.T) {
 		t.Logf("the receiver gets: %v", err)
 	}
 	err := endOf(t, p.client)
-	// siw's peer has at best what a Terminate message says
+	// siw's peer knows at best the contents of a Terminate message
 	if env(t, "RDMA_KIND") == "rxe" && !errors.As(err, &q) {
 		t.Errorf("the sender gets %v", err)
 	}
 	t.Logf("the sender gets: %v", err)
 }
 
-// A peer acknowledges nothing any more, as behind a network that is cut: its queue pair is
-// destroyed without a word to the other side. What the client sends then is repeated until its
-// device gives up. The server's loop is blocked meanwhile, or it would notice as well. (With a
-// RetryCount of 7 rxe never does.) siw's peer sees its stream end.
+// A peer stops acknowledging, as behind a network that is cut: its queue pair is destroyed without
+// notice to the other side. Later messages of the client are repeated until its device gives up.
+// The server's loop is blocked during that time, or it would notice as well. (With a RetryCount of
+// 7 rxe never gives up.) siw's peer sees its stream end.
 func TestFaultPeerAcknowledgesNothing(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))

@@ -22,7 +22,7 @@ import (
 
 // These are faults, on the kernel's devices: lab/vm/faulttest runs them.
 
-// again is this test in another process. FAULT in its environment says what it has to do.
+// again runs this test in another process, with its task in the environment variable FAULT.
 func again(t *testing.T, what string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=45s")
@@ -38,8 +38,8 @@ func passes(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// emulated is how late an emulated machine may be when others use its processors. What these tests
-// look for, a loop that waits in the kernel, takes 10 s and more.
+// emulated is how late an emulated machine may be when others use its processors. The faults that
+// these tests look for, a loop that waits in the kernel, take 10 s and more.
 const emulated = 5 * time.Second
 
 // A request that its owner never answers is rejected after 8 s, on both sides, and nothing is left
@@ -84,12 +84,12 @@ func pings(t *testing.T, p *probe, id *actor.PID, more func() bool) (took []time
 	return took
 }
 
-// Connects to a black hole. Their owners are notified when their time is over. The identifiers
-// show as being destroyed for as long as the kernel keeps them, and nobody else is slower for it.
-// Shutdown names those that the kernel does not give back.
+// Connects to a black hole. Their owners are notified when their time is over. The identifiers show
+// as being destroyed for as long as the kernel keeps them, and no other connection is slower for
+// it. Shutdown names those that the kernel does not return.
 func TestFaultBlackHole(t *testing.T) {
 	if os.Getenv("FAULT") == "" {
-		passes(t, again(t, "silent")) // which ends, and with it what the kernel keeps
+		passes(t, again(t, "silent")) // its end releases the kernel's objects
 		return
 	}
 	const (
@@ -130,7 +130,7 @@ func TestFaultBlackHole(t *testing.T) {
 				t.Errorf("%v is notified twice", g.sender)
 			}
 			delete(pending, g.sender.Id)
-		case *Closed: // InfiniBand gives it back at once
+		case *Closed: // InfiniBand returns it immediately
 		default:
 			t.Errorf("got %v", g)
 		}
@@ -146,10 +146,10 @@ func TestFaultBlackHole(t *testing.T) {
 		}
 		return closing
 	}
-	time.Sleep(200 * time.Millisecond) // for siw of 6.12, which lets go of them by itself
+	time.Sleep(200 * time.Millisecond) // for siw of 6.12, which releases them on its own
 	closing := left()
 	for begin = time.Now(); env(t, "RDMA_KIND") == "rxe" && closing > 0 && time.Since(begin) < emulated; closing = left() {
-		time.Sleep(20 * time.Millisecond) // InfiniBand gives them back
+		time.Sleep(20 * time.Millisecond) // InfiniBand returns them
 	}
 	n = 0
 	after := pings(t, other, c, func() bool { n++; return n <= 200 })
@@ -307,7 +307,7 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	for closed := 0; closed < peers; {
 		g := server.any()
 		switch m := g.msg.(type) {
-		case *Received, *SendFailed: // the latter: what it was sent came too late to be echoed
+		case *Received, *SendFailed: // SendFailed: a message was too late to be echoed
 			continue
 		case *Closed:
 			closed++
@@ -328,8 +328,8 @@ func TestFaultPeerIsKilled(t *testing.T) {
 	}
 }
 
-// A user without privileges, but with access to the files, can do all this. Where little memory
-// may be locked the error says so.
+// A user without privileges, but with access to the files, can do all this. If little memory may be
+// locked the error reports that.
 func TestFaultUser(t *testing.T) {
 	const (
 		nobody = 65534

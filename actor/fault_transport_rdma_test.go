@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// How soon a peer that acknowledges nothing is noticed is what AckTimeout and RetryCount say, on
+// AckTimeout and RetryCount determine how soon a peer that acknowledges nothing is noticed, on
 // whichever side they are set. A timeout is lost for each of the sends.
 func TestFaultTransportNotices(t *testing.T) {
 	if env(t, "RDMA_KIND") != "rxe" {

@@ -65,7 +65,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// kindsOf is what was recorded of an identifier, without the times.
+// kindsOf returns the records of an identifier, without the times.
 func kindsOf(fs []Flight, id Handle) (all []string) {
 	for _, f := range fs {
 		for _, r := range f.Records {
@@ -148,7 +148,7 @@ func TestFlightOfAPanic(t *testing.T) {
 	}
 }
 
-// A stall has it dumped while it lasts, and OnStall is called all the same.
+// A stall is dumped while it lasts, and OnStall is called nevertheless.
 func TestFlightOfAStall(t *testing.T) {
 	var f flights
 	var stalls chan eventloop.Stall
@@ -235,7 +235,7 @@ func TestFlightDumpThatFails(t *testing.T) {
 	}
 }
 
-// While a Dump does not return, one dump for each reason waits, and no more: they are large.
+// While a Dump does not return, at most one dump for each reason waits: they are large.
 func TestFlightDumpsThatWait(t *testing.T) {
 	var blocked chan struct{}
 	var calls atomic.Int32

@@ -38,7 +38,7 @@ func flood(tb testing.TB, goroutines int, post func()) (stop func()) {
 // most is the mailbox's bound: Sends, commands, and what ends it.
 func most(rt *Runtime) int { return rt.cfg.Limits.Mailbox + 2*commandRoom + 100 }
 
-// Two goroutines that send without a pause: what is admitted flows, memory is bounded, and the
+// Two goroutines send without a pause: admitted messages flow, memory is bounded, and the
 // identifier ends when it is asked to.
 func TestFloodOfSends(t *testing.T) {
 	for name, end := range map[string]func(sys *actor.ActorSystem, id *actor.PID, cancel func()){
@@ -126,7 +126,7 @@ func TestFloodOfSends(t *testing.T) {
 	}
 }
 
-// inTurn has an OnLoop actor do something in one turn: nobody else gets in between.
+// inTurn runs fn on an OnLoop actor in one turn: no other code runs in between.
 func (w *world) inTurn(fn func(ctx actor.Context)) {
 	done := make(chan struct{})
 	pid := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -141,8 +141,8 @@ func (w *world) inTurn(fn func(ctx actor.Context)) {
 	stop(w, w.sys, pid)
 }
 
-// What is left in a stopped identifier's mailbox is answered before Closed, to owner and senders
-// alike, and Closed counts it.
+// Messages left in a stopped identifier's mailbox are answered before Closed, to owner and senders
+// alike, and Closed counts them.
 func TestStopAnswersAFullMailbox(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		for name, withSender := range map[string]bool{"owner": false, "sender": true} {
@@ -185,7 +185,7 @@ func TestStopAnswersAFullMailbox(t *testing.T) {
 	}, Config{Limits: Limits{Mailbox: 8}})
 }
 
-// One sender's order holds in a full mailbox, too: what was admitted before a Close is delivered.
+// One sender's order holds in a full mailbox, too: messages admitted before a Close are delivered.
 func TestCloseInAFullMailbox(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
@@ -237,8 +237,8 @@ func TestCancelStaysBehindItsCommand(t *testing.T) {
 	}, Config{Limits: Limits{Mailbox: 4}})
 }
 
-// Whatever is posted in large numbers, the mailbox has no more than its bound. Everything is
-// answered once, to the right actor, and nothing comes after Closed.
+// Whatever is posted in large numbers, the mailbox stays within its bound. Everything is answered
+// once, to the right actor, and nothing follows Closed.
 func TestFloodOfAnything(t *testing.T) {
 	for name, tt := range map[string]struct {
 		make     func() any
@@ -302,7 +302,7 @@ func TestFloodOfAnything(t *testing.T) {
 					if asked == "owner" {
 						answers -= 1 // Closed itself
 						if name == "DestroyIDs" || name == "Closes" {
-							// which is the answer to all that were admitted
+							// the answer to all admitted messages
 							answers += 8 + 2*commandRoom
 						}
 					}
@@ -322,7 +322,7 @@ func TestFloodOfAnything(t *testing.T) {
 	}
 }
 
-// A PoisonPill ends an identifier as Close does, whoever sends it.
+// A PoisonPill ends an identifier as Close does, from any sender.
 func TestPoisonPillIsClose(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		for name, give := range map[string]func(p pair){

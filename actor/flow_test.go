@@ -153,7 +153,8 @@ func TestSendBeforeEstablished(t *testing.T) {
 	})
 }
 
-// A disconnect overtakes what waits in the queue. That comes back before the end is reported.
+// A disconnect overtakes messages that wait in the queue. Those are returned before the end is
+// reported.
 func TestDisconnectFlushes(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -234,7 +235,7 @@ func foreign(w *world, rawListens bool) {
 	}
 }
 
-// A peer that breaks the protocol loses its connection, and nobody else does.
+// A peer that breaks the protocol loses its connection, and no other is affected.
 func TestProtocolErrors(t *testing.T) {
 	head := func(h wire.Header, more string) []byte {
 		b := make([]byte, wire.HeaderLen, wire.HeaderLen+len(more))
@@ -296,8 +297,8 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// What the device reports in another order than it happened is put right: nothing comes before
-// Established, everything before the end.
+// Events that the device reports out of order are reordered: nothing precedes Established, and
+// everything precedes the end.
 func TestReorderedEvents(t *testing.T) {
 	for range 20 {
 		onFlavors(t, func(w *world) {
@@ -329,7 +330,7 @@ func TestReorderedEvents(t *testing.T) {
 	}
 }
 
-// What was received before the end is delivered before the end, also when the device reports the
+// Messages received before the end are delivered before the end, also when the device reports the
 // end first.
 func TestReceivedBeforeTheEnd(t *testing.T) {
 	for range 20 {
@@ -359,7 +360,7 @@ func TestReceivedBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// A Send that its user has copied by value, and sent once, harms nobody else's messages.
+// A Send that its user has copied by value, and sent once, affects no other messages.
 func TestSendCopied(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()

@@ -30,7 +30,8 @@ func TestForeignIsReported(t *testing.T) {
 	})
 }
 
-// With RefuseForeign nobody gets the request of a foreign peer, and a dialler fails with a reason.
+// With RefuseForeign no actor gets the request of a foreign peer, and a dialler fails with a
+// reason.
 func TestRefuseForeign(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

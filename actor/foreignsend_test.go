@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A Send that NewSend has not made is refused in an identifier's last moments as at any other
-// time. It stays out of the pool: otherwise whoever makes the next message would get it.
+// A Send that NewSend has not made is refused in an identifier's last moments as at any other time.
+// It stays out of the pool: otherwise the next NewSend would return it.
 func TestForeignSendStaysOutOfThePool(t *testing.T) {
 	test := func(w *world) {
 		p := w.probe()

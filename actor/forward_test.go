@@ -108,7 +108,8 @@ func (r *routing) SendSystemMessage(*actor.PID, any) {}
 
 func (r *routing) Stop(*actor.PID) {}
 
-// What a worker that stops has not received is given back, and so is what comes to it afterwards.
+// Messages that a stopped worker has not received are released, and so are those that arrive
+// afterwards.
 func TestForwardToAStoppedWorker(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const credits = 4

@@ -20,7 +20,7 @@ var leavings = map[string]func(){
 	"Goexit": runtime.Goexit,
 }
 
-// A Call whose Fn does not return is answered, before Closed, and nobody else notices.
+// A Call whose Fn does not return is answered, before Closed, and nothing else is affected.
 func TestCallThatDoesNotReturn(t *testing.T) {
 	for name, leave := range leavings {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +48,7 @@ func TestCallThatDoesNotReturn(t *testing.T) {
 }
 
 // An owner whose Receive does not return fails, as by a panic. It does no more harm than a panic,
-// neither to its identifiers nor to others', nor to its loop. The delivery that was under way
-// ends.
+// neither to its identifiers nor to others', nor to its loop. The delivery that was under way ends.
 func TestReceiveThatDoesNotReturn(t *testing.T) {
 	for home, where := range map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop} {
 		for name, leave := range leavings {
@@ -166,7 +165,7 @@ func TestEmptyCommands(t *testing.T) {
 	})
 }
 
-// An identifier that gets another's answers does not answer them: two could go on for ever.
+// An identifier that gets another's answers does not answer them: two could go on forever.
 func TestIdentifierAsOwner(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// Every way in which a side ends a connection says goodbye: the other side gets an orderly end,
+// In every way of ending a connection a side sends a goodbye: the other side gets an orderly end,
 // also when messages wait for credits. The side whose runtime is shut down gets ErrShutdown.
 func TestEveryEndSaysGoodbye(t *testing.T) {
 	ends := map[string]func(w *world, p pair, cancel func()){
@@ -211,13 +211,13 @@ func (peerTB) Cleanup(func())            {}
 func (peerTB) Fatal(a ...any)            { panic(fmt.Sprint(a...)) }
 func (peerTB) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// startPeer starts another process, and says where it listens.
+// startPeer starts another process, and returns its listening address.
 func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	tb.Helper()
 	cmd = exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), peerEnv+"=1")
 	cmd.Stderr = os.Stderr
-	// A session of its own: the kernel continues a stopped process whose group loses its shell.
+	// A separate session: the kernel continues a stopped process whose group loses its shell.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true}
 	in, err := cmd.StdinPipe() // its end is the peer's, too
 	if err != nil {
@@ -242,14 +242,14 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	return cmd, strings.TrimSpace(at)
 }
 
-// A process that was stopped says nothing, while its kernel still takes what comes. The peer is
-// given up because of its silence.
+// A stopped process sends nothing, while its kernel still accepts packets. The peer is given up
+// because of its silence.
 func TestPeerIsStopped(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)
 	p := newProbe(t, sys, rt.OnLoop(), nil)
 	cmd, at := startPeer(t)
-	// with the patience of the defaults: a busy machine may keep the peer waiting for seconds
+	// with the default times: a busy machine may keep the peer waiting for seconds
 	first := rt.CreateID(p.pid, IDConfig{})
 	p.send(first, &Dial{Addr: at})
 	next[*Established](p)
@@ -269,7 +269,7 @@ func TestPeerIsStopped(t *testing.T) {
 	is(t, c.Err, ErrPeerLost)
 }
 
-// For a process that was killed the kernel sends what an orderly end would: a FIN. Only the
+// For a process that was killed the kernel sends the same FIN as after an orderly end. Only the
 // goodbye is missing.
 func TestPeerIsKilled(t *testing.T) {
 	sys := testSystem(t)

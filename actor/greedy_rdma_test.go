@@ -5,7 +5,7 @@ package actor
 import "testing"
 
 // A hundred greedy peers do not slow down a good one on the kernel's devices either: there each
-// connection has receives of its own.
+// connection has private receives.
 func TestKernelGreedyPeers(t *testing.T) {
 	leavesNothing(t)
 	sys := testSystem(t)

@@ -25,7 +25,7 @@ type hoarder struct {
 	all    int
 	bytes  int
 	ends   []string
-	amends bool   // it keeps nothing any more
+	amends bool   // it no longer keeps anything
 	dying  bool   // ends are expected
 	more   func() // something has come
 }
@@ -83,7 +83,7 @@ func (h *hoarder) take(m *Received) {
 	h.more()
 }
 
-// release gives everything back, from a goroutine of its own.
+// release releases everything, from a separate goroutine.
 func (h *hoarder) release() {
 	h.mu.Lock()
 	kept := h.kept
@@ -185,7 +185,7 @@ func (g *greed) begin() {
 	}
 }
 
-// serve has a good peer connect and ask rounds times.
+// serve connects a good peer, which asks rounds times.
 func (g *greed) serve(rounds int) {
 	g.tb.Helper()
 	id := g.client.CreateID(g.owner.pid, g.cfg)
@@ -270,7 +270,7 @@ var hoards = map[string]struct {
 	"many":                  {memory: 1 << 20, peers: 60, each: 40, size: 1 << 10, cfg: IDConfig{MaxMessage: 2 << 10, Credits: 32}},
 }
 
-// Peers whose messages nobody takes back slow down nobody but themselves.
+// Peers whose messages are not released slow down only themselves.
 func TestGreedyPeers(t *testing.T) {
 	for name, tt := range hoards {
 		limits := Config{Limits: Limits{ReceiveMemory: tt.memory, SendQueue: tt.each}}

@@ -8,9 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// An owner retains a message and hands it to another actor, which releases it. The message may
-// then be used again before that actor's Receive has returned, so the actor's mailbox must not
-// touch it any more.
+// An owner retains a message and hands it to another actor, which releases it. The message may then
+// be used again before that actor's Receive has returned, so the actor's mailbox must no longer
+// touch it.
 func TestReleasedInAnotherActorsReceive(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		released, returns := make(chan struct{}), make(chan struct{})

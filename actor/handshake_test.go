@@ -104,7 +104,7 @@ func TestHandshakeGivesWay(t *testing.T) {
 	}
 }
 
-// What comes too early or too late for the handshake breaks the connection off.
+// A message that is too early or too late for the handshake breaks the connection off.
 func TestHandshakeTakesNothingOutOfTurn(t *testing.T) {
 	h, r := lone(handshakeReplied) // of TLS mode, or without a key
 	if _, _, err := h.Prove(nil); err == nil || len(r.fates) != 0 {

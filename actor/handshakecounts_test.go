@@ -32,7 +32,7 @@ func outcome(h Handshakes) string {
 	return s
 }
 
-// changes are what somebody in the middle does to the nth message of a kind.
+// changes are an attacker's modifications of the nth message of a kind.
 func changes(w *world, kind cmidtest.Message, nth int) {
 	n := 0
 	w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {
@@ -45,8 +45,8 @@ func changes(w *world, kind cmidtest.Message, nth int) {
 	})
 }
 
-// Each handshake is counted once on each side, by what has become of it, and the flight recorders
-// have its steps.
+// Each handshake is counted once on each side, by its outcome, and the flight recorders have its
+// steps.
 func TestHandshakesAreCounted(t *testing.T) {
 	with := func(change func(*Security)) func(w *world) IDConfig {
 		return func(w *world) IDConfig {
@@ -125,7 +125,7 @@ func TestHandshakesAreCounted(t *testing.T) {
 	}
 }
 
-// receiveAll takes what the probe still has.
+// receiveAll takes the probe's remaining messages.
 func (p *probe) receiveAll() {
 	settle()
 	for len(p.got) > 0 {
@@ -199,7 +199,7 @@ func TestSecuredConnectionsAreCounted(t *testing.T) {
 	})
 }
 
-// Each failure has a text of its own.
+// Each failure has a distinct text.
 func TestHandshakeFailureStrings(t *testing.T) {
 	seen := make(map[string]bool)
 	for f := range NumHandshakeFailures + 1 {

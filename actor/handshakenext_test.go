@@ -76,8 +76,8 @@ func TestCloseEndsADialInItsHandshake(t *testing.T) {
 	}
 }
 
-// The answer of a dead letter may name nobody, or an actor that is not the owner: any actor can
-// send one, and that ends no connection.
+// The answer of a dead letter may name no actor, or one that is not the owner: any actor can send
+// one, and that ends no connection.
 func TestAnswerOfADeadLetterWithoutTarget(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect()
@@ -89,7 +89,8 @@ func TestAnswerOfADeadLetterWithoutTarget(t *testing.T) {
 	})
 }
 
-// dialStuck dials the name there, whose next address is stuck's. It accepts, and says no more.
+// dialStuck dials the name there, whose next address is stuck's. That accepts, and then sends
+// nothing.
 func dialStuck(w *world, k *certs, client, stuck *probe) (id, accepted *actor.PID) {
 	cl := *k.client
 	cl.TLS = cl.TLS.Clone()

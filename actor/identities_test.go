@@ -24,7 +24,7 @@ func peopled(tb testing.TB, limits func(identity string) PeerLimits) IDConfig {
 	return cfg
 }
 
-// connecting is the configuration of who connects with that name's key.
+// connecting returns the configuration of a client with that name's key.
 func connecting(tb testing.TB, name string) IDConfig {
 	tb.Helper()
 	keys := new(Keyring)
@@ -110,7 +110,7 @@ func TestConnectionsOfAnIdentity(t *testing.T) {
 	})
 }
 
-// Without limits of its own, an identity leaves room for others.
+// Without separate limits, an identity leaves room for others.
 func TestIdentitiesShareConnections(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		w.accepter(peopled(w, nil))
@@ -172,7 +172,7 @@ func TestOneSidedOfAnIdentity(t *testing.T) {
 	})
 }
 
-// What the hook says of one peer is for that peer: by its address, or what it says, too.
+// The hook's limits for one peer are for that peer: by its address, or its private data, too.
 func TestLimitsOfOnePeer(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
@@ -197,7 +197,7 @@ func TestLimitsOfOnePeer(t *testing.T) {
 	})
 }
 
-// What the user's Authorize does ends one request, and no other.
+// A failure of the user's Authorize ends one request, and no other.
 func TestLimitsFail(t *testing.T) {
 	for name, fail := range map[string]func(){"panics": func() { panic("limits") }, "exits": func() { runtime.Goexit() }} {
 		t.Run(name, func(t *testing.T) {

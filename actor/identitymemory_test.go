@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// receives is what a connection with the defaults may have its peer fill of a loop's memory.
+// receives returns how much of a loop's memory the peer of a connection with the defaults may fill.
 func (w *world) receives(rt *Runtime) (n int) {
 	w.Helper()
 	w.onLoop(rt, func(l *loop) {
@@ -19,7 +19,7 @@ func (w *world) receives(rt *Runtime) (n int) {
 	return n
 }
 
-// keeping accepts whoever comes, and retains every message.
+// keeping accepts every peer, and retains every message.
 func keeping(kept *[]*Received) func(actor.Context) {
 	return func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
@@ -31,8 +31,8 @@ func keeping(kept *[]*Received) func(actor.Context) {
 	}
 }
 
-// Of a loop's memory an identity may be promised as much as its limit says, by all of its
-// connections. Others are not touched by that, and what has ended makes room.
+// All connections of an identity together may be promised as much of a loop's memory as its limit.
+// Others are not touched by that, and connections that have ended make room.
 func TestMemoryOfAnIdentity(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		limit := 1 // a connection it may have in any case
@@ -70,9 +70,8 @@ func TestMemoryOfAnIdentity(t *testing.T) {
 	})
 }
 
-// Receives that become large for a peer count with their size, and stay small where its identity
-// may have no more. What it has for large ones is offered then, and comes. In the end nothing
-// counts.
+// Receives that become large for a peer count with their size, and stay small if its identity may
+// have no more. Its large messages are offered then, and arrive. In the end nothing counts.
 func TestLargeReceivesOfAnIdentity(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		limit := 2 * largeBytes
@@ -152,8 +151,8 @@ func TestSmallReceivesOfAnIdentity(t *testing.T) {
 	}
 }
 
-// A peer that fills its receives and comes back again and again, while the owner retains all that
-// it has sent, has no more of the memory than one that stays.
+// A peer that fills its receives and comes back again and again, while the owner retains all its
+// messages, has no more of the memory than one that stays.
 func TestMemoryOfAnIdentityThatComesBack(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const each, most = 8, 3 // messages of a connection, and connections
@@ -177,7 +176,7 @@ func TestMemoryOfAnIdentityThatComesBack(t *testing.T) {
 			}
 			for range each {
 				client.send(c, NewSend([]byte("keep this")))
-				settle() // each in a Send of its own
+				settle() // each in a separate Send
 			}
 			client.send(c, &DestroyID{})
 			until[*Closed](client)
@@ -254,7 +253,7 @@ func TestLargeMessagesOfAnIdentity(t *testing.T) {
 			send()
 		}
 		has("room for two", 2)
-		bob := come("bob") // who may have a byte
+		bob := come("bob") // bob's limit is one byte
 		bob()
 		bob()
 		has("one of bob's besides", 3)
@@ -281,9 +280,9 @@ func TestLargeMessagesOfAnIdentity(t *testing.T) {
 	})
 }
 
-// A large message that waits because of what its identity has is read when a connection of the
-// identity's has ended, also one that leaves nothing behind, and while the others keep what they
-// have.
+// A large message that waits because of its identity's use of memory is read when a connection of
+// the identity has ended, also one that leaves nothing behind, and while the others keep their
+// memory.
 func TestLargeMessageWaitsForAConnectionsEnd(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size = 1 << 20

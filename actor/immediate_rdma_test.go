@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// kernelImmediates has a client write n bytes count times into memory of its server's, more than a
+// kernelImmediates writes n bytes count times from a client into memory of its server, more than a
 // receive holds and more often than there are credits. soft-iWARP refuses each.
 func kernelImmediates(t *testing.T, cfg IDConfig, n, count int) {
 	t.Helper()

@@ -24,7 +24,7 @@ func onImmediates(t *testing.T, test func(w *world), opts ...Config) {
 	})
 }
 
-// noteAll has p note clones of what it receives, and retain the messages if held is not nil.
+// noteAll makes p keep clones of its messages, and retain the messages if held is not nil.
 func (p *probe) noteAll(held *[]*Received) *[]*Received {
 	all := new([]*Received)
 	p.reactWith(func(ctx actor.Context) {
@@ -40,8 +40,7 @@ func (p *probe) noteAll(held *[]*Received) *[]*Received {
 	return all
 }
 
-// granted is a connection whose client has memory to write from, and a key to memory of its
-// server's.
+// granted is a connection whose client has memory to write from, and a key to memory of its server.
 type granted struct {
 	pair
 	near, far *Memory
@@ -59,7 +58,7 @@ func (w *world) granted(n int, cfg ...IDConfig) *granted {
 	return g
 }
 
-// post posts what the framework would not: a Write with an immediate, of n bytes, from near.
+// post posts, past the framework, a Write with an immediate, of n bytes, from near.
 func (w *world) post(id *actor.PID, near *Memory, key RemoteKey, n int) {
 	w.Helper()
 	w.onLoop(w.rt, func(l *loop) {
@@ -116,8 +115,8 @@ func TestWriteWithImmediate(t *testing.T) {
 	})
 }
 
-// Immediates wait for credits as messages do, and go when the owner has consumed what came before.
-// What is posted behind them waits with them. Close waits for all.
+// Immediates wait for credits as messages do, and leave when the owner has consumed earlier
+// messages. Operations posted behind them wait with them. Close waits for all.
 func TestImmediatesTakeCredits(t *testing.T) {
 	onImmediates(t, func(w *world) {
 		const all = 200
@@ -154,9 +153,9 @@ func TestImmediatesTakeCredits(t *testing.T) {
 	})
 }
 
-// A peer that was granted nothing loses its connection with an immediate, and nobody else does:
-// whatever it says that it has written, in whatever mode, and if it takes the connection as open
-// before the owner does.
+// A peer without a grant loses its connection with an immediate, and no other is affected: whatever
+// length it claims to have written, in whatever mode, and if it takes the connection as open before
+// the owner does.
 func TestImmediateWithoutGrant(t *testing.T) {
 	onImmediates(t, func(w *world) {
 		for name, cfg := range map[string]IDConfig{"messages": {}, "raw": {Raw: true}} {
@@ -201,8 +200,8 @@ func TestImmediatesWithoutCredits(t *testing.T) {
 	})
 }
 
-// A foreign peer's immediates come to a raw owner that has granted it memory, and no more of them
-// at a time than it has receives for.
+// A foreign peer's immediates reach a raw owner that has granted it memory, and no more of them at
+// a time than it has receives for.
 func TestForeignImmediates(t *testing.T) {
 	onImmediates(t, func(w *world) {
 		server := w.farProbe()
@@ -245,7 +244,7 @@ func TestForeignImmediates(t *testing.T) {
 	})
 }
 
-// What this side can see to be wrong is refused, and costs nothing.
+// An operation that is detectably wrong on this side is refused, and costs nothing.
 func TestImmediateRefused(t *testing.T) {
 	onImmediates(t, func(w *world) {
 		g := w.granted(64)

@@ -28,7 +28,7 @@ func TestRequestHasItsPeersTerms(t *testing.T) {
 			r := &cmid.ConnectRequest{PrivateData: tt.private, Param: reads}
 			in := &incoming{id: new(cmid.ID), r: r, cfg: IDConfig{Raw: tt.raw}}
 			got := in.takeTerms()
-			got.hello.Version = tt.want.hello.Version // which Put sets
+			got.hello.Version = tt.want.hello.Version // set by Put
 			if got != tt.want || string(r.PrivateData) != tt.left || r.Foreign != tt.foreign {
 				t.Errorf("%+v, %q, foreign %t", got, r.PrivateData, r.Foreign)
 			}

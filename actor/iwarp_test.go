@@ -154,7 +154,7 @@ func TestListenerKilled(t *testing.T) {
 		t.Errorf("closed: %v", closed.Err)
 	}
 	select {
-	case line := <-log: // its keys say the rest
+	case line := <-log: // its keys have the rest
 		if !contains(line, "err="+strconv.Quote(Brief(f))) || contains(line, "history") {
 			t.Errorf("the log says %s", line)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// Of two joins at once each is answered to its sender, and no deadline takes the identifier for
-// stuck.
+// Of two simultaneous joins each is answered to its sender, and no deadline takes the identifier
+// for stuck.
 func TestTwoJoinsAtOnce(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		owner, other := w.probe(), w.probe()

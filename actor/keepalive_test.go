@@ -29,8 +29,8 @@ func gone(w *world, p *probe, since time.Time, d, idle time.Duration) {
 	}
 }
 
-// A peer that was stopped, and one that cannot be reached any more, are given up 45 s after their
-// last sign of life, or as the configuration of the identifier or the listener says. No transport
+// A peer that was stopped, and one that is no longer reachable, are given up 45 s after their last
+// sign of life, or as the configuration of the identifier or the listener specifies. No transport
 // notices.
 func TestSilentPeers(t *testing.T) {
 	stop := map[string]func(w *world) (undo func()){
@@ -56,7 +56,7 @@ func TestSilentPeers(t *testing.T) {
 					settle()
 					undo := how(w)
 					defer undo()
-					// its queue pair notices that a probe gets through to nobody
+					// its queue pair notices that a probe does not get through
 					if w.flavor == 0 && name == "cut off" {
 						e, _ := next[*Disconnected](p.client)
 						is(w, e.Err, ErrPeerLost)
@@ -179,8 +179,8 @@ func (m *moving) Came() uint64 { return m.came.Load() }
 func (m *moving) Went() uint64 { return m.went.Load() }
 func (m *moving) Watched()     {}
 
-// A large transfer over a slow link is no silence: bytes that come are signs of life, and while
-// bytes before a probe go out, no peer is given up. The time begins when nothing moves any more.
+// A large transfer over a slow link is no silence: arriving bytes are signs of life, and while
+// bytes before a probe go out, no peer is given up. The time begins when nothing moves.
 func TestLargeTransfersAreNoSilence(t *testing.T) {
 	for _, out := range []bool{false, true} {
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
@@ -191,7 +191,7 @@ func TestLargeTransfersAreNoSilence(t *testing.T) {
 				m.QP = c.QP
 				c.QP = m
 			})
-			// for as long as the transfer takes nothing else is heard of it
+			// during the transfer nothing else is received from it
 			w.f.Host("far").Freeze()
 			defer w.f.Host("far").Thaw()
 			for range 600 {

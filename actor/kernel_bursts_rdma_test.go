@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A burst of dials on one loop costs none of them its time: what the kernel has answered does not
-// wait behind the loop's own queue until it is too late.
+// A burst of dials on one loop times none of them out: the kernel's answers do not wait behind the
+// loop's own queue until it is too late.
 func TestKernelManyDials(t *testing.T) {
 	leavesNothing(t)
 	const dials = 600
@@ -79,7 +79,7 @@ func TestKernelNoReceives(t *testing.T) {
 	client.send(c, &Close{})
 	until[*Closed](server)
 	t.Logf("%d of %d messages came more than 0.5 s after the one before; all took %v", stalls, messages, time.Since(begin))
-	if stalls > 4 { // with a timer of 0, which is 655 ms, there are 7
+	if stalls > 4 { // a timer of 0, which is 655 ms, causes 7
 		t.Errorf("%d of %d messages came more than 0.5 s after the one before", stalls, messages)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// What an idle connection takes: registered memory on the side that was asked for it and on the one
-// that has asked, and what the machine has less. The last is not exact.
+// The cost of an idle connection: registered memory on the listening side and on the connecting
+// one, and the machine's loss of free memory. The last is not exact.
 func TestKernelIdleConnections(t *testing.T) {
 	leavesNothing(t)
 	const conns, most = 100, 64 << 10

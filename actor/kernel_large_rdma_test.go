@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// Messages beyond what goes at once, in both directions at a time, with less memory than they all
+// Messages beyond the eager limit, in both directions at a time, with less memory than they all
 // take: the same bytes in order.
 func TestKernelLarge(t *testing.T) {
 	leavesNothing(t)

@@ -24,7 +24,7 @@ import (
 
 // These tests run where the kernel has RDMA devices: see lab/vm.
 
-// env is what the machine says of itself.
+// env returns a property of the machine.
 func env(tb testing.TB, name string) string {
 	tb.Helper()
 	v := os.Getenv(name)
@@ -55,8 +55,8 @@ func leavesNothing(tb testing.TB) {
 	})
 }
 
-// resources is what rdma(8) says this process has of a device. The kernel gives some of it back a
-// moment after it has said so.
+// resources returns the output of rdma(8) for this process and a device. The kernel returns some of
+// its resources a moment after it has reported so.
 func resources(tb testing.TB, device string) (s string) {
 	tb.Helper()
 	pid := fmt.Sprintf("pid %d ", os.Getpid())
@@ -101,8 +101,8 @@ func serveKernel(tb testing.TB, rt *Runtime, addr string, cfg ...IDConfig) (at s
 	return at
 }
 
-// sizes are what the echoes send: below and above what fits into a work request, above the path's
-// MTU, the largest.
+// sizes are the echoes' lengths: below and above the inline limit of a work request, above the
+// path's MTU, the largest.
 var sizes = []int{0, 64, 1000, 4096, 20000, 64 << 10}
 
 // talk sends each size once over each of n connections, and closes them.
@@ -209,8 +209,8 @@ func TestKernelFlow(t *testing.T) {
 	}
 }
 
-// Requests that were not answered outlive their listener, and can be answered still; who comes
-// later is refused.
+// Requests that were not answered outlive their listener, and can be answered still; later ones are
+// refused.
 func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -238,8 +238,8 @@ func TestKernelListenerGoesBeforeItsRequests(t *testing.T) {
 	next[*Closed](client)
 } // the third is left to Shutdown
 
-// A peer that does not answer costs its own deadline and nobody else's time; Shutdown names what
-// the kernel keeps, or it keeps nothing.
+// A peer that does not answer costs its own deadline and no other connection's time; Shutdown names
+// the identifiers that the kernel keeps, or it keeps none.
 func TestKernelSilentPeer(t *testing.T) {
 	if env(t, "RDMA_KIND") == "siw" {
 		t.Skip("soft-iWARP keeps the identifier while TCP tries, up to two minutes: TestFaultBlackHole has both devices")

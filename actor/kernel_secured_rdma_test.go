@@ -25,7 +25,7 @@ func securedKernel(t *testing.T, test func(t *testing.T, cfg IDConfig)) {
 	})
 }
 
-// Echoes of all sizes that go at once, over one connection and over some that are made at a time.
+// Echoes of all eager sizes, over one connection and over some that are made at a time.
 func TestKernelSecuredEcho(t *testing.T) {
 	securedKernel(t, func(t *testing.T, cfg IDConfig) {
 		cfg.MaxMessage = 64 << 10
@@ -74,7 +74,7 @@ func TestKernelSecuredLarge(t *testing.T) {
 	kernelLarge(t, 1, IDConfig{Security: psk(t), Credits: 16})
 }
 
-// A reject has its reason, and who has no security, or another key, is refused.
+// A reject has its reason, and a peer without security, or with another key, is refused.
 func TestKernelSecuredReject(t *testing.T) {
 	securedKernel(t, func(t *testing.T, cfg IDConfig) {
 		rt := openKernel(t, testSystem(t))

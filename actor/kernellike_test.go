@@ -24,15 +24,15 @@ type kernelLike struct {
 	cqe, wr int
 	// one PostSend of so many fails with ENOMEM for no reason; 0: none
 	fail    int
-	refuse  error // what every PostSend says; nil: it is done
-	lets    error // what SetAccess says that lets a peer in; nil: it is done
+	refuse  error // the result of every PostSend; nil: it is done
+	lets    error // the result of a SetAccess that lets a peer in; nil: it is done
 	version byte  // of the hellos that it sends; 0: as they are
-	blind   bool  // its queue pairs have no rights of their own, as soft-iWARP's
-	// what it answers to DestroyID; nil: it gives identifiers back
+	blind   bool  // its queue pairs have no individual rights, as soft-iWARP's
+	// the answer to DestroyID; nil: it returns identifiers
 	holds error
 	takes map[states.Op]time.Duration // how long a command waits before it is begun
 	did   map[states.Op]int           // how many of a command were asked for
-	fails map[states.Op]error         // what it answers to a command, which it does not begin
+	fails map[states.Op]error         // the answer to a command, which it does not begin
 	in    *kernelInstance             // of the only loop
 }
 
@@ -210,7 +210,7 @@ type kernelQP struct {
 	slots   int
 	used    []uint64 // by IDs, in order
 	silent  int      // at the end of used: no completion will report these
-	longest int      // run of them that there was
+	longest int      // the longest run of them
 }
 
 func (q *kernelQP) PostSend(wr *verbs.SendWR) error {

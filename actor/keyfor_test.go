@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Keyring has a key for who is dialled by a name, and another one for the others.
+// A Keyring has a key for peers that are dialled by a name, and another one for the others.
 func TestKeyForName(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A slice names exactly the bytes it was asked for, has the rights of the whole, and survives the
-// wire. What is not within the key is refused.
+// A slice names exactly the requested bytes, has the rights of the whole, and survives the wire.
+// Bytes outside of the key are refused.
 func TestSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		length := rapid.Uint32Range(1, math.MaxUint32).Draw(t, "length")
@@ -41,8 +41,8 @@ func TestSlice(t *testing.T) {
 	}
 }
 
-// A slice is used as any key, and this side refuses what is outside of it. The device knows nothing
-// of slices: who widens one reaches the rest, until Revoke.
+// A slice is used as any key, and this side refuses bytes outside of it. The device knows nothing
+// of slices: a peer that widens one reaches the rest, until Revoke.
 func TestSliceIsUsed(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		far := memory(p.server, p.s, 256, rw)

@@ -34,7 +34,7 @@ func (w *world) block(l *loop) (release func()) {
 	return release
 }
 
-// What was known last is reported of a loop that is blocked, with what has happened to it.
+// The last known state of a blocked loop is reported, with the identifier's later history.
 func TestInspectOfABlockedLoop(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{Credits: 8})
@@ -138,7 +138,7 @@ func TestBlockedAfterAChange(t *testing.T) {
 	})
 }
 
-// What the loop has said stays known when the identifier changes.
+// The loop's last answer stays known when the identifier changes.
 func TestBlockedAfterAnAnswer(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
@@ -155,8 +155,8 @@ func TestBlockedAfterAnAnswer(t *testing.T) {
 	})
 }
 
-// Loops that answer are reported as they are, whatever the blocked one does; and many who ask at a
-// time have the loop do it once.
+// Loops that answer are reported as they are, whatever the blocked one does; and simultaneous
+// callers share one answer of the loop.
 func TestOneLoopOfThreeIsBlocked(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		came := make(chan arrival, 16)
@@ -209,8 +209,7 @@ func TestOneLoopOfThreeIsBlocked(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 3)})
 }
 
-// What is known of a loop does not change with what an actor on it has got from Inspect, whatever
-// it does with that.
+// The known state of a loop does not change when an actor on it modifies the result of Inspect.
 func TestBlockedAfterInspectOnTheLoop(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.probe()
@@ -250,7 +249,7 @@ func TestInspectAfterShutdown(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		w.connect()
 		release := w.block(w.rt.loops[0])
-		_ = w.rt.Inspect() // which the loop never answers
+		_ = w.rt.Inspect() // the loop never answers this
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := w.rt.Shutdown(ctx); err == nil {

@@ -44,8 +44,8 @@ func (w *world) budgets(rt *Runtime) (in, out int) {
 	return in, out
 }
 
-// Sizes around what goes at once and around what may go at all, one by one and all at once: same
-// bytes, same order.
+// Sizes around the eager limit and around the maximum, one by one and all together: same bytes,
+// same order.
 func TestSizes(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const eager, most = 2 << 10, 3<<20 + 1<<10
@@ -81,8 +81,8 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// Anything goes in both directions at once, with readers that keep some of it for a while: same
-// bytes, same order, and every count right.
+// Any sizes in both directions at the same time, with readers that keep some of them for a while:
+// same bytes, same order, and every count right.
 func TestAnyLargeMessages(t *testing.T) {
 	for seed := range uint64(12) {
 		onAllKinds(t, func(w *world) { anyLarge(w, rand.New(rand.NewPCG(seed, 8))) }, Config{Limits: Limits{SendQueue: 1 << 20}})
@@ -101,7 +101,7 @@ func anyLarge(w *world, rng *rand.Rand) {
 	}
 	a := &side{probe: p.client, id: p.c, rng: rand.New(rand.NewPCG(rng.Uint64(), 1))}
 	b := &side{probe: p.server, id: p.s, rng: rand.New(rand.NewPCG(rng.Uint64(), 2))}
-	size := func(seq int) int { // the same at both sides
+	size := func(seq int) int { // equal at both sides
 		r := rand.New(rand.NewPCG(uint64(seq), uint64(most)))
 		switch r.IntN(4) {
 		case 0:
@@ -154,7 +154,7 @@ func anyLarge(w *world, rng *rand.Rand) {
 	}
 }
 
-// A reader keeps its messages. What it keeps is bounded, and so is what its peer offers. Releases
+// A reader keeps its messages. Its memory is bounded, and so are the offers of its peer. Releases
 // start it again, in order.
 func TestSlowReaderOfLargeMessages(t *testing.T) {
 	onAllKinds(t, func(w *world) {
@@ -198,7 +198,7 @@ func TestSlowReaderOfLargeMessages(t *testing.T) {
 	}, Config{Limits: Limits{ReceiveMemory: 1 << 20}})
 }
 
-// One connection's owner keeps what it gets; the others' messages come nevertheless.
+// One connection's owner keeps its messages; the others' messages arrive nevertheless.
 func TestOneReaderDoesNotStarveOthers(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size = 60 << 10
@@ -255,8 +255,8 @@ func (w *world) connectTo(server *probe, opts ...IDConfig) pair {
 	return p
 }
 
-// What a sender offers is bounded too: by Limits.SendMemory, over all connections of a loop. The
-// rest waits in the queue.
+// A sender's offers are bounded too: by Limits.SendMemory, over all connections of a loop. The rest
+// waits in the queue.
 func TestSendMemory(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const size, limit = 100 << 10, 300 << 10
@@ -308,8 +308,8 @@ func TestSendMemory(t *testing.T) {
 	}, Config{Limits: Limits{SendMemory: 300 << 10}})
 }
 
-// Whenever an end comes, each Send is answered once, and the memory is given back: openRuntime
-// checks that.
+// At whatever moment the connection ends, each Send is answered once, and the memory is released:
+// openRuntime checks that.
 func TestLargeMessagesEnd(t *testing.T) {
 	ends := map[string]func(w *world, p pair){
 		"disconnect":      func(w *world, p pair) { p.client.send(p.c, &Disconnect{}) },
@@ -357,7 +357,7 @@ func TestLargeMessagesEnd(t *testing.T) {
 	}
 }
 
-// A peer that offers what it must not loses its connection.
+// A peer that makes an illegal offer loses its connection.
 func TestHostileOffers(t *testing.T) {
 	const eager, most = 2 << 10, 64 << 10
 	head := func(typ wire.Type, o wire.Offer) []byte {
@@ -418,8 +418,8 @@ func TestHostileOffers(t *testing.T) {
 	}
 }
 
-// Who has not looked for the answer to its Read for longer than a peer has time for it, because
-// its own loop was blocked or its machine suspended, does not give up the peer.
+// A side that has not looked for the answer to its Read for longer than a peer has time for it,
+// because its own loop was blocked or its machine suspended, does not give up the peer.
 func TestReadOnABlockedLoop(t *testing.T) {
 	asleep := map[string]func(w *world, server *probe, d time.Duration){
 		"blocked": func(w *world, server *probe, d time.Duration) {
@@ -456,8 +456,8 @@ func TestReadOnABlockedLoop(t *testing.T) {
 	}
 }
 
-// A peer that never answers the Read of what it has offered is given up, and the memory for the
-// message is given back.
+// A peer that never answers the Read of its own offer is given up, and the memory for the message
+// is released.
 func TestOfferThatIsNotServed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib})
@@ -482,12 +482,12 @@ func TestOfferThatIsNotServed(t *testing.T) {
 		}
 		until[*Closed](p.client)
 		is(w, refused, ErrFlushed)
-		// which the real queue pair would have done
+		// the real queue pair would have done this
 		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) })
 	})
 }
 
-// deaf is a queue pair whose Reads never leave, nor what is posted behind one.
+// deaf is a queue pair whose Reads never leave, nor anything posted behind one.
 type deaf struct {
 	verbs.QP
 	stuck bool
@@ -541,7 +541,8 @@ func TestNoReads(t *testing.T) {
 	})
 }
 
-// After a Connect that was refused, a second one is carried out as it says, also about Reads.
+// After a Connect that was refused, a second one is carried out with its own parameters, also about
+// Reads.
 func TestConnectAgainWithReads(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		opts := IDConfig{MaxMessage: 64 << 10, Credits: 4, eager: kib}

@@ -57,7 +57,7 @@ func TestALargeMessageAfterOthersThatWereRaw(t *testing.T) {
 	}, Config{Limits: Limits{ReceiveMemory: 16 << 20}})
 }
 
-// An owner that keeps what it has, and a message that is too large for what is left: others'
+// An owner keeps its messages, and another one is too large for the rest of the memory: others'
 // messages go on beside it.
 func TestALargeMessageThatWaitsStopsNobody(t *testing.T) {
 	onAllKinds(t, func(w *world) {

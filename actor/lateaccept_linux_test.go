@@ -30,7 +30,7 @@ func TestAcceptAfterThePeerHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	delivered(t, peer.LocalAddr().String())
-	for range 2 { // a turn looks at its sockets before it runs what was posted
+	for range 2 { // a turn looks at its sockets before it runs posted functions
 		turn(t, rt, func() {})
 	}
 	server.send(s, &Accept{})

@@ -18,7 +18,7 @@ func TestFirstCauseCounts(t *testing.T) {
 	}
 }
 
-// What waits for the goodbye goes on in order, once.
+// Functions that wait for the goodbye are called in order, once.
 func TestGoodbyeIsAwaitedOnce(t *testing.T) {
 	var g goodbye
 	var went []int

@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// What Post refuses stays the caller's, whatever the reason: the window, the send queue's length,
-// a device that has no room. What it takes is counted, and arrives once, in order. Writable comes
-// whenever trying again helps.
+// A Send that Post refuses stays the caller's, whatever the reason: the window, the send queue's
+// length, a device that has no room. Posted ones are counted, and arrive once, in order. Writable
+// follows whenever trying again helps.
 func TestLineCountsWhatWasPosted(t *testing.T) {
 	for _, fail := range []int{0, 2, 3} {
 		t.Run(fmt.Sprintf("fail %d", fail), func(t *testing.T) {
@@ -91,7 +91,8 @@ func TestLineAfterTheEnd(t *testing.T) {
 	})
 }
 
-// What is called with the answer to a challenge may fail. It costs no other connection its answer.
+// The function called with the answer to a challenge may fail. No other connection loses its
+// answer.
 func TestChallengeWhoseCallbackFails(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		a := w.connect()

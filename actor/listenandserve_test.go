@@ -43,7 +43,7 @@ func (w *world) serving() serving {
 	return s
 }
 
-// When its context ends a server says goodbye to its clients and leaves nothing.
+// When its context ends a server sends a goodbye to its clients and leaves nothing.
 func TestListenAndServe(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		s := w.serving()
@@ -89,7 +89,7 @@ func TestListenAndServeEnds(t *testing.T) {
 	}
 }
 
-// A server that cannot listen says so at once, and leaves nothing.
+// A server that cannot listen reports that immediately, and leaves nothing.
 func TestListenAndServeCannotListen(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		owner := w.farProbe()

@@ -48,7 +48,7 @@ func TestLocalEverywhere(t *testing.T) {
 	}
 }
 
-// localWithout asserts what a Local without a loop does.
+// localWithout checks the effect of each method of a Local without a loop.
 func localWithout(t *testing.T, l rdma.Local) {
 	t.Helper()
 	done := false

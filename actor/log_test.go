@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// TestLogOfTransitions reads the debug log of a connection's life to find out what has happened:
-// each line names the command or the event that has caused it, and the addresses stay known to the
-// end.
+// TestLogOfTransitions reads the debug log of a connection's life to find out its history: each
+// line names the command or the event that has caused it, and the addresses stay known to the end.
 func TestLogOfTransitions(t *testing.T) {
 	var log bytes.Buffer
 	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
@@ -25,7 +24,7 @@ func TestLogOfTransitions(t *testing.T) {
 		until[*Closed](p.client)
 		settle()
 
-		moves := make(map[string][]string) // by who
+		moves := make(map[string][]string) // by side
 		for line := range strings.Lines(log.String()) {
 			var k struct{ Msg, From, Op, Local, Peer string }
 			if err := json.Unmarshal([]byte(line), &k); err != nil {

@@ -24,8 +24,8 @@ func (f logTo) Handle(_ context.Context, rec slog.Record) error {
 func (f logTo) WithAttrs([]slog.Attr) slog.Handler { return f }
 func (f logTo) WithGroup(string) slog.Handler      { return f }
 
-// TestBlockedLogger: a logger that does not return stops nobody: connections go on, on the loop
-// that logs too. Shutdown waits for what was logged, and names the logger when its time is over.
+// TestBlockedLogger: a logger that does not return blocks no connection, on the loop that logs too.
+// Shutdown waits for the logged lines, and names the logger when its time is over.
 func TestBlockedLogger(t *testing.T) {
 	open := make(chan struct{})
 	wrote := 0
@@ -57,8 +57,8 @@ func TestBlockedLogger(t *testing.T) {
 	}))})
 }
 
-// TestLoopsLogger: the lines of a loop with a logger of its own, and of all that runs on it, are
-// limited likewise.
+// TestLoopsLogger: the lines of a loop with a separate logger, and of all actors on it, are limited
+// likewise.
 func TestLoopsLogger(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.onLoop(w.rt, func(l *loop) {

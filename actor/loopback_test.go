@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// unenclosed has the twin say nothing of being in memory, as a device with a network does.
+// unenclosed hides that the twin is in memory, as a device with a network does.
 type unenclosed struct{ cmid.Driver }
 
 type unenclosedInstance struct{ cmid.Instance }
@@ -32,7 +32,7 @@ func inNetwork(t *testing.T, test func(w *world), cfg ...Config) {
 	}
 }
 
-// exposed checks that err says what is missing, and both ways out.
+// exposed checks that err names the missing setting, and both ways out.
 func exposed(tb testing.TB, what string, err error) {
 	tb.Helper()
 	if !errors.Is(err, ErrNoSecurity) || !errors.Is(err, unix.EACCES) {
@@ -85,7 +85,7 @@ func TestBeyondLoopbackStepByStep(t *testing.T) {
 	})
 }
 
-// Whoever says how connections are secured goes anywhere, and so do Raw and Manual identifiers.
+// With a Security identifiers may use any address, and so may Raw and Manual identifiers.
 func TestBeyondLoopbackWithSecurity(t *testing.T) {
 	for name, cfg := range map[string]func(w *world) IDConfig{
 		"insecure": func(*world) IDConfig { return IDConfig{Security: &Security{Mode: Insecure}} },
@@ -127,7 +127,7 @@ func TestLoopbackNeedsNoSecurity(t *testing.T) {
 		p := newProbe(t, rt.sys, rt.OnLoop(), nil)
 		p.send(rt.CreateID(p.pid, IDConfig{}), &Serve{Addr: addr})
 		f, _ := next[Failure](p)
-		if addr != "192.0.2.1:0" { // nobody's: it cannot be bound
+		if addr != "192.0.2.1:0" { // not this host's: it cannot be bound
 			exposed(t, addr, f)
 		}
 		next[*Closed](p)

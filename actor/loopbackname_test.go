@@ -8,8 +8,8 @@ import (
 )
 
 // A host's name is often a loopback address on the host itself (127.0.1.1 in Debian's hosts file).
-// Who listens by it is reached by nobody else, and the log contains that and the way out. Loopback
-// that was asked for is no surprise.
+// A listener by that name cannot be reached from elsewhere, and the log contains that and the way
+// out. Loopback that was asked for is no surprise.
 func TestListeningByANameOfLoopback(t *testing.T) {
 	for _, c := range []struct {
 		addr, resolved string

@@ -14,7 +14,7 @@ import (
 )
 
 // A peer that has sent its messages and then resets the connection, such as a process that is
-// killed, takes none of them back: an owner that has them wait gets all, in order, before the end.
+// killed, takes none of them back: a slow owner gets all, in order, before the end.
 func TestMessagesOfALostPeer(t *testing.T) {
 	const messages = 64
 	sys := testSystem(t)
@@ -76,7 +76,7 @@ func TestMessagesOfALostPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	delivered(t, peer.LocalAddr().String())
-	for range 2 { // a turn looks at its sockets before it runs what was posted
+	for range 2 { // a turn looks at its sockets before it runs posted functions
 		turn(t, rt, func() {})
 	}
 	for i := 1; i < messages; i++ {

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// liar is a peer whose hello, of version 2, says that its receives hold 65,535 KiB and that it
-// takes everything.
+// liar is a peer whose hello, of version 2, claims that its receives hold 65,535 KiB and that it
+// accepts everything.
 func liar() []byte {
 	b := wire.Hello{Credits: math.MaxUint16, MaxMessage: math.MaxUint32}.Put(nil)
 	b[2] = 2
@@ -19,7 +19,7 @@ func liar() []byte {
 	return b
 }
 
-// sentFrom is how many bytes of memory a loop has registered to send messages from at once.
+// sentFrom returns how many bytes of memory a loop has registered for eager sends.
 func (w *world) sentFrom(rt *Runtime) (n int) {
 	w.onLoop(rt, func(l *loop) {
 		for _, d := range l.Devices {
@@ -37,15 +37,15 @@ func (w *world) sentFrom(rt *Runtime) (n int) {
 	return n
 }
 
-// What a peer claims about its receives does not decide how much memory is registered to send
-// from. On a device that cannot send from the heap, a message that is larger than what this side
-// sends at once is offered, and Limits.SendMemory bounds what is offered.
+// A peer's claims about its receives do not decide how much memory is registered to send from. On a
+// device that cannot send from the heap, a message above this side's eager limit is offered, and
+// Limits.SendMemory bounds the offers.
 func TestLyingHello(t *testing.T) {
 	const limit = 8 << 20
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		if w.flavor != 0 {
-			// a peer that has no receive ends its connection there, and what it was sent is free
-			// again
+			// a peer that has no receive ends its connection there, and the memory of its messages
+			// is free again
 			return
 		}
 		server, mallory := w.farProbe(), w.probe()

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A Manual owner does what the man pages demand, and nothing is done for it.
+// A Manual owner does the work that the man pages demand, and nothing is done for it.
 func TestManual(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
@@ -61,7 +61,7 @@ func TestManual(t *testing.T) {
 // A Close ends a Manual identifier also if its connection ends first, in whatever way.
 func TestManualCloseAtTheEnd(t *testing.T) {
 	ends := map[string]struct {
-		also func(w *world, p pair) // with the Close
+		also func(w *world, p pair) // in addition to the Close
 		want error
 	}{
 		"alone":           {also: func(*world, pair) {}},
@@ -81,7 +81,7 @@ func TestManualCloseAtTheEnd(t *testing.T) {
 	}
 	for name, end := range ends {
 		for _, disconnecting := range []bool{false, true} {
-			for _, sends := range []int{0, 300} { // more than the peer takes at once
+			for _, sends := range []int{0, 300} { // more than the peer accepts immediately
 				t.Run(fmt.Sprintf("%s/%t/%d", name, disconnecting, sends), func(t *testing.T) {
 					onAllKinds(t, func(w *world) {
 						w.f.Delay(10 * time.Millisecond)
@@ -110,7 +110,7 @@ func TestManualCloseAtTheEnd(t *testing.T) {
 							w.Errorf("it took %v", took)
 						}
 						err := all[len(all)-1].msg.(*Closed).Err
-						// its queue pair is the owner's, so Close destroys it at once
+						// its queue pair is the owner's, so Close destroys it immediately
 						if w.flavor&states.IWARP == 0 {
 							return
 						}

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// ready has a new identifier be ready to connect to addr.
+// ready makes a new identifier ready to connect to addr.
 func ready(p *probe, rt *Runtime, addr string, cfg IDConfig) *actor.PID {
 	p.tb.Helper()
 	id := rt.CreateID(p.pid, cfg)
@@ -148,7 +148,7 @@ func TestMemoryNeedsAWay(t *testing.T) {
 	})
 }
 
-// However a request or an attempt ends, its memory goes with it, and its handle says so.
+// However a request or an attempt ends, its memory goes with it, and its handle reports that.
 func TestEarlyMemoryEnds(t *testing.T) {
 	for name, end := range map[string]func(w *world, client, server *probe, c, s *actor.PID){
 		"rejected":             func(_ *world, _, server *probe, _, s *actor.PID) { server.send(s, &Reject{}) },
@@ -190,7 +190,7 @@ func TestEarlyMemoryEnds(t *testing.T) {
 	}
 }
 
-// Shutdown finds memory of requests that nobody has answered, and of routes that nobody has used.
+// Shutdown finds memory of unanswered requests, and of unused routes.
 func TestShutdownWithEarlyMemory(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		cfg := IDConfig{Memory: 100}
@@ -205,7 +205,7 @@ func TestShutdownWithEarlyMemory(t *testing.T) {
 	})
 }
 
-// A key that was granted before Accept lets the peer notify this side at once.
+// A key that was granted before Accept lets the peer notify this side immediately.
 func TestEarlyGrantLetsThePeerNotify(t *testing.T) {
 	onImmediates(t, func(w *world) {
 		cfg := IDConfig{Memory: 100}

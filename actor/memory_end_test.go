@@ -12,10 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Memory that was made while Dial tried an address goes with that address: with the connection to
-// the next one it is not there any more, takes nothing of what IDConfig.Memory allows, and who
-// names it meanwhile is refused. On a device that takes its time the first connection's memory
-// outlives it.
+// Memory that was made while Dial tried an address goes with that address: after the connection to
+// the next one it no longer exists, takes nothing of IDConfig.Memory, and operations that name it
+// are refused. On a device that takes its time the first connection's memory outlives it.
 func TestMemoryOfAnAddressTriedBefore(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		w.rt.resolve = addresses(there+":1", there+":7471")
@@ -71,8 +70,8 @@ type stubborn struct{ verbs.Device }
 
 func (stubborn) Free(*verbs.MR) error { return unix.EBUSY }
 
-// A device that does not take a registration back leaves the memory open to the peer: then neither
-// Revoke nor FreeMemory may say otherwise.
+// A device that fails to release a registration leaves the memory open to the peer: then neither
+// Revoke nor FreeMemory may report success.
 func TestMemoryThatTheDeviceKeeps(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{Memory: 100})

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// A kernel's device reads and writes what was granted, and ends the connection, that one only,
-// whose peer uses what was not.
+// A kernel's device reads and writes granted memory, and ends the connection, that one only, whose
+// peer uses other memory.
 func TestKernelMemory(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))

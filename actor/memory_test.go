@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A handle says when its memory is gone, or used where it must not be.
+// A handle reports when its memory is gone, or used illegally.
 func TestMemoryHandle(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{Memory: 64})
@@ -49,7 +49,7 @@ func TestMemoryHandle(t *testing.T) {
 	})
 }
 
-// What an operation names stays while it is under way, and a command is not taken twice.
+// The memory that an operation names stays while it is under way, and a command is not taken twice.
 func TestMemoryInUse(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		p := w.connect(IDConfig{Memory: 200})
@@ -102,7 +102,7 @@ func TestOwnerOfMemoryDies(t *testing.T) {
 		p.client.send(p.c, &Read{Key: key, Memory: near, Length: 8})
 		settle()
 		w.sys.Root.Stop(p.client.pid)
-		until[*Closed](p.server) // Shutdown finds all memory given back
+		until[*Closed](p.server) // Shutdown finds all memory released
 	})
 }
 

@@ -47,7 +47,7 @@ func refusedUse(w *world, m *Memory, want ...error) {
 	}
 }
 
-// While a goroutine uses memory nobody else can reach it, and who tries is refused.
+// While a goroutine uses memory no other code can reach it, and attempts are refused.
 func TestMemoryOnAGoroutine(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		p := w.connect(IDConfig{Memory: 200})
@@ -86,7 +86,7 @@ func TestMemoryOnAGoroutine(t *testing.T) {
 	})
 }
 
-// What the peer or the device may reach is not for goroutines.
+// Memory that the peer or the device may reach is not for goroutines.
 func TestMemoryThatCanBeReached(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		p := w.connect(IDConfig{Memory: 200})
@@ -115,7 +115,7 @@ func TestMemoryThatCanBeReached(t *testing.T) {
 	})
 }
 
-// A function that does not return gives the memory back, and what it returns is Use's.
+// A function that does not return releases the memory, and the result of one that does is Use's.
 func TestUseThatDoesNotReturn(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect(IDConfig{Memory: 100})
@@ -220,8 +220,8 @@ func TestPinnedMemory(t *testing.T) {
 	})
 }
 
-// Shutdown waits for who uses memory, and when it must not wait any longer it leaves it to them and
-// says so.
+// Shutdown waits for goroutines that use memory, and when it must not wait any longer it leaves the
+// memory to them and reports that.
 func TestShutdownAndUsedMemory(t *testing.T) {
 	for name, in := range map[string]time.Duration{"in time": 2 * time.Second, "too late": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestShutdownAndUsedMemory(t *testing.T) {
 	}
 }
 
-// Goroutines and the loop compete for memory, and connections end in the middle: whoever has it has
-// it alone (the race detector looks), and nothing is left.
+// Goroutines and the loop compete for memory, and connections end in the middle: each holder has it
+// alone (the race detector looks), and nothing is left.
 func TestMemoryIsContended(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		random := rand.New(rand.NewPCG(1, seedOf(t.Name())))
@@ -290,7 +290,7 @@ func TestMemoryIsContended(t *testing.T) {
 	})
 }
 
-// seized is an addition whose memory a goroutine uses as soon as nobody else can reach it.
+// seized is an addition whose memory a goroutine uses as soon as no other code can reach it.
 type seized struct{ *FetchAdd }
 
 func (s seized) done(b EventBase) Event {
@@ -302,7 +302,7 @@ func (s seized) done(b EventBase) Event {
 	return s.FetchAdd.done(b)
 }
 
-// What an atomic operation has found is taken from the memory before goroutines may have it again.
+// The result of an atomic operation is taken from the memory before goroutines may have it again.
 func TestAtomicBesideAGoroutine(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect(IDConfig{Memory: 300})

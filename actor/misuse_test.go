@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Zero values and nil pointers are refused where they are used: with an error, or with a panic in
-// the caller that names the value. Nothing else is affected.
+// Zero values and nil pointers are refused at their use: with an error, or with a panic in the
+// caller that names the value. Nothing else is affected.
 func TestMisuse(t *testing.T) {
 	var send *Send
 	var memory *Memory

@@ -41,7 +41,7 @@ func TestEveryByteOfTheHandshake(t *testing.T) {
 	}
 }
 
-// A side that is not secured does not take a reply that says that it is.
+// A side that is not secured does not accept a reply that claims to be.
 func TestUpgradeIsRefused(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {
@@ -131,8 +131,8 @@ func TestFirstRecordsAreChanged(t *testing.T) {
 	}
 }
 
-// What is changed, repeated, or comes from another connection ends the connection, and nothing of
-// it is delivered.
+// A modified or repeated message, or one from another connection, ends the connection, and nothing
+// of it is delivered.
 func TestMessagesAreTampered(t *testing.T) {
 	const at = 5 // the message that is changed
 	for name, change := range map[string]func(b []byte, before [][]byte, other [][]byte) []byte{
@@ -283,7 +283,7 @@ func TestPeerDoesNotWait(t *testing.T) {
 	data := append(wire.TypeData.Put(nil), "early"...)
 	for name, tt := range map[string]struct {
 		says  [][]byte
-		heard bool // by the owner
+		heard bool // whether the owner was notified
 	}{
 		"data first":        {[][]byte{data}, false},
 		"accept first":      {[][]byte{wire.TypeAccept.Put(nil)}, false},
@@ -324,7 +324,7 @@ func TestPeerDoesNotWait(t *testing.T) {
 	}
 }
 
-// What is not for a connection that is secured, later.
+// Messages that a secured connection must not carry, later.
 func TestSecuredPeerBreaksTheProtocol(t *testing.T) {
 	offer := append(wire.TypeOffer.Put(nil), make([]byte, wire.OfferLen)...)
 	for name, says := range map[string][]byte{

@@ -18,9 +18,10 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// noted is what one-sided operations report. Loop goroutine. A test reads it when all has settled.
+// noted has the reports of one-sided operations. Loop goroutine. A test reads it when all has
+// settled.
 type noted struct {
-	order    []*datapath.OneSided // that ended
+	order    []*datapath.OneSided // those that have ended
 	errs     map[*datapath.OneSided]error
 	abandons map[*datapath.OneSided]int
 	after    func() // called in ended
@@ -93,7 +94,7 @@ func (r *reach) op(op verbs.Opcode, off, n int) *datapath.OneSided {
 	}
 }
 
-// postings is a queue pair that notes what is posted to it, in Inline.
+// postings is a queue pair that records its posted work requests, in Inline.
 type postings struct {
 	verbs.QP
 	posted []verbs.SendWR
@@ -118,7 +119,7 @@ func onAllDevices(t *testing.T, test func(w *world), opts ...Config) {
 	})
 }
 
-// What is written before a message is there when the message comes.
+// Bytes written before a message are there when the message arrives.
 func TestOneSidedKeepsItsPlace(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(1 << 10)
@@ -283,12 +284,12 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 	}
 }
 
-// More operations than the send queue holds wait for it, and do not keep the peer from learning
-// what was consumed.
+// More operations than the send queue holds wait for it, and do not delay the report of consumed
+// messages to the peer.
 func TestOneSidedFillsTheQueue(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64, IDConfig{MaxMessage: 1 << 10, Credits: 4})
-		time.Sleep(time.Second) // else the answer to a first probe states what was consumed
+		time.Sleep(time.Second) // else the answer to a first probe reports the consumed messages
 		var held []*Received
 		r.client.reactWith(func(ctx actor.Context) {
 			if m, ok := ctx.Message().(*Received); ok {
@@ -333,8 +334,8 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 	})
 }
 
-// The end of a connection ends what is posted and what waits, each once, and what comes afterwards
-// is refused.
+// The end of a connection ends posted and waiting operations, each once, and later ones are
+// refused.
 func TestOneSidedIsFlushedOnce(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64)
@@ -374,7 +375,7 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 }
 
 // An operation that the device keeps beyond the end of its actor is answered then, and ends when
-// the device gives it back.
+// the device returns it.
 func TestOneSidedIsAbandonedOnce(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, near, _ *kernelLike) {
 		near.takes = map[states.Op]time.Duration{states.OpDestroyID: time.Hour}
@@ -394,14 +395,14 @@ func TestOneSidedIsAbandonedOnce(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		until[*Closed](r.server)
-		settle() // what has ended on the loop here is the test's to look at
+		settle() // the test examines the operations that ended on the loop here
 		if len(r.order) != 1 || r.abandons[o] != 1 {
 			w.Errorf("ended %d times, abandoned %d times", len(r.order), r.abandons[o])
 		}
 	})
 }
 
-// An operation that the queue pair refuses ends at once, and costs nothing.
+// An operation that the queue pair refuses ends immediately, and costs nothing.
 func TestOneSidedIsRefused(t *testing.T) {
 	onAllDevices(t, func(w *world) {
 		r := w.reach(64)
@@ -420,8 +421,8 @@ func TestOneSidedIsRefused(t *testing.T) {
 	})
 }
 
-// Only what shares memory with its device, or wants memory for its peer, has a domain of its own,
-// and none is left behind.
+// Only a connection that shares memory with its device, or needs memory for its peer, has a private
+// domain, and none is left behind.
 func TestDomains(t *testing.T) {
 	domains := func(w *world, p pair) (scoped bool, n int) {
 		w.onLoop(w.rt, func(l *loop) {

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is what this process has used: what other processes do to it shows less than in its time
-// on the clock.
+// cpuTime returns the processor time of this process: the effect of other processes is smaller than
+// on the elapsed time.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	_ = unix.Getrusage(unix.RUSAGE_SELF, &u) // cannot fail with these arguments
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkOneWay is 64-byte messages one way over the embedded device, both ends on one loop:
-// what a message costs to send and to receive together.
+// BenchmarkOneWay measures 64-byte messages one way over the embedded device, both ends on one
+// loop: the cost of sending and receiving a message together.
 func BenchmarkOneWay(b *testing.B) { oneWay(b, IDConfig{}) }
 
 // BenchmarkOneWaySecured is the same on a secured connection.

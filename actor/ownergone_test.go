@@ -7,7 +7,7 @@ import (
 )
 
 // An owner that does not return from *actor.Stopped is gone, although Proto.Actor then notifies
-// nobody who watches it. Its identifiers end as those of every owner that has stopped, without
+// none of its watchers. Its identifiers end as those of every owner that has stopped, without
 // waiting for an event that they would have to deliver.
 func TestOwnerFailsWhileItStops(t *testing.T) {
 	for home, where := range map[string]func(*Runtime) actor.PropsOption{

@@ -107,7 +107,7 @@ func inspected(tb testing.TB, rt *Runtime, id *actor.PID) IDInfo {
 	}
 }
 
-// connectAt connects to an address of the device, and has a message go there and back.
+// connectAt connects to an address of the device, and sends a message there and back.
 func connectAt(t *testing.T, rt *Runtime, host string, cfg ...IDConfig) (client, server IDInfo) {
 	t.Helper()
 	p := pair{client: newProbe(t, rt.sys, rt.OnLoop(), nil), server: newProbe(t, rt.sys, rt.OnLoop(), nil)}
@@ -134,7 +134,7 @@ func connectAt(t *testing.T, rt *Runtime, host string, cfg ...IDConfig) (client,
 }
 
 // A connection's address chooses its GID, and with it the VLAN; the traffic class, its priority
-// there. IDInfo.Path says so. On iWARP there is none.
+// there. IDInfo.Path shows them. On iWARP there is none.
 func TestKernelPath(t *testing.T) {
 	leavesNothing(t)
 	rt := openKernel(t, testSystem(t))
@@ -176,8 +176,8 @@ func TestKernelPath(t *testing.T) {
 	}
 }
 
-// What the administrator has configured for the device is what connections without a traffic class
-// have.
+// Connections without a traffic class have the one that the administrator has configured for the
+// device.
 func TestKernelDefaultTrafficClass(t *testing.T) {
 	if env(t, "RDMA_KIND") != "rxe" {
 		t.Skip("iWARP's is the program's alone")
@@ -262,7 +262,7 @@ func TestKernelTrafficClassInPackets(t *testing.T) {
 		class := sniff(t, on, host)
 		p := newProbe(t, rt.sys, rt.OnLoop(), nil)
 		id := rt.CreateID(p.pid, IDConfig{})
-		p.send(id, &Dial{Addr: host + ":7471"}) // nobody answers there
+		p.send(id, &Dial{Addr: host + ":7471"}) // no listener answers there
 		if c := class(); c != 0x68 {
 			t.Errorf("the request to %s has the traffic class %#x, want 0x68", host, c)
 		}

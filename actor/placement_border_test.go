@@ -16,7 +16,7 @@ import (
 type border struct {
 	cmid.Driver
 	cross func(to int) error // on the loop it goes to, before it arrives
-	lost  func()             // before one that nobody can take is destroyed; nil: nothing
+	lost  func()             // called before an unplaceable request is destroyed; nil: none
 	opens int
 }
 
@@ -82,7 +82,7 @@ func (t *traveller) Destroy() {
 	t.DetachedInstance.Destroy()
 }
 
-// gate keeps who comes to loop 1 until it is opened, and that loop with it.
+// gate blocks arrivals on loop 1 until it is opened, and that loop with them.
 func gate() (b *border, open func()) {
 	shut := make(chan struct{})
 	return &border{cross: func(to int) error {
@@ -112,7 +112,7 @@ func atBorder(t *testing.T, made func() (*border, func()), test func(w *world, o
 	}
 }
 
-// A loop that cannot take a request gives it back: it stays where it came in.
+// A loop that cannot take a request returns it: it stays on the loop where it arrived.
 func TestRequestComesBack(t *testing.T) {
 	full := func() (*border, func()) {
 		return &border{cross: func(to int) error {
@@ -140,7 +140,7 @@ func TestRequestComesBack(t *testing.T) {
 }
 
 // A request that neither loop can take is given up. Nothing of it is left when its peer is
-// notified, which may ask again at once.
+// notified, which may try again immediately.
 func TestRequestThatNobodyCanTake(t *testing.T) {
 	var look func()
 	closed := func() (*border, func()) {
@@ -235,8 +235,8 @@ func TestShutdownDuringTheMove(t *testing.T) {
 	})
 }
 
-// A Shutdown without patience gives up a loop that is blocked in the middle of a move; what was
-// moved goes when it lets go.
+// A Shutdown with a short time-out gives up a loop that is blocked in the middle of a move; the
+// moved request ends when the loop continues.
 func TestImpatientShutdownDuringTheMove(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		owner := newProbe(w, w.sys, w.far.OffLoop(), nil)
@@ -261,7 +261,7 @@ func TestImpatientShutdownDuringTheMove(t *testing.T) {
 }
 
 // A flood: a loop that does not keep up is sent no more than it may have pending, the listener's
-// own takes what one listener may have, and the rest is rejected. Everybody is answered.
+// own takes the share of one listener, and the rest is rejected. Every peer is answered.
 func TestFloodOfMoves(t *testing.T) {
 	atBorder(t, gate, func(w *world, open func()) {
 		came := make(chan arrival, 64)
@@ -281,7 +281,7 @@ func TestFloodOfMoves(t *testing.T) {
 		if len(came) != 6 {
 			w.Errorf("%d requests were delivered, want 6", len(came))
 		}
-		for range 6 { // when nobody has answered in time
+		for range 6 { // when no owner has answered in time
 			until[*Closed](p)
 		}
 		settle()

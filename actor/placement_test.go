@@ -14,7 +14,7 @@ import (
 // arrival is a connection as its handler met it.
 type arrival struct{ handler, id *actor.PID }
 
-// handlers is a listener's handlers, which answer a request as react says and report it to came.
+// handlers returns a listener's handlers, which answer a request with react and report it to came.
 func handlers(came chan<- arrival, react func(ctx actor.Context)) *actor.Props {
 	return actor.PropsFromFunc(func(ctx actor.Context) {
 		react(ctx)
@@ -24,7 +24,7 @@ func handlers(came chan<- arrival, react func(ctx actor.Context)) *actor.Props {
 	})
 }
 
-// echoing accepts everybody and sends back what it receives.
+// echoing accepts every peer and sends back its messages.
 func echoing(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *ConnectRequest:
@@ -128,8 +128,8 @@ func TestMovedInOrder(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
-// Who runs on a loop has its connections there: that is what OnLoop is for. Owners elsewhere have
-// theirs spread.
+// An owner that runs on a loop has its connections there: that is the purpose of OnLoop. Owners
+// elsewhere have theirs spread.
 func TestConnectionsOfAnOwnerOnALoop(t *testing.T) {
 	for name, where := range map[string]struct {
 		of   func(rt *Runtime) actor.PropsOption
@@ -278,7 +278,7 @@ func TestPollersThatCannotBeCompared(t *testing.T) {
 	})
 }
 
-// The same over sockets: requests come in bursts while the loops work on what they have.
+// The same over sockets: requests arrive in bursts while the loops work on earlier ones.
 func TestConnectionsSpreadOverSockets(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys, Config{Loops: make([]eventloop.Config, 2)})

@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 )
 
-// Who reads a message that was given back reads nonsense, small or large; who writes it is found
-// when the memory is handed out again.
+// A reader of a released message reads nonsense, small or large; a writer is found when the memory
+// is handed out again.
 func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect(IDConfig{MaxMessage: 1 << 20, Credits: 4, eager: kib})
@@ -37,7 +37,7 @@ func TestMessagesAreSpoiltOnRelease(t *testing.T) {
 	})
 }
 
-// To send on a message that was given back panics, in builds that look for misuse.
+// Sending on a released message panics, in builds that look for misuse.
 func TestForwardAfterReleaseIsFound(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		p := w.connect()
@@ -50,7 +50,7 @@ func TestForwardAfterReleaseIsFound(t *testing.T) {
 		p.client.send(p.c, NewSend([]byte("x")))
 		m := <-kept
 		settle()
-		p.client.send(p.c, NewSend([]byte("y"))) // which another Received is made for
+		p.client.send(p.c, NewSend([]byte("y"))) // another Received is made for this
 		if <-kept == m {
 			w.Error("a message that was given back is used again")
 		}
@@ -98,8 +98,8 @@ func TestWritesAfterReleaseAreFound(t *testing.T) {
 	}
 }
 
-// A receive that is posted again belongs to the device. That the device has written into it, a
-// message of the connection's own with it, is nobody's mistake.
+// A receive that is posted again belongs to the device. If the device has written into it, together
+// with a message of this connection, that is no misuse.
 func TestReceivesArePostedAgain(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		server, client := w.farProbe(), w.probe()

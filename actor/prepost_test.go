@@ -57,8 +57,8 @@ func TestEveryMessageFindsAReceive(t *testing.T) {
 	}
 }
 
-// A foreign peer's messages find receives too, as many as the option says, and again when they
-// were consumed.
+// A foreign peer's messages find receives too, as many as the option sets, and again when they were
+// consumed.
 func TestReceivesForForeignPeers(t *testing.T) {
 	for _, raw := range []bool{false, true} {
 		onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
@@ -90,8 +90,8 @@ func TestReceivesForForeignPeers(t *testing.T) {
 	}
 }
 
-// What the receive memory, the queues or the completion queues cannot hold is refused, and says
-// so; when there is room again it is not.
+// Connections that the receive memory, the queues or the completion queues cannot hold are refused,
+// with that reason; when there is room again they are not.
 func TestConnectionsThatCannotBeHeld(t *testing.T) {
 	const credits = 12
 	need := credits + wire.ControlReceives

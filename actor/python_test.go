@@ -62,7 +62,7 @@ func startPython(tb testing.TB) *pythonPeer {
 	return &pythonPeer{tb: tb, in: json.NewEncoder(in), out: bufio.NewReader(out)}
 }
 
-// begin gives the peer a command. What it answers is for answer.
+// begin gives the peer a command, whose result answer returns.
 func (p *pythonPeer) begin(do string, conn string, more ...does) {
 	p.tb.Helper()
 	c := does{"do": do, "conn": conn}
@@ -92,14 +92,14 @@ func (p *pythonPeer) answer() (a answered) {
 	return a
 }
 
-// tries has the peer do something that may fail.
+// tries makes the peer execute a command that may fail.
 func (p *pythonPeer) tries(do string, conn string, more ...does) answered {
 	p.tb.Helper()
 	p.begin(do, conn, more...)
 	return p.answer()
 }
 
-// do has the peer do something that must not fail.
+// do makes the peer execute a command that must not fail.
 func (p *pythonPeer) do(do string, conn string, more ...does) answered {
 	p.tb.Helper()
 	a := p.tries(do, conn, more...)

@@ -15,7 +15,7 @@ import (
 )
 
 // attack is a secured listener and client, and a peer that has the key and misuses it: so it can
-// send what somebody on the path makes of its bytes.
+// send modifications of its bytes that an attacker on the path would make.
 type attack struct {
 	*testing.T
 	rt     *Runtime
@@ -81,7 +81,7 @@ func TestPythonFlipsTheClientsHandshake(t *testing.T) {
 	a.honest()
 }
 
-// TestPythonFlipsTheServersHandshake: the client refuses, and says that it was the handshake.
+// TestPythonFlipsTheServersHandshake: the client refuses, and its error names the handshake.
 func TestPythonFlipsTheServersHandshake(t *testing.T) {
 	a := startAttack(t)
 	for what, n := range map[string]int{"reply": 72, "accept": 8 + 7 + 16} {

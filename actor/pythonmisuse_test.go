@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// TestPythonMisuses: what an authenticated peer must not send ends its connection, with the error
-// that the pages say.
+// TestPythonMisuses: an illegal message of an authenticated peer ends its connection, with the
+// error that the pages specify.
 func TestPythonMisuses(t *testing.T) {
 	a := startAttack(t)
 	a.limit(8 << 20)
@@ -50,7 +50,7 @@ func TestPythonMisuses(t *testing.T) {
 	a.honest()
 }
 
-// limit has the listener's later connections take messages of up to n bytes.
+// limit makes the listener's later connections accept messages of up to n bytes.
 func (a *attack) limit(n int) {
 	a.Helper()
 	cfg := secured(a)

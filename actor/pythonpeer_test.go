@@ -30,7 +30,7 @@ func unhex(tb testing.TB, s string) []byte {
 	return b
 }
 
-// dials has the peer dial a listener of ours, whose owner accepts.
+// dials makes the peer dial a local listener, whose owner accepts.
 func (p *pythonPeer) dials(server *probe, at, conn string, more does) *actor.PID {
 	p.tb.Helper()
 	p.begin("dial", conn, dialing(at), named(credential("alice", 1)), does{"private": []byte("hello")}, more)
@@ -200,8 +200,8 @@ func largeBoth(t *testing.T, p *pythonPeer, owner *probe, id *actor.PID) {
 	}
 }
 
-// A peer's receives become larger from one of our Sends on, and smaller when we have said that we
-// know: what they hold comes at once, and what they do not hold is offered.
+// A peer's receives become larger from one of this side's Sends on, and smaller when this side has
+// acknowledged that: messages that fit in arrive eagerly, and others are offered.
 func TestPythonChangesItsReceives(t *testing.T) {
 	rt := openIWARP(t, testSystem(t))
 	p, server := startPython(t), newProbe(t, rt.sys, rt.OnLoop(), nil)
@@ -224,7 +224,7 @@ func TestPythonChangesItsReceives(t *testing.T) {
 		t.Helper()
 		p.begin("resize", "a", does{"from": from, "size": size})
 		time.Sleep(100 * time.Millisecond)      // it crosses nothing
-		server.send(s, NewSend([]byte("news"))) // its header says that the change was taken in
+		server.send(s, NewSend([]byte("news"))) // its header acknowledges the change
 		if a := p.answer(); a.Error != "" {
 			t.Fatal(a.Error)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// created is what a device was asked for.
+// created has the requests to a device.
 type created struct {
 	ps cmid.PortSpace
 	t  cmid.QPType
@@ -78,7 +78,8 @@ func TestQPTypeReachesTheDevice(t *testing.T) {
 	}
 }
 
-// When the queue pair's type does not exist, the first answer says so, and the identifier ends.
+// When the queue pair's type does not exist, the first answer reports that, and the identifier
+// ends.
 func TestQPTypeThatIsNot(t *testing.T) {
 	for name, r := range map[string]struct {
 		opts  IDConfig
@@ -112,7 +113,7 @@ func closed(p *probe) *Closed {
 	return all[len(all)-1].msg.(*Closed)
 }
 
-// The embedded device has no datagrams, and says so, whichever way they were asked for.
+// The embedded device has no datagrams, and reports that, whichever way they were asked for.
 func TestQPTypeOfTheEmbeddedDevice(t *testing.T) {
 	for name, cfg := range map[string]IDConfig{
 		"UD": {QPType: cmid.QPTypeUD},

@@ -150,7 +150,8 @@ func TestFatalQueuePairEvent(t *testing.T) {
 	}
 }
 
-// On iWARP the device reports the end, with its own words. The status says what this side knows.
+// On iWARP the device reports the end, in its terms. The status reports the state known to this
+// side.
 func TestFailedWorkRequestOnIWARP(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect()
@@ -167,8 +168,8 @@ func TestFailedWorkRequestOnIWARP(t *testing.T) {
 	})
 }
 
-// An ordinary end flushes what is posted, also on devices that have receives posted, and is
-// reported without a cause.
+// An ordinary end flushes posted work, also on devices that have receives posted, and is reported
+// without a cause.
 func TestFlushesOfAnOrdinaryEnd(t *testing.T) {
 	for name, flavor := range flavors {
 		for _, who := range []string{"client", "server"} {
@@ -198,8 +199,8 @@ func TestFlushesOfAnOrdinaryEnd(t *testing.T) {
 	}
 }
 
-// A queue pair that takes nothing any more is dead, although nothing of it completes; one that has
-// no room is not.
+// A queue pair that accepts nothing is dead, although nothing of it completes; one that has no room
+// is not.
 func TestRefusedPostingEndsItsConnection(t *testing.T) {
 	for name, refusal := range map[string]error{"dead": unix.ENOTCONN, "full": unix.ENOMEM} {
 		for _, who := range []string{"a message", "a count"} {
@@ -266,7 +267,7 @@ func TestRawMessageTooLong(t *testing.T) {
 	})
 }
 
-// A network that is cut ends the connection of who has something under way.
+// A network that is cut ends the connection of a side that has sends in flight.
 func TestCutNetworkEndsAConnection(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.connect()
@@ -285,8 +286,8 @@ func TestCutNetworkEndsAConnection(t *testing.T) {
 	})
 }
 
-// Whoever ends a connection whose network is cut is answered once, in time, with the truth about
-// the messages.
+// On each side of a connection whose network is cut an end is answered once, in time, with the
+// truth about the messages.
 func TestEndsOverACutNetwork(t *testing.T) {
 	for _, end := range []Command{&Close{}, &Disconnect{}, &DestroyID{}} {
 		onFlavors(t, func(w *world) {
@@ -315,7 +316,7 @@ func TestEndsOverACutNetwork(t *testing.T) {
 			time.Sleep(time.Minute)
 			settle()
 			p.client.quiet()
-			until[*Closed](p.server) // gives up by itself
+			until[*Closed](p.server) // gives up on its own
 		})
 	}
 }
@@ -341,7 +342,7 @@ func TestManualLearnsOfAFailedQueuePair(t *testing.T) {
 	})
 }
 
-// An owner that has made the queue pair itself gets its fatal event, and no more.
+// An owner that has made the queue pair itself gets its fatal event, and nothing further.
 func TestOwnQueuePairFails(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		p := w.probe()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Close says what it has waited for in vain: that the peer consumes messages, that it takes what
-// raw sends are, or that it answers the disconnect, when everything else is done.
+// Close reports the wait that has timed out: for the peer to consume messages, for it to accept raw
+// sends, or for its answer to the disconnect, when everything else is done.
 func TestCloseSaysWhatItWaitedFor(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts  IDConfig

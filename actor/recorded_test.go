@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// recorded is a line of testdata/version2.txt or version4.txt: what one of two peers of that
-// version said.
+// recorded is a line of testdata/version2.txt or version4.txt: a message of one of two peers of
+// that version.
 type recorded struct {
 	dialler bool
 	bytes   []byte
@@ -77,10 +77,11 @@ func recordedDialler() func(ctx actor.Context) {
 	}
 }
 
-// A peer of version 2 that dials us finds what it found before there was a version 3.
+// A peer of version 2 that dials this side finds the same behaviour as before there was a version
+// 3.
 func TestVersion2DialsUs(t *testing.T) { recordedDialsUs(t, 2) }
 
-// And one of version 4 what it found before there was a version 5.
+// And one of version 4 the same as before there was a version 5.
 func TestVersion4DialsUs(t *testing.T) { recordedDialsUs(t, 4) }
 
 func recordedDialsUs(t *testing.T, version int) {
@@ -159,7 +160,7 @@ type player struct {
 	heard [][]byte // and not looked at
 }
 
-// sort keeps the messages among what has come, and gives the last, which is something else.
+// sort keeps the messages among the received values, and returns the last, which is something else.
 func (p *player) sort(all []got) any {
 	last := len(all) - 1
 	for _, g := range all[:last] {
@@ -190,8 +191,8 @@ func (p *player) message() []byte {
 	}
 }
 
-// play says what one side has said, behind what the other had said by then. Where credit updates
-// stand is each side's own business. What is offered really is, and read.
+// play sends the recorded messages of one side, behind those of the other at that time. The
+// position of credit updates is each side's own business. Offers are real, and read.
 func (p *player) play(dialler bool, lines []recorded) {
 	p.tb.Helper()
 	p.send(p.id, &AllocMemory{Bytes: len(recordedLarge), Access: RemoteRead})

@@ -6,8 +6,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// An actor that gives back a message which it has not retained fails, and nobody else does: not
-// the loop in the middle of whose input the message was delivered.
+// An actor that releases a message which it has not retained fails, without an effect on others:
+// not on the loop in the middle of whose input the message was delivered.
 func TestReleaseWithoutRetain(t *testing.T) {
 	sys := testSystem(t)
 	rt := openIWARP(t, sys)

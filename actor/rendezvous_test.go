@@ -6,7 +6,7 @@ import (
 )
 
 // A peer may arrange that there is always a message which is still being read. This side does not
-// keep what was delivered before.
+// keep messages that were delivered before.
 func TestArrivalsDoNotPileUp(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const n, credits = 640, 32

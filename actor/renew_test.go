@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A Renew that does not return costs its own connection, which has a hole then, and nobody else's
-// on the loop.
+// A Renew that does not return costs its own connection, which has a hole then, and no other on the
+// loop.
 func TestRenewThatDoesNotReturn(t *testing.T) {
 	for name, leave := range leavings {
 		t.Run(name, func(t *testing.T) {

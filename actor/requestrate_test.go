@@ -50,7 +50,8 @@ func (w *world) dials(rt *Runtime, n int, cfg IDConfig) (come int) {
 	return come
 }
 
-// Requests of one address come no faster than they may, secured or not, and nobody else's wait.
+// Requests of one address are limited to their rate, secured or not, and those of others do not
+// wait.
 func TestRequestRate(t *testing.T) {
 	for name, cfg := range map[string]func(testing.TB) IDConfig{
 		"insecure": func(testing.TB) IDConfig { return IDConfig{} }, "secured": secured,

@@ -153,7 +153,7 @@ func TestLargeReceivesLeaveRoom(t *testing.T) {
 				grown++
 			}
 		}
-		// of one address, which may have what it leaves
+		// of one address, which may have half of the rest
 		if most := limit / 2 * 3 / 4 / 2 / largeBytes; grown == 0 || grown > most+1 {
 			w.Errorf("%d connections got large receives, want at most %d", grown, most+1)
 		}
@@ -256,7 +256,7 @@ func TestReceivesGrowBehindImmediates(t *testing.T) {
 	})
 }
 
-// peerOf dials the server with a hello of that version and gives what the server's hello says.
+// peerOf dials the server with a hello of that version and returns the server's hello.
 func (w *world) peerOf(server *probe, version byte) (p *probe, id, s *actor.PID, h wire.Hello) {
 	w.Helper()
 	p = w.probe()
@@ -283,8 +283,8 @@ func change(flags byte, r wire.Receives) *Send {
 	return NewSend(b)
 }
 
-// What a peer says about its receives counts for its own connection only, and decides nothing but
-// whether a message is offered. What it must not say ends its connection.
+// A peer's statements about its receives count for its own connection only, and decide nothing but
+// whether a message is offered. An illegal statement ends its connection.
 func TestLiesAboutReceives(t *testing.T) {
 	for name, tt := range map[string]struct {
 		say     []*Send
@@ -340,8 +340,8 @@ func TestLiesAboutReceives(t *testing.T) {
 	}
 }
 
-// A peer of an earlier version is granted large receives from the beginning, and one of ours that
-// serves no Reads, too: they are never notified of a change.
+// A peer of an earlier version is granted large receives from the beginning, and one of this
+// version that serves no Reads, too: they are never notified of a change.
 func TestReceivesOfThoseWhoCannotOffer(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		server := w.farProbe()
@@ -377,8 +377,8 @@ func TestReceivesOfThoseWhoCannotOffer(t *testing.T) {
 	})
 }
 
-// Until a peer has said that it knows of smaller receives it may send what the larger ones hold:
-// none of them is replaced before. When it has said so, they are.
+// Until a peer has acknowledged smaller receives it may send messages for the larger ones: none of
+// them is replaced before. After the acknowledgement, they are.
 func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		old, client := w.farProbe(), w.probe()
@@ -444,8 +444,8 @@ func (w *world) offersNothing(p, server *probe) (id, accepted *actor.PID) {
 	return id, accepted
 }
 
-// A side that can offer nothing sends what the peer's receives hold, also when these become larger
-// only later.
+// A side that can offer nothing sends messages up to the size of the peer's receives, also when
+// these become larger only later.
 func TestReceivesGrowForWhoCannotOffer(t *testing.T) {
 	for name, from := range map[string]uint32{"at once": 0, "later": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -485,8 +485,8 @@ func TestReceivesShrinkForWhoCannotOffer(t *testing.T) {
 	})
 }
 
-// Connections of a Domain have receives of their own in it: one that changes them, or ends while
-// they change, is no matter to the others, and leaves nothing behind.
+// Connections of a Domain have private receives in it: one that changes them, or ends while they
+// change, does not affect the others, and leaves nothing behind.
 func TestReceivesOfADomain(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		d := shareDomain(w, w.far, w.rt, there+":7471", there+":7472", IDConfig{})
@@ -523,7 +523,7 @@ func TestReceivesOfADomain(t *testing.T) {
 }
 
 // Memory of connections of a Domain that have ended is not kept for others of it: with many credits
-// the receives of one connection are 17 MiB, which nobody uses until another one joins.
+// the receives of one connection are 17 MiB, which would be unused until another one joins.
 func TestReceivesOfADomainGoWithTheirConnections(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		d := shareDomain(w, w.far, w.rt, there+":7471", there+":7472", IDConfig{Credits: 1024})

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// onOwners runs test for owners on the loop and off it, who say how what they receive is used.
+// onOwners runs test for owners on the loop and off it, which decide how they use their messages.
 func onOwners(t *testing.T, test func(w *world, owner func(receive actor.ReceiveFunc, p pair))) {
 	t.Helper()
 	for _, name := range []string{"on the loop", "off the loop"} {
@@ -65,7 +65,8 @@ func TestCreditsOfAnOwnerThatRetains(t *testing.T) {
 	}
 }
 
-// What an owner that has retained its whole window releases is its peer's at once, one by one.
+// Messages that an owner releases after it has retained its whole window return their credits
+// immediately, one by one.
 func TestCreditsReleasedOneByOne(t *testing.T) {
 	onOwners(t, func(w *world, owner func(actor.ReceiveFunc, pair)) {
 		const credits, messages = 8, 24
@@ -127,8 +128,8 @@ func updatesOf(w *world, p pair) (n int) {
 	return n
 }
 
-// An owner that is only slow, and for which messages wait, lets the peer have half of them at once,
-// as before. But if it is very slow, the peer gets what is free after a millisecond.
+// An owner that is only slow, and for which messages wait, returns half of the credits at a time,
+// as before. But if it is very slow, the peer gets the free ones after a millisecond.
 func TestCreditsOfASlowOwner(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		const credits, messages = 8, 24
@@ -231,8 +232,8 @@ func TestRawWindowOfAnOwnerThatRetains(t *testing.T) {
 	}
 }
 
-// Credits for a peer that takes nothing wait until the device has room for them, and cost the loop
-// nothing meanwhile.
+// Credits for a peer that receives nothing wait until the device has room for them, and cost the
+// loop nothing while they wait.
 func TestCreditsWaitForRoom(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		const credits = 3 * datapath.SendDepth // the client has no update to send
@@ -252,7 +253,7 @@ func TestCreditsWaitForRoom(t *testing.T) {
 		w.f.Delay(2 * time.Second)
 		for range datapath.SendDepth {
 			p.server.send(p.s, NewSend([]byte("y")))
-			settle() // each in a Send of its own
+			settle() // each in a separate Send
 		}
 		(<-come).Release()
 		time.Sleep(5 * time.Millisecond)

@@ -9,8 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A peer that uses memory all the time, and goes on when it was revoked, gets nothing of what the
-// owner has written into it since, changes nothing in it, and loses its connection.
+// A peer that uses memory all the time, and goes on when it was revoked, gets none of the bytes
+// that the owner has written into it since, changes nothing in it, and loses its connection.
 func TestRevokedMeansRevoked(t *testing.T) {
 	for kind, write := range map[string]bool{"Read": false, "Write": true} {
 		t.Run(kind, func(t *testing.T) {
@@ -88,7 +88,7 @@ func goesOn(t testing.TB, p pair, write bool) {
 	}
 }
 
-// denied reports whether one of the events says what the peer may not do.
+// denied reports whether one of the events reports a denied access of the peer.
 func denied(events []got) bool {
 	for _, g := range events {
 		switch m := g.msg.(type) {

@@ -17,10 +17,10 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// patience is how long a test waits for what should come at once.
+// patience is how long a test waits for events that should be immediate.
 const patience = time.Minute
 
-// testSystem is an ActorSystem that says nothing and leaves no goroutine.
+// testSystem is an ActorSystem that logs nothing and leaves no goroutine.
 func testSystem(tb testing.TB) *actor.ActorSystem {
 	tb.Helper()
 	sys := actor.NewActorSystem(
@@ -83,7 +83,7 @@ func openRuntime(tb testing.TB, sys *actor.ActorSystem, cfg Config) *Runtime {
 	return rt
 }
 
-// checkEmpty looks for what a runtime that was shut down still holds.
+// checkEmpty looks for resources that a runtime still holds after its shutdown.
 func checkEmpty(tb testing.TB, rt *Runtime) {
 	tb.Helper()
 	if n := rt.count.Load(); n != 0 {
@@ -145,7 +145,7 @@ func (g got) String() string {
 	return fmt.Sprintf("%T", g.msg)
 }
 
-// probe is an owner that notes what it gets, and then has react see it.
+// probe is an owner that records its messages, and then passes them to react.
 type probe struct {
 	tb    testing.TB
 	sys   *actor.ActorSystem
@@ -170,7 +170,7 @@ func newProbe(tb testing.TB, sys *actor.ActorSystem, where actor.PropsOption, re
 }
 
 func (p *probe) receive(ctx actor.Context) {
-	react := p.react.Load() // first: who takes g from got may set another, for what comes next
+	react := p.react.Load() // first: the reader of g from got may set another, for the next message
 	g := got{msg: ctx.Message(), sender: ctx.Sender()}
 	if m, ok := g.msg.(*Received); ok && m != nil {
 		g.data = string(m.Data)
@@ -185,10 +185,10 @@ func (p *probe) receive(ctx actor.Context) {
 	}
 }
 
-// reactWith has the probe do something about what it gets from now on.
+// reactWith sets the probe's reaction to its messages from now on.
 func (p *probe) reactWith(react func(ctx actor.Context)) { p.react.Store(&react) }
 
-// send has the probe be the sender.
+// send sends msg with the probe as the sender.
 func (p *probe) send(to *actor.PID, msg any) { p.sys.Root.RequestWithCustomSender(to, msg, p.pid) }
 
 // any is the next message.
@@ -275,8 +275,8 @@ func connect(tb testing.TB, rt *Runtime, server, client *probe, cfg ...IDConfig)
 	return pair{client, server, c, s, lis}
 }
 
-// turn calls fn in a turn of rt's first loop. What a loop reports of itself it reports at once
-// there; elsewhere Inspect and Loops give up on a loop that a busy machine keeps waiting.
+// turn calls fn in a turn of rt's first loop. There a loop's reports on itself are immediate;
+// elsewhere Inspect and Loops give up on a loop that a busy machine keeps waiting.
 func turn(tb testing.TB, rt *Runtime, fn func()) {
 	tb.Helper()
 	done := make(chan struct{})

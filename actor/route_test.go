@@ -83,7 +83,7 @@ func TestRouteRejects(t *testing.T) {
 	}, Config{Loops: make([]eventloop.Config, 2)})
 }
 
-// A Route that names nobody who could answer costs its request, at once, and nothing else.
+// A Route that names an owner that cannot answer costs its request, immediately, and nothing else.
 func TestRouteNamesTheWrongOne(t *testing.T) {
 	for name, of := range map[string]func(w *world) *actor.PID{
 		"one that has stopped": func(w *world) *actor.PID {

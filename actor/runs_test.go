@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// infiniband is the flavor whose sends take their time in the twin: on iWARP they are done when
-// the peer's TCP has them, at once.
+// infiniband is the flavor whose sends take their time in the twin: on iWARP they are done as soon
+// as the peer's TCP has them.
 const infiniband states.Flavor = 0
 
 // signals is a queue pair that counts the messages that are posted to it, and what of the postings
@@ -29,8 +29,8 @@ func (q *signals) PostSend(wr *verbs.SendWR) error {
 	return q.QP.PostSend(wr)
 }
 
-// burst has the client of p send n messages within one Receive. It wants to be notified of the
-// last. What is posted is counted.
+// burst sends n messages from the client of p within one Receive, with Notify for the last. The
+// posts are counted.
 func burst(w *world, p pair, n int) *signals {
 	q := &signals{}
 	counting := make(chan struct{})
@@ -57,7 +57,7 @@ func burst(w *world, p pair, n int) *signals {
 		last.Notify = true
 		ctx.Request(p.c, last)
 	})
-	// the peer's loop: else the scheduler says how many are complete before the next are posted
+	// the peer's loop: else the scheduler decides how many are complete before the next are posted
 	held := make(chan struct{})
 	if err := w.far.loops[0].el.Post(func() { <-held }); err != nil {
 		w.Fatal(err)
@@ -130,8 +130,7 @@ func TestRunsAreCutExactly(t *testing.T) {
 	}, Config{Limits: Limits{SendQueue: 4 * datapath.SendDepth, Mailbox: 4 * datapath.SendDepth}})
 }
 
-// A posting that fails says nothing of those before it that were to complete in silence: they have
-// succeeded.
+// A posting that fails does not affect the unsignalled ones before it: they have succeeded.
 func TestFailureBehindSilentPostings(t *testing.T) {
 	inWorld(t, infiniband, func(w *world) {
 		p := w.connect()

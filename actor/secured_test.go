@@ -267,7 +267,7 @@ func TestRemovedKeyOpensNothing(t *testing.T) {
 	})
 }
 
-// An owner that does not answer in time costs its peer the connection, and nobody else anything.
+// An owner that does not answer in time costs its peer the connection, and no other peer anything.
 func TestSecuredOwnerIsLate(t *testing.T) {
 	onSecured(t, func(w *world, secured mode) {
 		server, client := w.farProbe(), w.probe()
@@ -436,7 +436,7 @@ func TestSecuredOneSided(t *testing.T) {
 	})
 }
 
-// What cannot be secured is refused, and says why.
+// Identifiers that cannot be secured are refused, with the reason.
 func TestSecurityConfig(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
 		for name, change := range map[string]func(*IDConfig){
@@ -510,7 +510,7 @@ func TestSecuredEmbedded(t *testing.T) {
 	})
 }
 
-// Keys change while messages flow in both directions, and nobody notices.
+// Keys change while messages flow in both directions, without an effect on them.
 func TestKeyUpdates(t *testing.T) {
 	onSecured(t, func(w *world, secured mode) {
 		cfg := secured(w)

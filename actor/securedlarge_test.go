@@ -56,7 +56,7 @@ func TestSecuredLarge(t *testing.T) {
 }
 
 // A connection that ends while a large message is being sealed, or opened, answers for it, and
-// gives its memory back.
+// releases its memory.
 func TestSecuredLargeAtTheEnd(t *testing.T) {
 	for _, side := range []string{"sender", "receiver"} {
 		t.Run(side, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 )
 
-// A connection that has ended before it was accepted says nothing about keys, so it does not look
-// like a handshake that was refused: who has dialled may dial again.
+// A connection that has ended before it was accepted is no evidence about keys, so it does not look
+// like a handshake that was refused: the dialler may dial again.
 func TestSecuredConnectionIsLostBeforeTheAccept(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
@@ -30,7 +30,7 @@ func TestSecuredConnectionIsLostBeforeTheAccept(t *testing.T) {
 	})
 }
 
-// What this side has broken off, because it is not the peer's, is no accident.
+// A connection that this side has broken off, because a message is not the peer's, is no accident.
 func TestTamperedAcceptIsNoAccident(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		n := 0

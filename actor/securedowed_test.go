@@ -44,7 +44,7 @@ func TestOwedRecords(t *testing.T) {
 	})
 }
 
-// What is owed when the connection ends is answered, and its memory comes back.
+// Messages owed when the connection ends are answered, and their memory is released.
 func TestOwedAtTheEnd(t *testing.T) {
 	onKernelLikeSecured(t, kernelLike{}, func(w *world, near *kernelLike, cfg IDConfig) {
 		cfg.MaxMessage = 4 * kib // in memory that connections share

@@ -12,8 +12,8 @@ import (
 
 const someHint = 0xFEEDBEE5
 
-// A request's hint chooses the loop of a secured connection, and nothing else: who is to own it is
-// for Route to say, once the peer is authenticated.
+// A request's hint chooses the loop of a secured connection, and nothing else: Route chooses its
+// owner, once the peer is authenticated.
 func TestPlace(t *testing.T) {
 	for name, tt := range map[string]struct {
 		hint  uint32

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Whatever is read and written, in bursts, by both sides in turn: the memory is what the same
-// copies make of plain slices.
+// Arbitrary reads and writes, in bursts, by both sides in turn: the memory equals the result of the
+// same copies on plain slices.
 func TestMemoryFollowsItsShadow(t *testing.T) {
 	onEveryDevice(t, func(t testing.TB, p mate) {
 		rng := rand.New(rand.NewPCG(seedOf(t.Name()), 1))
@@ -48,7 +48,7 @@ func TestMemoryFollowsItsShadow(t *testing.T) {
 					copy(there, here)
 					near.p.send(near.id, &Write{
 						Memory: near.memory, At: at, Length: length, Key: near.key, Offset: offset,
-						Fence: true, // it may send what a Read before it brings
+						Fence: true, // it may write the result of an earlier Read
 					})
 				}
 			}

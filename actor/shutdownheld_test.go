@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// receiving connects two runtimes, and has an owner on goroutines receive messages as react says;
+// receiving connects two runtimes, with an owner on goroutines that receives messages with react;
 // each Receive lasts until release is closed.
 func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte, release chan struct{}) {
 	p := w.connect()
@@ -41,8 +41,8 @@ func receiving(w *world, n int, react func(*Received)) (m *Received, mr *[]byte,
 	return m, &m.in.Chunk.SGE.MR.Bytes, release
 }
 
-// Freed memory is unmapped by the kernel's devices: whoever reads it brings the process down.
-// Shutdown leaves it to those who may.
+// Freed memory is unmapped by the kernel's devices: a reader would crash the process. Shutdown
+// leaves it to its holders.
 func TestShutdownLeavesHeldMessages(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		// one in Receive, one in the mailbox
@@ -121,7 +121,7 @@ func TestNoMemoryToSendFrom(t *testing.T) {
 	})
 }
 
-// A stream ends at the message that there was no memory for. Its peer gets nothing of what was sent
+// A stream ends at the message for which there was no memory. Its peer gets nothing that was sent
 // behind it.
 func TestNoMemoryForPartOfAStream(t *testing.T) {
 	inWorld(t, 0, func(w *world) {

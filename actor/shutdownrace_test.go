@@ -12,7 +12,7 @@ import (
 )
 
 // A connection that is requested while Shutdown begins, and whose actor has not started when
-// Shutdown looks who is there, is not left over: Shutdown would wait for it for ever.
+// Shutdown lists the identifiers, is not left over: Shutdown would wait for it forever.
 func TestShutdownMeetsARequest(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()
@@ -36,7 +36,7 @@ func TestShutdownMeetsARequest(t *testing.T) {
 	})
 }
 
-// A request that comes when Shutdown has begun is rejected at once.
+// A request that arrives after Shutdown has begun is rejected immediately.
 func TestRequestAfterShutdownBegan(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

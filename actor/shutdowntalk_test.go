@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Actors of the application that talk to each other for ever, or to themselves, do not keep a
+// Actors of the application that talk to each other without end, or to themselves, do not keep a
 // runtime from ending: after its identifiers they receive nothing more.
 func TestShutdownWhileActorsTalk(t *testing.T) {
 	for name, loops := range map[string]int{"one loop": 1, "two loops": 2} {
@@ -35,7 +35,7 @@ func TestShutdownWhileActorsTalk(t *testing.T) {
 	}
 }
 
-// What an actor had been sent when the runtime ends it still receives, however much that is.
+// Messages sent to an actor before the end of the runtime are received, however many they are.
 func TestShutdownDeliversWhatWaits(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		const waiting = 1000

@@ -30,8 +30,7 @@ func TestShutdownInOnStall(t *testing.T) {
 	}}}})
 }
 
-// A logger that waits for the Shutdown that waits for it, or for ever, is not waited for without
-// end.
+// The wait for a logger that waits for the Shutdown that waits for it, or forever, is bounded.
 func TestShutdownInALogger(t *testing.T) {
 	for _, how := range []string{"first", "second", "never returns"} {
 		t.Run(how, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 )
 
-// A queue as NVMe's: one side sends commands with data in them, the other answers of 16 bytes. What
-// a side receives, and how much of it, is apart from what it sends, with a hello and without.
+// A queue as NVMe's: one side sends commands with data in them, the other answers of 16 bytes. The
+// sizes and numbers of a side's receives are independent of those of its sends, with a hello and
+// without.
 func TestReceivesAreApartFromSends(t *testing.T) {
 	const command, depth = 5 << 10, 256
 	for name, x := range map[string]struct {

@@ -68,7 +68,7 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 			w.Fatalf("message %d is %v", i, g)
 		}
 	}
-	w.onLoop(w.rt, func(*loop) { // which may still post what gives credits back
+	w.onLoop(w.rt, func(*loop) { // the loop may still post returned credits
 		for _, d := range near.in.devs {
 			for _, q := range d.qps {
 				if q.longest > max(0, near.wr/4-1) {
@@ -97,7 +97,7 @@ func TestSendsUnderWay(t *testing.T) {
 	for name, tt := range map[string]struct {
 		mode    datapath.Mode
 		credits int
-		peer    int // its hello's credits; 0: it has not said
+		peer    int // its hello's credits; 0: not known
 		asks    bool
 		want    int
 	}{

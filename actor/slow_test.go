@@ -25,9 +25,9 @@ func slowly(t *testing.T, takes map[states.Op]time.Duration, test func(w *world)
 	}
 }
 
-// A connect to somebody silent is given up on time, although the device takes its time to give the
-// identifier back: that one is seen as being destroyed meanwhile, others go on, and Closed comes
-// when it is gone.
+// A connect to a silent peer is given up on time, although the device takes its time to return the
+// identifier: that one is shown as being destroyed during this time, others go on, and Closed
+// follows when it is gone.
 func TestDestroyThatTakesItsTime(t *testing.T) {
 	const long = 50 * time.Second
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: long}, func(w *world) {
@@ -69,8 +69,8 @@ func TestDestroyThatTakesItsTime(t *testing.T) {
 	})
 }
 
-// Whoever waits for another command is answered when the identifier is given up, not when the
-// device has given it back.
+// Other waiting commands are answered when the identifier is given up, not when the device has
+// returned it.
 func TestNobodyWaitsForASlowDestroy(t *testing.T) {
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: 50 * time.Second}, func(w *world) {
 		p, asker := w.probe(), w.probe()
@@ -151,7 +151,7 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 	slowly(t, map[states.Op]time.Duration{states.OpDestroyID: 50 * time.Second}, func(w *world) {
 		w.f.Host("far").AddDevice("mem2", "10.0.0.8")
 		server, p := w.farProbe(), w.probe()
-		w.listen(server) // nobody listens on 10.0.0.8
+		w.listen(server) // 10.0.0.8 has no listener
 		w.rt.resolve = func(context.Context, string, string, *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 			return []cmid.AddrInfo{{Dst: MustAddr("10.0.0.8:7999")}, {Dst: MustAddr(there + ":7471")}}, nil
 		}
@@ -174,8 +174,8 @@ func TestDialLeavesASlowIdentifierBehind(t *testing.T) {
 	})
 }
 
-// Shutdown returns when its context ends and names what the device keeps, and the owners are
-// notified.
+// Shutdown returns when its context ends and names the identifiers that the device keeps, and the
+// owners are notified.
 func TestShutdownDoesNotWaitForTheKernel(t *testing.T) {
 	for name, f := range flavors {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestShutdownDoesNotWaitForTheKernel(t *testing.T) {
 	}
 }
 
-// An owner is notified that the device has refused to give its identifier back, and why.
+// An owner is notified that the device has refused to return its identifier, and why.
 func TestDeviceHolds(t *testing.T) {
 	for _, takes := range []time.Duration{0, time.Second} {
 		inWorld(t, 0, func(w *world) {
@@ -232,8 +232,7 @@ func TestDeviceHolds(t *testing.T) {
 }
 
 // A device that is pulled out while it is used is dropped without an error. Each owner is notified
-// once, and what an owner has retained stays readable. The device works when it is plugged in
-// again.
+// once, and its retained messages stay readable. The device works when it is plugged in again.
 func TestDeviceComesBack(t *testing.T) {
 	for name, over := range map[string]func() kernelLike{
 		"asks": nil, "does not ask": func() kernelLike { return kernelLike{} },
@@ -361,7 +360,7 @@ func TestStoppedWhenItIsGivenBack(t *testing.T) {
 					near.in.Done(it.id.Handle(), nil)
 				})
 				next[*Closed](p)
-				time.Sleep(time.Minute) // the twin has given it back, too
+				time.Sleep(time.Minute) // the twin has returned it, too
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				if err := w.rt.Shutdown(ctx); err != nil {

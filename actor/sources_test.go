@@ -16,7 +16,7 @@ func TestLyingPeerComesBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lie, honest int
 		leaves      time.Duration // how long the liar stays
-		waits       time.Duration // what the honest may wait in all
+		waits       time.Duration // how long the honest peers may wait, in all
 	}{
 		"large":            {all / 2, all / 4, time.Hour, 0},
 		"smaller":          {all / 16, all / 4, time.Hour, 0},
@@ -91,7 +91,7 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 		case *Closed:
 			if c := deafs[ctx.Sender().Id]; c != nil && c.Arrivals != nil {
 				for c.Arrivals.Begun != c.Arrivals.Done {
-					// which the real queue pair would have done
+					// the real queue pair would have done this
 					c.Arrivals.Ended(c, nil, datapath.Flushed())
 				}
 			}

@@ -40,7 +40,7 @@ func TestStrangersWithManyAddresses(t *testing.T) {
 						src := MustAddr(fmt.Sprintf("10.1.%d.%d:0", i%networks, 1+i))
 						mallory.send(abroad.CreateID(mallory.pid, IDConfig{Raw: true}), &Dial{Addr: there + ":7471", Src: src, PrivateData: hello})
 					}
-					time.Sleep(time.Second) // they have all come, and are silent
+					time.Sleep(time.Second) // they have all arrived, and are silent
 					client := w.probe()
 					for range good {
 						client.send(w.rt.CreateID(client.pid, IDConfig{Security: sec}), &Dial{Addr: there + ":7471"})
@@ -49,7 +49,7 @@ func TestStrangersWithManyAddresses(t *testing.T) {
 						next[*Established](client)
 					}
 					settle()
-					// Who has a connection holds no place.
+					// A connected peer holds no place.
 					if n := w.far.count.Load(); n > 1+places+good {
 						w.Errorf("%d identifiers, want the listener's, at most %d handshakes' and %d connections': evicted ones are destroyed", n, places, good)
 					}

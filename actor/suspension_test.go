@@ -23,7 +23,7 @@ func TestStandingStillWastesNothing(t *testing.T) {
 		w.whileBlocked(w.far, func() { time.Sleep(time.Hour) })
 		until[*Closed](p.server)
 		until[*Closed](p.client)
-		// which the real queue pair would have done
+		// the real queue pair would have done this
 		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) })
 
 		again := w.connectTo(p.server, IDConfig{MaxMessage: all / 2, Credits: 4, eager: kib})

@@ -8,10 +8,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// BenchmarkConnect is what a connection costs from Dial to Established and to its Close, on the
-// embedded device over loopback, one after the other. Beside it is what TLS takes by itself: a TCP
-// connection over loopback and crypto/tls's handshake on it, with the same certificates, which are
-// those of both sides, and without sessions.
+// BenchmarkConnect measures a connection from Dial to Established and to its Close, on the embedded
+// device over loopback, one after the other. Beside it is the cost of TLS alone: a TCP connection
+// over loopback and crypto/tls's handshake on it, with the same certificates, which are those of
+// both sides, and without sessions.
 func BenchmarkConnect(b *testing.B) {
 	b.Run("insecure", func(b *testing.B) { connects(b, nil) })
 	b.Run("PSK", func(b *testing.B) { connects(b, psk(b)) })

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// A listener that needs no certificates has peers that are nobody, and can still turn them away.
+// A listener that needs no certificates has peers without an identity, and can still reject them.
 func TestTLSServerOnly(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		k := newCerts(w)
@@ -124,7 +124,7 @@ func TestTLSCertificatesRotate(t *testing.T) {
 	})
 }
 
-// What the user's code in a tls.Config does ends its own handshake, at the latest at the deadline.
+// A failure of user code in a tls.Config ends its own handshake, at the latest at the deadline.
 // Others go on.
 func TestTLSUsersCode(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -222,7 +222,7 @@ func TestTLSShutdownDuringHandshakes(t *testing.T) {
 	}
 }
 
-// What cannot be a listener in TLS mode says so.
+// A configuration that cannot be a TLS listener's is refused with the reason.
 func TestTLSConfig(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		for name, sec := range map[string]*Security{

@@ -24,10 +24,10 @@ type tlsHand struct {
 	secure *secure.Channel
 }
 
-// tlsHello is what mallory says of herself, and a hint that says nothing.
+// tlsHello is mallory's hello, with a hint of 0.
 var tlsHello = wire.Hello{Features: uint8(secure.FeatureTLS), Credits: 16, Eager: kib, MaxMessage: kib}.Put(make([]byte, secure.HintLen))
 
-// handTLS connects mallory, who has the client's configuration, as far as the reply.
+// handTLS connects mallory, with the client's configuration, as far as the reply.
 func (w *world) handTLS(k *certs) *tlsHand {
 	w.Helper()
 	m := &tlsHand{probe: w.probe()}
@@ -84,8 +84,8 @@ func (m *tlsHand) say(b []byte) {
 	m.send(m.id, NewSend(sealed))
 }
 
-// A peer that does not keep to the handshake is nobody, whatever it sends, and the owner hears of
-// nothing.
+// A peer that does not keep to the handshake has no identity, whatever it sends, and the owner is
+// not notified of anything.
 func TestTLSPeerBreaksTheHandshake(t *testing.T) {
 	hello := append([]byte{11, 0, 1, 0, 0xff, 0xff}, make([]byte, 800)...) // the longest there is
 	for name, misbehave := range map[string]func(m *tlsHand){

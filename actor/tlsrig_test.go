@@ -12,7 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// certs is what a test in TLS mode has: an authority, and what both sides have of it.
+// certs has the certificates of a test in TLS mode: an authority, and both sides' certificates from
+// it.
 type certs struct {
 	*certtest.Authority
 	server, client *Security // the listening side's and the connecting side's: mTLS

@@ -50,7 +50,8 @@ func TestTotals(t *testing.T) {
 	})
 }
 
-// After Shutdown the sums are those of the end, whoever has asked before, and no memory is left.
+// After Shutdown the sums are those of the end, whether they were asked for before or not, and no
+// memory is left.
 func TestTotalsAfterShutdown(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		p := w.connect(IDConfig{Credits: 8})

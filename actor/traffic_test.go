@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// info is what Inspect says of an identifier.
+// info returns Inspect's report on an identifier.
 func (w *world) info(rt *Runtime, id *actor.PID) IDInfo {
 	w.Helper()
 	for _, i := range rt.Inspect() {
@@ -23,7 +23,7 @@ func (w *world) info(rt *Runtime, id *actor.PID) IDInfo {
 	return IDInfo{}
 }
 
-// What goes out at one side comes in at the other, and both have counted it.
+// Messages that leave one side arrive at the other, and both have counted them.
 func TestTrafficIsCounted(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const eager, large = 2 << 10, 3 << 20
@@ -72,7 +72,7 @@ func TestOneSidedTrafficIsCounted(t *testing.T) {
 		}
 		var c *datapath.Conn
 		w.onLoop(w.rt, func(l *loop) { c = w.conn(l, p.c) })
-		key.RKey++ // which the peer has not granted: its device refuses it
+		key.RKey++ // not granted by the peer: its device refuses it
 		p.client.send(p.c, &Read{Key: key, Memory: near, Length: 8})
 		next[*AccessError](p.client)
 		w.onLoop(w.rt, func(*loop) {
@@ -256,7 +256,7 @@ func TestRequestsAreCounted(t *testing.T) {
 	}, Config{Timeouts: Timeouts{Request: time.Second}, Loops: make([]eventloop.Config, 3)})
 }
 
-// Loops says what memory and what devices a loop has.
+// Loops reports the memory and the devices of a loop.
 func TestPoolsAreReported(t *testing.T) {
 	inWorld(t, states.IWARP, func(w *world) {
 		p := w.connect(IDConfig{Memory: 300})

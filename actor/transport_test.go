@@ -15,7 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// pathOf is what an identifier's connection shows of its way, without what is the device's.
+// pathOf returns the path of an identifier's connection, without the parts that the device
+// determines.
 func (w *world) pathOf(rt *Runtime, id *actor.PID) Path {
 	w.Helper()
 	for _, i := range rt.Inspect() {
@@ -31,7 +32,7 @@ func (w *world) pathOf(rt *Runtime, id *actor.PID) Path {
 	return Path{}
 }
 
-// way is a Path with what a Transport can choose.
+// way returns a Path with the values that a Transport can choose.
 func way(class uint8, ack time.Duration, retries, rnr uint8) Path {
 	return Path{TrafficClass: class, AckTimeout: ack, RetryCount: retries, RNRRetryCount: rnr}
 }
@@ -39,8 +40,8 @@ func way(class uint8, ack time.Duration, retries, rnr uint8) Path {
 // ack is the timeout that InfiniBand's exponent means.
 func ack(exponent int) time.Duration { return 4096 * time.Nanosecond << exponent }
 
-// What a runtime's Transport and those of its identifiers say, field by field, is what connections
-// are made with, on both sides and whether they are secured or not. What a command says goes first.
+// The fields of a runtime's Transport and of its identifiers' are those of the connections, on both
+// sides and whether they are secured or not. A command's values override them.
 func TestTransport(t *testing.T) {
 	const usual = 19 // the twin's exponent
 	for name, tt := range map[string]struct {
@@ -77,7 +78,7 @@ func TestTransport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 0, func(w *world) {
 				server, client := w.farProbe(), w.probe()
-				// nobody listens at the first, and the second needs another identifier
+				// there is no listener at the first, and the second needs another identifier
 				w.rt.resolve = addresses(there+":1", there+":7471")
 				w.listen(server, IDConfig{Transport: tt.server})
 				id := w.rt.CreateID(client.pid, IDConfig{Transport: tt.client})
@@ -160,8 +161,8 @@ func (id optionlessID) Do(cmd cmid.Command) error {
 	return id.DriverID.Do(cmd)
 }
 
-// An identifier whose device refuses its Transport is not made. A request is somebody else's wish:
-// it is answered, and the log says what it goes without.
+// An identifier whose device refuses its Transport is not made. A request comes from a peer: it is
+// answered, and the log contains the missing setting.
 func TestTransportRefused(t *testing.T) {
 	var log bytes.Buffer
 	with := Config{Transport: Transport{AckTimeout: time.Second}, Logger: slog.New(slog.NewTextHandler(&log, nil))}

@@ -245,7 +245,7 @@ func TestHandover(t *testing.T) {
 		if g := heir.any(); g.data != "two" {
 			w.Fatalf("the heir got %v", g)
 		}
-		w.sys.Root.Stop(p.server.pid) // nobody's owner but the listener's
+		w.sys.Root.Stop(p.server.pid) // the owner of the listener only
 		settle()
 		if s, ok := w.state(p.s); !ok || s != states.Connected {
 			w.Errorf("after the old owner's death: %v, %v", s, ok)
@@ -320,8 +320,8 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// A peer that is refused before the owner of a secured listener answers learns why: that there is
-// no room, although it is not authenticated, and that the owner is late, once it is.
+// A peer that is refused before the owner of a secured listener answers learns the reason: that
+// there is no room, although it is not authenticated, and that the owner is late, once it is.
 func TestSecuredRefusalsHaveReasons(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, client := w.farProbe(), w.probe()

@@ -106,14 +106,14 @@ func processes(sys *actor.ActorSystem) (n int) {
 	return n
 }
 
-// subscribe has f called with what is published in the system until the test ends.
+// subscribe calls f with the events of the system until the test ends.
 func (w *world) subscribe(f func(ev any)) {
 	sub := w.sys.EventStream.Subscribe(f)
 	w.Cleanup(func() { w.sys.EventStream.Unsubscribe(sub) })
 }
 
 // A subscriber that fails when it is notified that a listener's code has failed costs no more than
-// that code has: the request is rejected all the same.
+// that code has: the request is rejected nevertheless.
 func TestSubscriberThatDoesNotReturn(t *testing.T) {
 	for name, leave := range leavings {
 		for which, cfg := range map[string]func(w *world) IDConfig{
@@ -174,7 +174,7 @@ func (o *faulty) Answered(_ *actor.PID, _ Handle, cmd Command, ev Event) {
 	o.at([2]any{cmd, ev})
 }
 
-// An identifier that user code fails at while it ends has ended all the same, and its owner and
+// An identifier that user code fails at while it ends has ended nevertheless, and its owner and
 // Shutdown know of it.
 func TestObserverThatFailsAtTheEnd(t *testing.T) {
 	for name, leave := range leavings {
@@ -243,8 +243,8 @@ var wheresOf = map[string]func(*Runtime) actor.PropsOption{
 	"on the loop": (*Runtime).OnLoop, "off the loop": (*Runtime).OffLoop, "plain": func(*Runtime) actor.PropsOption { return func(*actor.Props) {} },
 }
 
-// An Observer that fails costs nobody an answer or a message: it is notified on the way, and what
-// it is notified of arrives.
+// An Observer that fails costs no answer and no message: it is notified on the way, and the event
+// that it is notified of arrives.
 func TestObserverThatFails(t *testing.T) {
 	var armed atomic.Bool
 	o := &faulty{func(any) {

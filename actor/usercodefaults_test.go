@@ -33,7 +33,7 @@ func (f *fault) at(where string) {
 	}
 }
 
-// owner is the Receive of an actor whose every message is a callback of its own.
+// owner returns the Receive of an actor whose every message is a separate callback.
 func (f *fault) owner(side string, react func(ctx actor.Context)) func(ctx actor.Context) {
 	return func(ctx actor.Context) {
 		f.at(fmt.Sprintf("%s %T", side, ctx.Message()))
@@ -73,7 +73,7 @@ var callbacks = []string{
 	"bad", "bad *actor.SendFailed", "bad *actor.Restarting", "bad *cmid.Closed",
 }
 
-// faultObserver has each of its methods be a callback.
+// faultObserver makes each of its methods a callback.
 type faultObserver struct{ f *fault }
 
 func (o faultObserver) Transition(*actor.PID, Handle, states.State, states.State) {
@@ -87,7 +87,7 @@ func (o faultObserver) Answered(*actor.PID, Handle, Command, cmid.Event) {
 	o.f.at("Observer.Answered")
 }
 
-// User code that panics or ends its goroutine at any callback harms nobody else: a connection of
+// User code that panics or ends its goroutine at any callback affects no others: a connection of
 // others, on the same loops, goes on, the next one is served, and Shutdown leaves nothing.
 func TestUserCodeFails(t *testing.T) {
 	homes := map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop}
@@ -173,7 +173,7 @@ func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
 			case *actor.Started:
 				ctx.Request(w.rt.CreateID(ctx.Self(), cfg), &Dial{Addr: there + ":7471"})
 			case *Established:
-				for range 40 { // more than go at once
+				for range 40 { // more than are sent immediately
 					s := NewSend([]byte("hello"))
 					s.Renew = func([]byte) []byte { panic("for the test") }
 					ctx.Respond(s)
@@ -218,7 +218,7 @@ func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
 	}
 }
 
-// connectAt makes a connection from here to a listener of its own.
+// connectAt makes a connection from here to a separate listener.
 func (w *world) connectAt(addr string, cfg IDConfig) pair {
 	w.Helper()
 	p := pair{client: w.probe(), server: w.farProbe()}

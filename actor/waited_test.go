@@ -7,8 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// A message that has waited for credits is what its owner makes of it when its turn has come, small
-// or large; one that goes at once is what it was.
+// A message that has waited for credits is changed by its owner's Renew when its turn has come,
+// small or large; one that is sent immediately is not.
 func TestRenewsWhatHasWaited(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		var kept *Received
@@ -46,7 +46,8 @@ func TestRenewsWhatHasWaited(t *testing.T) {
 	})
 }
 
-// A message that has waited for memory says since when, and one that has not says nothing.
+// A message that has waited for memory reports since when, and the Since of one that has not is
+// zero.
 func TestSaysHowLongAnOfferWaited(t *testing.T) {
 	onAllKinds(t, func(w *world) {
 		const all = 16 << 20

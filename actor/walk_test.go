@@ -93,7 +93,7 @@ func TestAnswersAreShared(t *testing.T) {
 		if n := q.lastAnswer(); n != 1 {
 			w.Errorf("answer %d", n)
 		}
-		<-second // who asks now may be too late for it
+		<-second // a later question may be too late for it
 		time.Sleep(time.Minute)
 		if n := q.lastAnswer(); n != 2 || asked != 2 {
 			w.Errorf("the last of %d answers is %d, want 2", asked, n)

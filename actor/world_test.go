@@ -19,7 +19,7 @@ import (
 // and mem1 with 10.0.0.7.
 //
 // It is not actortest's world: that package imports this one, so a test in package actor cannot
-// import it without a circle. These tests look at what has no exported name (an identifier's
+// import it without a circle. These tests look at objects without an exported name (an identifier's
 // connection, its budgets, its mailbox); those that do not are in package actor_test.
 type world struct {
 	testing.TB
@@ -54,7 +54,7 @@ func inWorldOfTwo(
 ) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		// Proto.Actor's throttle of dead letters ends by itself
+		// Proto.Actor's throttle of dead letters ends after a second
 		t.Cleanup(func() { time.Sleep(time.Second) })
 		w := &world{TB: t, flavor: flavor, f: cmidtest.NewFabric(cmidtest.Config{Flavor: flavor, Seed: seedOf(t.Name())}), sys: testSystem(t)}
 		w.f.AddDevice("mem0", here)
@@ -62,7 +62,7 @@ func inWorldOfTwo(
 		w.rt = w.open(over(w.f.Driver()), one(cfg))
 		w.far = w.open(overFar(w.f.Host("far").Driver()), one(cfg))
 		test(w)
-		for _, m := range w.f.Missed() { // or it has not tested what it says
+		for _, m := range w.f.Missed() { // or it has not tested its own claim
 			t.Error(m)
 		}
 	})
@@ -133,7 +133,7 @@ func (w *world) state(id *actor.PID) (states.State, bool) {
 	return 0, false
 }
 
-// elapsed calls fn and says how long that took.
+// elapsed calls fn and returns how long that took.
 func elapsed(fn func()) time.Duration {
 	begin := time.Now()
 	fn()

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A connection that breaks is made again, and what was sent meanwhile goes out in order.
+// A connection that breaks is made again, and messages sent in between go out in order.
 func TestComesBack(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
@@ -58,7 +58,7 @@ func TestComesBack(t *testing.T) {
 	})
 }
 
-// Nobody listens at first.
+// There is no listener at first.
 func TestWaitsForItsPeer(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.spawn(reconnect.Config{})
@@ -80,7 +80,7 @@ func TestWaitsForItsPeer(t *testing.T) {
 	})
 }
 
-// What is refused, and why.
+// Refused messages, with the reasons.
 func TestRefusals(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.spawn(reconnect.Config{Queue: 2})

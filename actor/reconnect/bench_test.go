@@ -48,7 +48,7 @@ func benched(b *testing.B, client func(link func() *actor.PID) actor.ReceiveFunc
 	return sys.Root, owner
 }
 
-// run says how many messages are to be answered.
+// run sets how many messages are to be answered.
 type run struct {
 	n    int
 	done chan struct{}
@@ -76,7 +76,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	once(b, root, owner)
 }
 
-// 64 messages of 64 bytes with fates, under way at once, and their echoes.
+// 64 messages of 64 bytes with fates, under way at the same time, and their echoes.
 func BenchmarkTagged(b *testing.B) {
 	var left *run
 	sent := 0
@@ -102,7 +102,8 @@ func BenchmarkTagged(b *testing.B) {
 	once(b, root, owner)
 }
 
-// The same from an owner with a queue of its own, which posts what goes out at once.
+// The same from an owner with a private queue, which posts only messages that can be sent
+// immediately.
 func BenchmarkPost(b *testing.B) {
 	var left *run
 	var up *reconnect.Up
@@ -151,7 +152,7 @@ func BenchmarkPost(b *testing.B) {
 	once(b, root, owner)
 }
 
-// once has the owner do b.N of them.
+// once makes the owner do b.N of them.
 func once(b *testing.B, root *actor.RootContext, owner *actor.PID) {
 	b.Helper()
 	done := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Break ends the generation that it names, for the owner's reason, and no other. What was sent
-// before arrives. After a pause the next attempt follows.
+// Break ends the generation that it names, for the owner's reason, and no other. Earlier messages
+// arrive. After a pause the next attempt follows.
 func TestBreak(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		bad := errors.New("bad frame")
@@ -37,8 +37,8 @@ func TestBreak(t *testing.T) {
 	})
 }
 
-// What comes over a connection that is being broken off reaches nobody, and its sender does not
-// take it for delivered.
+// Messages that arrive over a connection that is being broken off are dropped, and their sender
+// does not take them for delivered.
 func TestBreakTakesNothing(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()

@@ -15,8 +15,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// A runtime that is shut down while actors wait in its line is not kept by those for ever, nor by
-// what Links knows of them.
+// A runtime that is shut down while actors wait in its line is not kept in memory by those, nor by
+// the list of Links.
 func TestLineKeepsNoRuntime(t *testing.T) {
 	gone := shutDownInLine(t)
 	for begin := time.Now(); gone.Value() != nil; runtime.GC() {
@@ -27,7 +27,7 @@ func TestLineKeepsNoRuntime(t *testing.T) {
 	}
 }
 
-// shutDownInLine has a runtime end while actors wait for their turns.
+// shutDownInLine ends a runtime while actors wait for their turns.
 func shutDownInLine(t *testing.T) (gone weak.Pointer[rdma.Runtime]) {
 	log := slog.New(slog.DiscardHandler)
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),

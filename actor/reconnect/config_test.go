@@ -24,8 +24,8 @@ func TestLongestPause(t *testing.T) {
 	}
 }
 
-// A Limiter knows of an address as long as somebody dials it, and no longer: a program that dials
-// ever new addresses must not have it grow.
+// A Limiter knows of an address as long as an actor dials it, and no longer: a program that dials
+// ever new addresses must not make it grow.
 func TestLimiterForgetsAddresses(t *testing.T) {
 	l := NewLimiter(8, 1e9)
 	now := time.Unix(1, 0)

@@ -103,8 +103,8 @@ func (n *town) ups() (up int) {
 // at is where the town with this id listens.
 func at(id uint64) string { return fmt.Sprintf("10.0.0.%d:7471", id) }
 
-// A node that nobody knows gets an actor, on whatever loop; messages flow both ways. When the
-// connection is over, and nobody has said where the node is, the actor ends.
+// An unknown node gets an actor, on whatever loop; messages flow both ways. When the connection is
+// over, and the actor was sent no Address, it ends.
 func TestUnknownNode(t *testing.T) {
 	for loops := 1; loops <= 4; loops++ {
 		t.Run(fmt.Sprintf("%d loops", loops), func(t *testing.T) {
@@ -180,7 +180,7 @@ func works(t *testing.T, w *actortest.World, a, b *town) {
 	}
 }
 
-// Nodes that nobody knows dial one another at once, on several loops. In every case each pair has
+// Unknown nodes dial one another at the same time, on several loops. In every case each pair has
 // one connection.
 func TestUnknownNodesMeet(t *testing.T) {
 	for loops := 1; loops <= 4; loops++ {
@@ -220,7 +220,7 @@ func TestUnknownNodesMeet(t *testing.T) {
 }
 
 // A node has given up an actor, with a connection whose end its peer has not noticed. Its next
-// actor for the same peer gets another connection at once: its dial is the later one.
+// actor for the same peer gets another connection immediately: its dial is the later one.
 func TestAnotherActorDials(t *testing.T) {
 	actortest.Run(t, onLoops(2), func(w *actortest.World) {
 		a, b := newTown(w, w.Runtime(), 1), newTown(w, w.Host("mem1", "10.0.0.2"), 2)
@@ -249,7 +249,7 @@ func TestAnotherActorDials(t *testing.T) {
 }
 
 // Invented nodes get as many actors as are allowed, and one address no more than are left for all
-// others. Whoever gets none hears why, and gets one when there is a place.
+// others. A refused node gets the reason, and gets an actor when there is a place.
 func TestStrangersAreBounded(t *testing.T) {
 	actortest.Run(t, onLoops(2), func(w *actortest.World) {
 		a := newTown(w, w.Runtime(), 1, reconnect.PeersConfig{Strangers: 32})

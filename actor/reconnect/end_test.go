@@ -19,7 +19,7 @@ import (
 
 func is(err, target error) bool { return errors.Is(err, target) }
 
-// untilClosed reads what the owner gets until it is the last.
+// untilClosed reads the owner's messages up to the last.
 func (r *rig) untilClosed() (downs []*reconnect.Down, c *reconnect.Closed) {
 	r.t.Helper()
 	for {
@@ -45,7 +45,7 @@ func (r *rig) gone(l *reconnect.Limiter) {
 	}
 }
 
-// Everything that ends the actor ends it at once and completely: between two attempts, during a
+// Every cause of an end ends the actor immediately and completely: between two attempts, during a
 // dial, and while connected.
 func TestEnds(t *testing.T) {
 	cause := errors.New("enough")
@@ -148,7 +148,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// A permanent failure ends the actor, unless the application's Config.Permanent says otherwise.
+// A permanent failure ends the actor, unless the application's Config.Permanent decides otherwise.
 func TestVerdict(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve()
@@ -307,8 +307,8 @@ func TestOwnerElsewhere(t *testing.T) {
 	}
 }
 
-// If the actor gives up while it waits for its turn, the error says so, although no attempt has
-// failed.
+// If the actor gives up while it waits for its turn, the error reports that, although no attempt
+// has failed.
 func TestGivesUpInTheLine(t *testing.T) {
 	inRig(t, func(r *rig) {
 		l := reconnect.NewLimiter(1, 1e-6)

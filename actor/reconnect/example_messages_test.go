@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// Word and Count are what this client and its server say to each other. Each has a name, by which
-// the other side knows what it is: package codec.
+// Word and Count are the messages between this client and its server. Each has a name, by which the
+// other side recognizes it: package codec.
 type (
 	Word  struct{ Text string }
 	Count struct{ Letters int }
@@ -39,7 +39,7 @@ func Example_messages() {
 		case *actor.Started:
 			link := reconnect.Spawn(rt, ctx.Self(), reconnect.Config{Dial: rdma.Dial{Addr: addr, Timeout: 5 * time.Second}})
 			b, err := messages.Marshal(&Word{"hello"})
-			if err != nil { // says what to do
+			if err != nil { // the error has advice
 				log.Fatal(err)
 			}
 			ctx.Send(link, reconnect.NewSend(1, b)) // waits for the connection

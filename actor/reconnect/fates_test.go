@@ -13,8 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// stuckServer has two credits and does not give them back: of what is sent, two messages leave,
-// and the others wait.
+// stuckServer has two credits and does not return them: two messages leave, and the others wait.
 func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
 	r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
 	r.spawn(cfg)
@@ -35,7 +34,7 @@ func TestFates(t *testing.T) {
 		r.sendTwice(3, "three")
 		r.send(4, "four")
 		r.sendTwice(5, "five")
-		r.hears("two", "three") // two is given back: four leaves
+		r.hears("two", "three") // two is released: four leaves
 		r.Disconnect(conn)
 		known, down := r.untilDown()
 		want := slices.Concat(fates(reconnect.Delivered, false, 1, 2), fates(reconnect.Unknown, true, 3),
@@ -53,7 +52,8 @@ func TestFates(t *testing.T) {
 	})
 }
 
-// An owner that wants no queue learns at once what was not sent, and may send it again itself.
+// An owner that uses no queue learns immediately which messages were not sent, and may send them
+// again itself.
 func TestFailFast(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
@@ -95,7 +95,7 @@ func TestTooLarge(t *testing.T) {
 	})
 }
 
-// A queue that was full says when it has room; the order of what was accepted is kept.
+// A queue that was full reports when it has room; the order of accepted messages is kept.
 func TestWritable(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		stuckServer(r, reconnect.Config{Queue: 4})
@@ -114,8 +114,8 @@ func TestWritable(t *testing.T) {
 	})
 }
 
-// Without credits no message is known to have arrived: what was sent is Unknown at once, and is
-// not kept.
+// Without credits no message is known to have arrived: a sent message is Unknown immediately, and
+// is not kept.
 func TestForeignPeer(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve(rdma.IDConfig{Raw: true})
@@ -132,7 +132,7 @@ func TestForeignPeer(t *testing.T) {
 	})
 }
 
-// Close waits until the peer has consumed everything; what is sent meanwhile is refused.
+// Close waits until the peer has consumed everything; later messages are refused.
 func TestCloseDrains(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		stuckServer(r, reconnect.Config{})
@@ -183,7 +183,7 @@ func TestDrainDeadline(t *testing.T) {
 	}
 }
 
-// Drain connects again for what waits; Close does not.
+// Drain connects again for waiting messages; Close does not.
 func TestDrainRedials(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		conn := stuckServer(r, reconnect.Config{})

@@ -120,9 +120,9 @@ func TestOldGenerationIsSilent(t *testing.T) {
 		for range 4 {
 			kept = append(kept, actortest.Next[*rdma.Received](r.owner).Retain())
 		}
-		// what is on its way takes its time
+		// messages take their time
 		r.Delay(50 * time.Millisecond)
-		// and arrives when nobody waits for it
+		// and arrive when no receiver waits for them
 		r.server.Request(conn, rdma.NewSend([]byte("too late")))
 		r.server.Request(conn, &rdma.DestroyID{})
 		for _, i := range r.Runtime().Inspect() {
@@ -227,7 +227,7 @@ func TestStorm(t *testing.T) {
 		if dialling, waiting := l.Inspect(); dialling > 0 || len(waiting) > 0 {
 			t.Errorf("%d dials, %d wait", dialling, len(waiting))
 		}
-		// All lose their connections at once, and come back at that rate.
+		// All lose their connections at the same time, and come back at that rate.
 		w.RemoveDevice("mem1")
 		w.Advance(time.Second)
 		w.AddDevice("mem1")

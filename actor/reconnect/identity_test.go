@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// who has which key. Each two nodes have one of their own.
+// the keys of the nodes. Each pair has a separate one.
 var identities = map[string][2]uint64{"a-b": {1, 2}, "a-c": {1, 3}, "b-c": {2, 3}}
 
 // secretive is a node of a network where each two have a key.
@@ -55,7 +55,7 @@ func secret(w *actortest.World, rt *rdma.Runtime, id, claims uint64, own string)
 	return n
 }
 
-// listen has the node take requests.
+// listen makes the node accept requests.
 func (n *secretive) listen() {
 	cfg, rt := n.peers.Listener(n.cfg), n.rt
 	n.listener = n.w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -102,7 +102,7 @@ func TestHostileNodeClaimsAnother(t *testing.T) {
 				}
 				c := secret(r.World, host, 3, 1, "b-c")
 				c.dial(2, "10.0.0.2:7471")
-				b.dial(1, "10.0.0.1:7471") // nobody is there yet
+				b.dial(1, "10.0.0.1:7471") // there is no listener yet
 				r.Advance(5 * time.Second)
 				c.failed()
 				a.listen()
@@ -137,8 +137,8 @@ func TestHostileNodeAnswers(t *testing.T) {
 	})
 }
 
-// A node has moved, and its last connection has not ended: it has proved who it is, so it gets a
-// connection from elsewhere at once.
+// A node has moved, and its last connection has not ended: its identity is proved, so it gets a
+// connection from elsewhere immediately.
 func TestNodeComesFromElsewhere(t *testing.T) {
 	inRig(t, func(r *rig) {
 		a := secret(r.World, r.Runtime(), 1, 1, "a-b")

@@ -18,7 +18,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// look is what Links says of the only link.
+// look returns the report of Links on the only link.
 func (r *rig) look() reconnect.LinkInfo {
 	r.t.Helper()
 	all := reconnect.Links(r.Runtime())
@@ -28,8 +28,9 @@ func (r *rig) look() reconnect.LinkInfo {
 	return all[0]
 }
 
-// What the owner is notified of can be seen by then: the state and since when, the attempts, why
-// the last one has failed, and when the next one follows. Messages change nothing of it.
+// Links shows the state by the time that the owner is notified: the state and since when, the
+// attempts, why the last one has failed, and when the next one follows. Messages change nothing of
+// it.
 func TestLinks(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.spawn(reconnect.Config{})
@@ -127,7 +128,7 @@ func TestLinkWaiting(t *testing.T) {
 	})
 }
 
-// What a peer says when it rejects is bounded, and nothing in it reaches a terminal.
+// The reason in a peer's rejection is bounded, and nothing in it reaches a terminal.
 func TestLinkHostileReason(t *testing.T) {
 	for name, said := range map[string][]byte{
 		"escapes":  bytes.Repeat([]byte("\x1b[2J"), 30),
@@ -152,7 +153,7 @@ func TestLinkHostileReason(t *testing.T) {
 }
 
 // A thousand links that fail again and again are listed in the order of their start, to readers on
-// goroutines of their own, until they have ended.
+// separate goroutines, until they have ended.
 func TestThousandLinks(t *testing.T) {
 	links := 1000
 	if testing.Short() {

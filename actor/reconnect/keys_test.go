@@ -10,12 +10,12 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// credential is a version of the key of who connects.
+// credential returns a version of the client's key.
 func credential(version byte) rdma.Credential {
 	return rdma.Credential{Identity: "client", Key: [32]byte{version}}
 }
 
-// keyrings are those of who connects and of its peer, which has one key.
+// keyrings returns those of the client and of its peer, which has one key.
 func keyrings(t *testing.T) (client, server *rdma.Keyring) {
 	t.Helper()
 	client, server = new(rdma.Keyring), new(rdma.Keyring)
@@ -65,9 +65,9 @@ func TestKeysRotateWithoutACut(t *testing.T) {
 	})
 }
 
-// A peer that has no such key, or has it no more, refuses the handshake. That refusal may be
-// forged, so the actor goes on, with pauses that grow, and says why. When the peer has the key,
-// they connect.
+// A peer that has no such key, or no longer has it, refuses the handshake. That refusal may be
+// forged, so the actor continues, with pauses that grow, and reports the reason. When the peer has
+// the key, they connect.
 func TestKeyIsNotThere(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		client, server := keyrings(r.t)

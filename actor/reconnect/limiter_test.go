@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Dials that nobody answers keep their places until they fail. The others wait, and get places in
-// the order in which they came. An actor that ends leaves the line.
+// Unanswered dials keep their places until they fail. The others wait, and get places in the order
+// in which they came. An actor that ends leaves the line.
 func TestLine(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.2")
@@ -65,7 +65,7 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// Without a Limiter of its own an actor waits in its runtime's line.
+// Without a separate Limiter an actor waits in its runtime's line.
 func TestRuntimesLine(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Silence("10.0.0.2")

@@ -31,10 +31,10 @@ type site struct {
 	ends map[uint64]*end
 
 	t      *testing.T
-	ending bool // so its actors may end by themselves
+	ending bool // so its actors may end unasked
 }
 
-// end is a node's side of a connection. Its owner says hello in each generation.
+// end is a node's side of a connection. Its owner sends a hello in each generation.
 type end struct {
 	owner, link *actor.PID
 	met         chan string // the other side's hello, in the present generation
@@ -214,7 +214,7 @@ func meet(a, b *site, r *rand.Rand) bool {
 	return true
 }
 
-// Hundreds of invented nodes dial from one address, and come again at once. What they get is
+// Hundreds of invented nodes dial from one address, and come again immediately. Their resources are
 // bounded, and a node from another address finds its place.
 func TestFloodOfInventedNodes(t *testing.T) {
 	const most, flood = 32, 400

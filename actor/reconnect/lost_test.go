@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A peer that was killed is reported as lost, and dialled again. A peer that has said goodbye is
+// A peer that was killed is reported as lost, and dialled again. A peer that has sent a goodbye is
 // dialled again, too, but that end is no failure.
 func TestPeerIsLost(t *testing.T) {
 	onFlavors(t, func(r *rig) {

@@ -30,7 +30,7 @@ type node struct {
 	cfg      rdma.IDConfig // its identifiers'
 }
 
-// listen has the node take requests.
+// listen makes the node accept requests.
 func (n *node) listen() {
 	n.peers = reconnect.NewPeers(reconnect.PeersConfig{Node: n.id, Incarnation: n.inc})
 	peers, rt, cfg := n.peers, n.rt, n.cfg
@@ -180,7 +180,7 @@ func TestLowerNodeWins(t *testing.T) {
 	}
 }
 
-// A node that restarts replaces the connection of its earlier incarnation at once, although the
+// A node that restarts replaces the connection of its earlier incarnation immediately, although the
 // peer has not noticed that this has ended.
 func TestNewIncarnation(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
@@ -287,7 +287,7 @@ func TestStaleIncarnation(t *testing.T) {
 	})
 }
 
-// impostor is a node at another address that says that it is b, with a much later incarnation.
+// impostor is a node at another address that claims to be b, with a much later incarnation.
 func impostor(w *actortest.World, a, b *node) *node {
 	return &node{w: w, rt: w.Host("mem2", "10.0.0.3"), id: b.id, inc: 1 << 63, peer: a.id, at: "10.0.0.1:7471"}
 }
@@ -323,8 +323,8 @@ func TestImpostorOfAConnectedNode(t *testing.T) {
 	}
 }
 
-// While a node is not there an impostor may pass for it. When the node comes it replaces the
-// impostor, which is not accepted any more.
+// While a node is not there an impostor may pass for it. When the node connects it replaces the
+// impostor, which is no longer accepted.
 func TestImpostorOfAnAbsentNode(t *testing.T) {
 	for _, lowFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
@@ -398,7 +398,7 @@ func TestRequestHasGone(t *testing.T) {
 		b.listen()
 		w.Delay(10 * time.Millisecond)
 		b.dial()
-		a.at = "10.0.0.2:1" // where nobody listens, so that a is waiting
+		a.at = "10.0.0.2:1" // no listener is there, so that a is waiting
 		a.dial()
 		for accepted := false; !accepted; w.Advance(time.Millisecond) {
 			for _, i := range a.rt.Inspect() {
@@ -418,8 +418,8 @@ func TestRequestHasGone(t *testing.T) {
 	})
 }
 
-// A peer that requests a connection and goes before it is accepted does not end the actor, and
-// does not count as an attempt of its own.
+// A peer that requests a connection and goes before it is accepted does not end the actor, and does
+// not count as an attempt of this side.
 func TestRequestThatFails(t *testing.T) {
 	for _, infiniBand := range []bool{false, true} {
 		t.Run(fmt.Sprintf("InfiniBand %v", infiniBand), func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// poster is an owner that keeps its messages itself, and posts what goes out at once.
+// poster is an owner that keeps its messages itself, and posts only those that can be sent
+// immediately.
 type poster struct {
 	r     *rig
 	pid   *actor.PID
@@ -77,8 +78,9 @@ func newPoster(r *rig, cfg reconnect.Config) *poster {
 	return p
 }
 
-// An owner that posts what goes out at once needs no queue here. It finds no room while it
-// receives Up, and when the peer has none; Writable comes in both cases. Each message has its fate.
+// An owner that posts only messages that can be sent immediately needs no queue here. It finds no
+// room while it receives Up, and when the peer has none; Writable follows in both cases. Each
+// message has its fate.
 func TestPost(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		r.serve(rdma.IDConfig{Credits: 4})
@@ -125,7 +127,7 @@ func TestPost(t *testing.T) {
 	})
 }
 
-// Post in the middle of a delivery finds no room, but at once afterwards. It keeps its place
+// Post in the middle of a delivery finds no room, but immediately afterwards. It keeps its place
 // behind messages that wait, and its fate is reported without any other event.
 func TestPostInOrder(t *testing.T) {
 	onFlavors(t, func(r *rig) {

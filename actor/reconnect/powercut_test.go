@@ -48,7 +48,8 @@ func elsewhere(w *actortest.World, b *node, incarnation uint64) *node {
 	return again
 }
 
-// challengeTime is what the documents promise: two seconds, and half a second for a goodbye.
+// challengeTime is the time that the documents promise: two seconds, and half a second for a
+// goodbye.
 const challengeTime = 2500 * time.Millisecond
 
 // A node whose machine has lost its power comes back at another address. Its peer, which has not

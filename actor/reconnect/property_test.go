@@ -132,7 +132,7 @@ func trouble(t *testing.T, w *actortest.World, seed uint64) {
 	d.read(w, func() { judge(t, d, s, sent, idempotent) })
 }
 
-// judge compares what the owner got with what has happened.
+// judge compares the owner's messages with the facts.
 func judge(t *testing.T, d *diary, s *sink, sent uint64, idempotent map[uint64]bool) {
 	if d.closed == nil {
 		t.Fatalf("it has not closed: up %+v", d.up)

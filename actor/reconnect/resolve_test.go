@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// Resolve is asked before each attempt, and what it says then is dialled.
+// Resolve is called before each attempt, and its present answer is dialled.
 func TestResolve(t *testing.T) {
 	onFlavors(t, func(r *rig) {
 		var asked []string
@@ -78,7 +78,7 @@ func TestResolveFails(t *testing.T) {
 	}
 }
 
-// An actor without an address waits for one. It dials at once when it gets one, and the next
+// An actor without an address waits for one. It dials immediately when it gets one, and the next
 // attempt goes to the next one.
 func TestAddress(t *testing.T) {
 	onFlavors(t, func(r *rig) {
@@ -102,8 +102,8 @@ func TestAddress(t *testing.T) {
 	})
 }
 
-// The time without an address and a connection is bounded, also if nobody says so. With an address
-// the actor goes on.
+// The time without an address and a connection is bounded, also by default. With an address the
+// actor goes on.
 func TestPassiveGivesUp(t *testing.T) {
 	inRig(t, func(r *rig) {
 		cfg := reconnect.Config{Peers: reconnect.NewPeers(reconnect.PeersConfig{Node: 1}), Peer: 2}

@@ -104,7 +104,7 @@ func (r *rig) sendTwice(tag uint64, text string) {
 	r.owner.Send(r.link, s)
 }
 
-// hears checks what the server receives next.
+// hears checks the server's next messages.
 func (r *rig) hears(texts ...string) {
 	r.t.Helper()
 	for _, want := range texts {
@@ -114,7 +114,7 @@ func (r *rig) hears(texts ...string) {
 	}
 }
 
-// released has the server give back what it has received last.
+// released makes the server release its last message.
 func (r *rig) released() {
 	r.t.Helper()
 	r.server.Send(r.server.PID(), "no more")
@@ -134,7 +134,7 @@ func (r *rig) untilDown() (fates []reconnect.Fate, d *reconnect.Down) {
 	}
 }
 
-// ended reads what the server learns of a connection's end.
+// ended reads the server's report of a connection's end.
 func (r *rig) ended() {
 	r.t.Helper()
 	for {
@@ -163,7 +163,7 @@ func fates(o reconnect.Outcome, again bool, tags ...uint64) (all []reconnect.Fat
 	return all
 }
 
-// diary is an owner that notes what it gets, except for what its tests do not need.
+// diary is an owner that records its messages, except for those that its tests do not need.
 type diary struct {
 	mu       sync.Mutex
 	pid      *actor.PID
@@ -174,8 +174,8 @@ type diary struct {
 	up       *reconnect.Up // nil: down
 	ups      int
 	closed   *reconnect.Closed
-	end      chan struct{} // is closed with it; nil: nobody waits
-	broken   []string      // what it must not get
+	end      chan struct{} // closed at the end; nil: not needed
+	broken   []string      // illegal messages
 }
 
 func newDiary(w *actortest.World, rt *rdma.Runtime) *diary {
@@ -241,5 +241,5 @@ func (d *diary) read(w *actortest.World, look func()) {
 	look()
 }
 
-// quiet is for tests with so many connections that nobody reads their log.
+// quiet is for tests with so many connections that their log is useless.
 var quiet = slog.New(slog.DiscardHandler)

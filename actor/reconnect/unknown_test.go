@@ -160,8 +160,8 @@ func TestRequestStaysBehind(t *testing.T) {
 	})
 }
 
-// While an actor is being drained it takes no other connection, not even one that would replace
-// the present one: what it has been given is going out there. The node then gets another actor.
+// While an actor is being drained it accepts no other connection, not even one that would replace
+// the present one: its messages are going out there. The node then gets another actor.
 func TestRequestWhileClosing(t *testing.T) {
 	actortest.Run(t, onLoops(2), func(w *actortest.World) {
 		a, b := newTown(w, w.Runtime(), 1), newTown(w, w.Host("mem1", "10.0.0.2"), 2)
@@ -235,7 +235,7 @@ func TestImpostorOfAStranger(t *testing.T) {
 					t.Errorf("the impostor has taken the connection %d times", n-1)
 				}
 				w.System().Root.Send(k.link, &reconnect.Address{Addr: "10.0.0.77:1"})
-				if !resolve { // the node has moved: who comes from its old address is anybody
+				if !resolve { // the node has moved: its old address proves nothing
 					w.Advance(time.Minute)
 					works(t, w, a, b)
 				}

@@ -14,8 +14,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// A node has no connection to itself. Two actors of one node for one peer would reject each
-// other's connections, so the second ends at once.
+// A node has no connection to itself. Two actors of one node for one peer would reject each other's
+// connections, so the second ends immediately.
 func TestWrongPeer(t *testing.T) {
 	for name, peer := range map[string]uint64{"itself": 1, "one that has a link": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -51,8 +51,8 @@ func (r *rig) untilClosedBeside() (before []any, c *reconnect.Closed) {
 	}
 }
 
-// A panic of the user's code ends the actor. Closed is the last message also then, after what
-// waited was refused.
+// A panic of user code ends the actor. Closed is the last message also then, after the waiting
+// messages were refused.
 func TestPanicInPermanent(t *testing.T) {
 	inRig(t, func(r *rig) {
 		r.ExpectPanic("the user's")
@@ -82,7 +82,7 @@ func TestPanicInPermanent(t *testing.T) {
 	})
 }
 
-// A runtime.Goexit there (testing's FailNow) ends it in the same way, and Closed says so. Its
+// A runtime.Goexit there (testing's FailNow) ends it in the same way, and Closed reports that. Its
 // place at the Limiter is free again.
 func TestGoexitInPermanent(t *testing.T) {
 	inRig(t, func(r *rig) {
