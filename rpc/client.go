@@ -192,7 +192,7 @@ func (c *Client) current(ctx context.Context, m *method, not avoided) (*link, er
 		case !waits, c.last:
 			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
 		case c.waiting >= c.cfg.MaxCalls:
-			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many wait for a connection", Err: c.why}
+			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: fmt.Sprintf("%d calls wait for a connection (Config.MaxCalls)", c.waiting), Err: c.why}
 		}
 		if err := onLoop(m, FateNotSent); err != nil {
 			return nil, err

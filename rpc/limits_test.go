@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,11 +27,12 @@ func TestTooManyCalls(t *testing.T) {
 	for name, cfg := range map[string]struct {
 		rigConfig
 		fate Fate
+		says string
 	}{
-		"the client's limit":                  {rigConfig{client: Config{MaxCalls: 2}}, FateNotSent},
-		"the limit that the server announces": {rigConfig{server: Config{MaxCalls: 2}}, FateNotSent},
+		"the client's limit":                  {rigConfig{client: Config{MaxCalls: 2}}, FateNotSent, "2 calls of the connection"},
+		"the limit that the server announces": {rigConfig{server: Config{MaxCalls: 2}}, FateNotSent, "2 calls of the connection"},
 		// one is kept for another connection, and one for another address
-		"the server's for all its connections": {rigConfig{server: Config{MaxCallsInAll: 4}}, FateRefused},
+		"the server's for all its connections": {rigConfig{server: Config{MaxCallsInAll: 4}}, FateRefused, "4 places for calls (Config.MaxCallsInAll)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
@@ -43,6 +45,9 @@ func TestTooManyCalls(t *testing.T) {
 				for range 10 {
 					_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
 					want(r.t, err, ErrOverloaded, cfg.fate)
+					if !strings.Contains(err.Error(), cfg.says) {
+						r.t.Errorf("%v: it does not name the limit", err)
+					}
 				}
 				if d := r.Elapsed() - begin; d != 0 {
 					r.t.Errorf("a refusal took %v", d)

@@ -49,13 +49,18 @@ func (l *table) refusalLocked(m *method) error {
 	case l.draining:
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case int(l.inUse.Load()) >= l.limit:
-		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent}
+		return l.overloaded(m, "%d calls of the connection wait for their answers (Config.MaxCalls, here or at the server)", l.limit)
 	case m.sends && l.version < 2:
 		return &Error{Code: CodeVersion, Method: m.name, Fate: FateNotSent, Message: "the server takes no streams of clients"}
 	case m.stream && l.open.Load() >= l.streams:
-		return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: "as many streams are open"}
+		return l.overloaded(m, "%d streams are open (Config.MaxStreams, StreamWindow and Memory)", int(l.streams))
 	}
 	return nil
+}
+
+// overloaded returns the error of a call beyond a limit of this side.
+func (l *table) overloaded(m *method, text string, limit int) error {
+	return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: fmt.Sprintf(text, limit)}
 }
 
 // tooManyMethods is the text of the error for a method that gets no number.

@@ -232,19 +232,22 @@ func (s *Server) leave(c *serverConn) {
 	s.emptiedLocked()
 }
 
-// admit accepts a call, or returns why it is refused.
-func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
+// admit accepts a call, or returns why it is refused, for the program and in words.
+func (s *Server) admit(c *serverConn, h *handler) (refused Code, why string) {
 	s.inFlight.Add(1)
 	switch {
 	case s.draining.Load():
 		refused = CodeDraining
 	case !h.inline && !c.share.Take(h.place(), 1):
-		refused = CodeOverloaded
+		refused, why = CodeOverloaded, fmt.Sprintf("the server has %d places for calls (Config.MaxCallsInAll), and this client has its share", s.cfg.MaxCallsInAll)
+		if h.m.stream {
+			why = fmt.Sprintf("the server has %d places for streams (Config.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
+		}
 	default:
-		return 0
+		return 0, ""
 	}
 	s.answered()
-	return refused
+	return refused, why
 }
 
 // answered ends the call that admit began.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -384,8 +385,8 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 			return nil
 		}
 	}
-	if code := c.s.admit(c, hd); code != 0 {
-		c.refuse(h.Call, code, "", counts, reasonOf(code))
+	if code, why := c.s.admit(c, hd); code != 0 {
+		c.refuse(h.Call, code, why, counts, reasonOf(code))
 		return nil
 	}
 	if hd.inline {
@@ -411,7 +412,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		call.drop()
 		call.givePlaceBack()
 		c.s.answered()
-		c.refuse(h.Call, CodeOverloaded, "no memory for the request", counts, forMemory)
+		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (Config.Memory)", c.s.cfg.keeps()), counts, forMemory)
 		return nil
 	}
 	if c.tail == nil {

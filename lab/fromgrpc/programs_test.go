@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Both programs do the same: three servers with TLS, a client that calls them in turn, curl, metrics.
+// Both programs do the same: three servers with TLS, a client that calls them in turn, curl,
+// metrics.
 func TestPrograms(t *testing.T) {
 	ours, theirs := &orders{all: make(map[int64]*shop.Order)}, &grpcOrders{all: make(map[int64]*shopgrpc.Order)}
 	for name, p := range map[string]struct {
