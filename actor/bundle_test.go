@@ -119,7 +119,7 @@ func TestBundlesKeepMessages(t *testing.T) {
 				for range 30 {
 					var burst [][]byte
 					for range rng.IntN(60) {
-						size := []int{0, 1, 10, 60, 500, 2000, 2049, 5000, 40 << 10}[rng.IntN(9)]
+						size := []int{0, 1, 10, 60, 500, 4000, 4097, 5000, 40 << 10}[rng.IntN(9)]
 						if rng.IntN(3) > 0 {
 							size = rng.IntN(80)
 						}

@@ -15,7 +15,7 @@ import (
 // (docs/wire.md, Bundles). A Send and a receive cost more than a small message. Nothing waits for a
 // bundle to fill:
 //
-//   - A message that finds nothing in flight is posted at once, alone.
+//   - A message that finds nothing in flight is posted immediately, alone.
 //   - One that finds something in flight waits until the end of the loop's turn (gathering), with
 //     those that follow it.
 //   - Messages that wait for credits, or for room in the device, are bundled when they may go.
@@ -24,9 +24,13 @@ import (
 
 const (
 	// bundleMost is the size of the largest bundle, in bytes. docs/latency.md has the measurements.
-	bundleMost = 16<<10 - secure.Overhead
+	bundleMost = 32<<10 - secure.Overhead
 	// bundledMost is the largest message, in bytes, that is copied into a bundle.
-	bundledMost = 2 << 10
+	bundledMost = 4 << 10
+	// bundlesMost is the size of the bundles in flight, in bytes, from which on messages wait
+	// instead of leaving in bundles. More memory would be registered for a burst, and released
+	// again behind it.
+	bundlesMost = 16 * bundleMost
 )
 
 // gathering contains the connections of a loop whose messages wait for the end of the turn.
@@ -99,7 +103,7 @@ func (g *gathering) LoopName() string { return "messages of a turn" }
 type bundle struct {
 	n     int  // messages; 0: the next Send is no bundle
 	size  int  // bytes
-	quiet bool // another Send follows at once, and one completion is enough for both
+	quiet bool // another Send follows, and one completion is enough for both
 }
 
 // bundleNext returns the next Send. o shows that the oldest message may go.
@@ -108,7 +112,7 @@ func (c *Conn) bundleNext(o *outlook) (b bundle) {
 	if q.messages.Len() < 2 || o.window < 2 || !c.Session.Bundles() {
 		return b
 	}
-	most, limit := min(q.messages.Len(), int(o.window), wire.MaxBundle), min(wire.HeaderLen+c.sizes.direct, bundleMost)
+	most, limit := min(q.messages.Len(), int(o.window), wire.MaxBundle), c.bundleLimit()
 	alone := false
 	for b.size = wire.HeaderLen; b.n < most; b.n++ {
 		s := *q.messages.At(b.n)
@@ -124,13 +128,22 @@ func (c *Conn) bundleNext(o *outlook) (b bundle) {
 	}
 	// as outlook.followed for a single message
 	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && c.followsDirectly(*q.messages.At(b.n)) &&
-		o.posted+1 < o.depth && o.silent+1 < part(o.depth)
+		o.posted+1 < o.depth && o.silent+1 < part(min(o.depth, bundlesMost/limit))
 	return b
 }
 
 // followsDirectly reports whether s, the message behind a bundle, may go as soon as there is a
 // credit and room: it is not renewed, nor offered.
 func (c *Conn) followsDirectly(s *Outgoing) bool { return s.bundled() && s.Len() <= c.sizes.direct }
+
+// bundleLimit returns the size of the largest bundle that may leave now, in bytes.
+func (c *Conn) bundleLimit() int { return min(wire.HeaderLen+c.sizes.direct, bundleMost) }
+
+// mayPostBundle reports whether a bundle may be posted now. If not, a completion will make room,
+// and the queue has room until then.
+func (c *Conn) mayPostBundle() bool {
+	return c.Flight.Len() < bundlesMost/c.bundleLimit() || !c.Flight.completes() || c.queue.messages.Len() >= c.l.limits.Queue
+}
 
 // postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back
 // in the queue.

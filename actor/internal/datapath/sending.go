@@ -238,7 +238,7 @@ func (c *Conn) postNext() bool {
 		return c.postOp(c.queue.popOp())
 	case stepSend, stepQuiet:
 		if b := c.bundleNext(&o); b.n > 0 {
-			return c.postBundle(b)
+			return c.mayPostBundle() && c.postBundle(b)
 		}
 		if !c.renew(c.queue.nextMessage()) {
 			return false
