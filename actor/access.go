@@ -141,7 +141,7 @@ func (it *ident) checkImmediate(s span) error {
 	case !it.conn.Attr().Immediate:
 		return fmt.Errorf("%s has no immediates: %w", it.id.Device().Name(), cmid.ErrNotSupported)
 	case !it.conn.Immediates():
-		return fmt.Errorf("the peer takes no immediates: %w", cmid.ErrNotSupported)
+		return fmt.Errorf("the peer accepts no immediates: %w", cmid.ErrNotSupported)
 	case it.lined:
 		return fmt.Errorf("an immediate beside an actor that counts the messages (Line): %w", unix.EINVAL)
 	case s.key.Rights&RemoteWrite == 0:

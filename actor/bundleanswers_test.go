@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A sender that does not return from the answer to its message takes nobody else's answer along,
+// A sender that does not return from the answer to its message costs no other sender its answer,
 // also if both were in one bundle.
 func TestAnswersOfABundleBehindASenderThatLeaves(t *testing.T) {
 	for what, err := range map[string]error{"sent": nil, "refused": unix.EIO} {
@@ -104,7 +104,7 @@ func TestBundlesBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// What is behind a bundle may be an offer that has to wait. The bundle completes nevertheless.
+// The message behind a bundle may be an offer that has to wait. The bundle completes nevertheless.
 func TestBundleBeforeAnOfferThatWaits(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		p := w.connect(IDConfig{Credits: 64})

@@ -12,11 +12,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// talker is a side of a connection that sends in bursts, and notes what it gets.
+// talker is a side of a connection that sends in bursts, and records its messages.
 type talker struct {
 	w    *world
-	rng  *rand.Rand // of what it sends
-	hand *rand.Rand // of what it retains
+	rng  *rand.Rand // chooses the messages to send
+	hand *rand.Rand // chooses the messages to retain
 	p    *probe
 	id   *actor.PID
 
@@ -92,8 +92,8 @@ const (
 	programEnds
 )
 
-// playProgram plays a random program on a connection. It returns what the owners have seen if that
-// does not depend on time.
+// playProgram plays a random program on a connection. It returns the owners' messages, if they
+// do not depend on time.
 func playProgram(w *world, seed uint64, cfg IDConfig) (trace string) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	cfg.MaxMessage = 100 << 10
@@ -177,8 +177,8 @@ func playProgram(w *world, seed uint64, cfg IDConfig) (trace string) {
 	return trace
 }
 
-// judge checks what the owner called name has seen against what o, its peer, has. all: it has asked
-// for Sent of all messages.
+// judge compares the messages of the owner called name with those of o, its peer. all: it has set
+// Notify for all messages.
 func (k *talker) judge(name string, o *talker, how int, all bool) {
 	if len(o.got) > len(k.sends) {
 		k.w.Errorf("%s: %d messages came of %d", name, len(o.got), len(k.sends))
@@ -215,7 +215,7 @@ func (k *talker) judge(name string, o *talker, how int, all bool) {
 	}
 }
 
-// Whatever two sides send, retain and end, their owners see what they saw before there were bundles.
+// Whatever two sides send, retain and end, their owners see the same as before there were bundles.
 func TestBundlesInPrograms(t *testing.T) {
 	opts := Config{Limits: Limits{SendQueue: 5000}}
 	for seed := range uint64(4) {

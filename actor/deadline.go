@@ -17,7 +17,7 @@ func (it *ident) expire() {
 	}
 	now := it.l.el.Now()
 	if it.asked.overdue(now) {
-		err := fmt.Errorf("nobody has answered the request: %w", unix.ETIMEDOUT)
+		err := fmt.Errorf("the request was not answered in time: %w", unix.ETIMEDOUT)
 		it.refuseUnanswered(wire.RefusedLate)
 		if it.handshake.unheard() {
 			it.handshake.silent()
@@ -55,12 +55,12 @@ func (it *ident) timeoutFailure(cmd Command) Failure {
 	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
 	f.Remedy = tryAgain
 	if it.id.State() == states.Connecting {
-		f.Remedy = "the peer is away or busy, or what listens there does not speak RDMA, such as a web server; " + tryAgain
+		f.Remedy = "the peer is away or busy, or the listener there does not speak RDMA, such as a web server; " + tryAgain
 	}
 	switch cmd.(type) {
 	case *Dial:
 		if it.attempts != nil && it.attempts.waits() {
-			f.Err = fmt.Errorf("this side was busy and has not gone on in time: %w", unix.ETIMEDOUT)
+			f.Err = fmt.Errorf("this side was busy and did not continue in time: %w", unix.ETIMEDOUT)
 			return &cmid.CommandFailed{FailureBase: f}
 		}
 		switch it.id.State() {

@@ -83,7 +83,7 @@ func (it *ident) destroyed() {
 
 // ErrHeld is the cause in Closed.Err if the device refused to return the identifier, or had not
 // returned it when Shutdown ran out of time.
-var ErrHeld = errors.New("the device has not given the identifier back")
+var ErrHeld = errors.New("the device has not returned the identifier")
 
 // abandoned ends an identifier that the device keeps beyond the runtime's end.
 func (it *ident) abandoned() {

@@ -44,7 +44,7 @@ func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, s
 	node, service, err := net.SplitHostPort(addr)
 	switch s := it.id.State(); {
 	case s != states.Idle:
-		err = fmt.Errorf("%v: %s wants a new identifier: %w", s, opName(cmd), unix.EINVAL)
+		err = fmt.Errorf("%v: %s needs a new identifier: %w", s, opName(cmd), unix.EINVAL)
 	case it.attempts != nil:
 		err = fmt.Errorf("another Dial or Serve is in progress: wait for its answer, or send DestroyID: %w", unix.EBUSY)
 	case err != nil:
@@ -279,7 +279,7 @@ func (it *ident) serve(c *Serve, sender *actor.PID) {
 		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
 			it.doInner(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
 				if l, ok := ev.(*cmid.Listening); ok && onLoopback(l.Local) && !namesLoopback(node) {
-					it.log.Warn("rdma: the name is an address of loopback here, so this machine only can connect: "+
+					it.log.Warn("rdma: the name is a loopback address here, so only this machine can connect: "+
 						"listen on an address of the network, or on \":PORT\"", it.logKeys(states.OpListen, "addr", c.Addr)...)
 				}
 				t.outcome(ev)

@@ -100,7 +100,7 @@ type RemovedError struct {
 
 func (e *RemovedError) Error() string {
 	if e.Err != nil {
-		return "the device " + e.Device + " cannot be used any more: " + e.Err.Error()
+		return "the device " + e.Device + " is no longer usable: " + e.Err.Error()
 	}
 	return "the device " + e.Device + " is gone"
 }

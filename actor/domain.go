@@ -43,7 +43,7 @@ type Domain struct {
 
 // ErrDomainElsewhere: the connections that are in the Domain are on another loop, or on another
 // device. errors.Is finds EXDEV beside it.
-var ErrDomainElsewhere = errors.New("the domain's connections are on another loop or device: have one OnLoop actor own all of them")
+var ErrDomainElsewhere = errors.New("the domain's connections are on another loop or device: let one OnLoop actor own all of them")
 
 // vacate removes h, which no identifier uses any longer, from the domain.
 func (d *Domain) vacate(h *home) {

@@ -225,7 +225,7 @@ func (h *handshake) giveWay() {
 // silent counts and logs a peer that did not authenticate itself in time.
 func (h *handshake) silent() {
 	h.owner.answered(fateUnauthenticated)
-	h.l.rt.log.Warn("rdma: a peer has not shown in time who it is", "id", h.id.Handle(), "peer", h.in.r.Peer, "local", h.in.r.Local)
+	h.l.rt.log.Warn("rdma: a peer did not authenticate itself in time", "id", h.id.Handle(), "peer", h.in.r.Peer, "local", h.in.r.Local)
 }
 
 // errCrowded is the error of a request that is refused because there are too many peers that are

@@ -78,7 +78,7 @@ func (it *ident) refuse(how fate, why wire.Refusal, cause error) {
 }
 
 // authorize calls Authorize and Route, which are user code. Not ok: one of them has not returned,
-// or has chosen an owner that nothing can be sent to.
+// or has chosen an owner that cannot receive messages.
 func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
 	in, l := h.in, h.l
 	var owner *actor.PID
@@ -96,7 +96,7 @@ func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over
 	}
 	if owner != nil && reject == nil {
 		if err := l.rt.CheckOwner(owner); err != nil {
-			l.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
+			l.rt.log.Error("rdma: Route has chosen an owner that cannot receive messages", "err", err)
 			return nil, 0, false
 		}
 		in.owner, in.handler = owner, nil

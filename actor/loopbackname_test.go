@@ -35,7 +35,7 @@ func TestListeningByANameOfLoopback(t *testing.T) {
 				next[*Listening](p)
 				settle()
 				got := log.String()
-				warned := strings.Contains(got, "this machine only") && strings.Contains(got, c.resolved) && strings.Contains(got, `addr=`+c.addr)
+				warned := strings.Contains(got, "only this machine") && strings.Contains(got, c.resolved) && strings.Contains(got, `addr=`+c.addr)
 				if warned != c.warns || !warned && got != "" {
 					w.Errorf("the log has %q", got)
 				}

@@ -124,7 +124,7 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 	}
 	rights := m.access & remoteRights
 	if rights == 0 {
-		return RemoteKey{}, fmt.Errorf("memory that AllocMemory was to keep from peers: %w", unix.EACCES)
+		return RemoteKey{}, fmt.Errorf("memory without a right of the peer (AllocMemory.Access): %w", unix.EACCES)
 	}
 	if !m.granted && !m.lease.Reach() {
 		return RemoteKey{}, errUsed

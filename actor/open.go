@@ -29,7 +29,7 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	}
 	for i, l := range cfg.Loops {
 		if l.Poller != nil && reflect.ValueOf(l.Poller).Comparable() && slices.ContainsFunc(cfg.Loops[:i], func(o eventloop.Config) bool { return o.Poller == l.Poller }) {
-			return nil, fmt.Errorf("rdma: loop %d has the Poller of another one (Config.Loops): %w", i, unix.EINVAL)
+			return nil, fmt.Errorf("rdma: loop %d has the same Poller as another one (Config.Loops): %w", i, unix.EINVAL)
 		}
 	}
 	if cfg.Logger == nil {

@@ -56,7 +56,7 @@ func TestForwardAfterReleaseIsFound(t *testing.T) {
 		}
 		settle()
 		defer func() {
-			if r, ok := recover().(string); !ok || !strings.Contains(r, "given back") {
+			if r, ok := recover().(string); !ok || !strings.Contains(r, "was released") {
 				w.Errorf("panicked with %v", r)
 			}
 		}()

@@ -50,7 +50,7 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 // refusalError returns the client's error for the data behind the hello of a reject.
 func refusalError(data []byte) error {
 	if len(data) != 1 {
-		return &HandshakeError{What: "the peer refuses it and does not say why"}
+		return &HandshakeError{What: "the peer refuses it without a reason"}
 	}
 	return &HandshakeError{What: "the peer refuses it", Err: wire.Refusal(data[0])}
 }

@@ -84,7 +84,7 @@ func (m *Received) begin() {
 // keep takes a reference.
 func (m *Received) keep() {
 	if n := m.refs.Add(1); overwrite.On && n <= overwritten {
-		panic("rdma: a Received was used after it had been given back: Retain it in time, or send a Clone")
+		panic("rdma: a Received was used after it was released: Retain it in time, or send a Clone")
 	}
 }
 

@@ -73,7 +73,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	owner, reject, ok := l.askRoute(from, in)
 	if ok && reject == nil && owner != nil {
 		if err := l.rt.CheckOwner(owner); err != nil {
-			l.rt.log.Error("rdma: Route has named an owner that nothing can be sent to", "err", err)
+			l.rt.log.Error("rdma: Route has chosen an owner that cannot receive messages", "err", err)
 			l.fail(in)
 			return false
 		}

@@ -176,7 +176,7 @@ func (rt *Runtime) leftIDs() string {
 	answers, blocked := askLoops(rt, (*loop).left)
 	names := slices.Concat(answers...)
 	if blocked {
-		names = append(names, "what it has on a loop that is blocked")
+		names = append(names, "those on a blocked loop")
 	}
 	slices.Sort(names)
 	return strings.Join(names, ", ")

@@ -343,7 +343,7 @@ func (c complaints) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An identifier's actor is stopped when its device has just given the identifier back: nothing is
+// An identifier's actor is stopped when its device has just returned the identifier: nothing is
 // left to the device.
 func TestStoppedWhenItIsGivenBack(t *testing.T) {
 	for name, f := range flavors {

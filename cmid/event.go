@@ -151,7 +151,7 @@ type (
 	// Closed is the last event of every identifier (ours).
 	Closed struct {
 		EventBase
-		// why it ended, or that the device has not given the identifier back; nil: its owner
+		// why it ended, or that the device has not returned the identifier; nil: its owner
 		// destroyed it, or both sides had finished
 		Err error
 		// The number of Sends by their fate. Delivered: the peer has consumed the message. Unsent:

@@ -210,7 +210,7 @@ func (l *link) join() (err error) {
 		err = fmt.Errorf("node %d is this one, or has a reconnecting actor already: %w", l.cfg.Peer, unix.EINVAL)
 	}
 	if unfit := l.rt.CheckOwner(l.owner); unfit != nil {
-		l.rt.Logger().Error("reconnect: an owner that nothing can be sent to", "err", unfit)
+		l.rt.Logger().Error("reconnect: an owner that cannot receive messages", "err", unfit)
 		l.orphan = errors.Is(unfit, rdma.ErrRemoteOwner)
 		return unfit
 	}

@@ -274,7 +274,7 @@ var (
 	// ErrStale: a later incarnation of this node is connected to the peer. The claim may be false,
 	// or the earlier process's clock was wrong: the actor tries again. A process that knows that
 	// another has taken its place ends it.
-	ErrStale = errors.New("a later incarnation of the node is there")
+	ErrStale = errors.New("a later incarnation of the node is connected")
 	// ErrElsewhere: the peer is connected to another process that is this node, at another address.
 	// That process has answered when it was asked for a sign of life, or was asked a moment ago.
 	// The actor tries again.

@@ -101,7 +101,7 @@ func TestGoexitInPermanent(t *testing.T) {
 	})
 }
 
-// An owner that nothing can be sent to is refused, as CreateID refuses it.
+// An owner that cannot receive messages is refused, as CreateID refuses it.
 func TestWrongOwner(t *testing.T) {
 	inRig(t, func(r *rig) {
 		far := reconnect.Spawn(r.Runtime(), actor.NewPID("10.9.9.9:8090", "owner"), reconnect.Config{Dial: rdma.Dial{Addr: there}})
