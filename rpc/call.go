@@ -219,7 +219,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) 
 		case c.pool != nil && server != nil && moves < mostMoves && elsewhere(err):
 			moves++
 		case !retryable(m, err) || !c.cfg.Retry.mayRepeat(attempt) || !c.budget.take() || !c.cfg.Retry.pause(ctx, c.rt.Scheduler(), attempt):
-			return nil, inAll(err, unsure)
+			return nil, c.located(inAll(err, unsure), server, attempt+moves)
 		default:
 			attempt++
 			c.ledger.method(m).repeated.Add(1)
@@ -228,6 +228,22 @@ func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) 
 		}
 		last = avoided{server}
 	}
+}
+
+// located adds to the error of a call which server it was made at, and how often. server is nil if
+// there was no connection.
+func (c *Client) located(err error, server *endpoint, attempts int) error {
+	e, ok := err.(*Error) //nolint:errorlint // one inside of a cause is another call's
+	if !ok {
+		return err
+	}
+	e.Attempts = attempts
+	if server != nil {
+		e.Server = server.addr
+	} else if addr, one := c.servers.(single); one {
+		e.Server = string(addr)
+	}
+	return err
 }
 
 // mostMoves is how often a call moves on to another server because one does not take it.

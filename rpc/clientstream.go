@@ -92,7 +92,7 @@ func (c *Client) open(ctx context.Context, m *method, q any, p *passage) (_ *cli
 	ready, cancel := c.limited(ctx)
 	defer cancel()
 	if s.l, err = c.start(ctx, ready, &s.call, body, avoided{}); err != nil {
-		return nil, err
+		return nil, c.located(err, nil, 1)
 	}
 	s.watch(ctx)
 	return s, nil

@@ -179,8 +179,12 @@ type Error struct {
 	Message string // the handler's error, or details of the code
 	Details []byte // from the handler; see NewError and DetailsOf
 	Method  string
-	Fate    Fate
-	Err     error // why a connection ended, or another local cause; may be nil
+	// Server is the address of the server that the last attempt was made at, as the client knows
+	// it, and Attempts the number of attempts. "" and 0: it is not the error of a client's call.
+	Server   string
+	Attempts int
+	Fate     Fate
+	Err      error // why a connection ended, or another local cause; may be nil
 }
 
 // NewError makes an error for a handler to return. of gives the code: it is an error that
@@ -220,6 +224,9 @@ func (e *Error) Error() string {
 	if e.Method != "" {
 		s += ": " + e.Method
 	}
+	if e.Server != "" && e.Fate != FateAnswered { // of an answer it is only in the field
+		s += " at " + e.Server
+	}
 	switch of := sentinelOf(e.Code); {
 	case of != nil:
 		s += ": " + of.text
@@ -232,8 +239,13 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	if e.Fate != FateAnswered {
+	switch {
+	case e.Fate != FateAnswered && e.Attempts > 1:
+		s += fmt.Sprintf(" (%v, %d attempts)", e.Fate, e.Attempts)
+	case e.Fate != FateAnswered:
 		s += " (" + e.Fate.String() + ")"
+	case e.Attempts > 1:
+		s += fmt.Sprintf(" (%d attempts)", e.Attempts)
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -558,5 +559,24 @@ func TestStreamsOfAPool(t *testing.T) {
 		if n != 3 {
 			f.t.Errorf("%d items", n)
 		}
+	})
+}
+
+// The error of a call names the server, and how often it was tried.
+func TestErrorNamesItsServer(t *testing.T) {
+	cfg := Config{Retry: Retry{Attempts: 3}}
+	inWorld(t, rigConfig{client: cfg, server: Config{MaxCallsInAll: 1}}, func(s *Server) { handleBlock(s); handleEcho(s) }, func(r *rig) {
+		ctx, cancel := context.WithCancel(r.t.Context())
+		go func() { _, _ = CallRaw(ctx, r.c, block, nil, nil) }()
+		r.Wait()
+		_, err := CallRaw(ctx, r.c, echo, nil, nil)
+		var e *Error
+		if !errors.As(err, &e) || e.Server != r.addr || e.Attempts != 3 {
+			r.t.Errorf("got %+v", err)
+		}
+		if text := fmt.Sprint(err); !strings.Contains(text, "test.Echo at "+r.addr+": ") || !strings.Contains(text, "(refused, 3 attempts)") {
+			r.t.Error(text)
+		}
+		cancel()
 	})
 }
