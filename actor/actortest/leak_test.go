@@ -130,7 +130,7 @@ var wrongs = map[string]wrong{
 	},
 	"blocked loop": {
 		func(_ *testing.T, w *actortest.World) { blockLoop(w) },
-		[]string{"left after the test: an actor that blocks a loop", "actortest_test.blockForEver", "rdma: shutdown:", "on a loop that is blocked"},
+		[]string{"left after the test: an actor that blocks a loop", "actortest_test.blockForEver", "rdma: shutdown:", "those on a blocked loop"},
 		"",
 	},
 	"blocked loop, asked": {
