@@ -61,7 +61,7 @@ func errMetadata() *Error {
 // SetHeader adds metadata to a call's answer that its caller gets before the answer, and before the
 // items of a stream. ctx is the handler's, or derived from it. A key has 1 to 255 bytes, a value up
 // to 4 KiB, and all pairs together up to 8 KiB: ErrTooLarge. It fails once an item was sent, and
-// after the handler has returned. A client of version 1 of the protocol does not get it.
+// after the call has ended. A client of version 1 of the protocol does not get it.
 func SetHeader(ctx context.Context, key, value string) error {
 	return setMeta(ctx, key, value, func(a *answerMeta) *Pairs {
 		if a.sent {
@@ -83,13 +83,14 @@ func setMeta(ctx context.Context, key, value string, of func(*answerMeta) *Pairs
 	if c == nil {
 		return &Error{Code: CodeInternal, Message: "metadata: the context is not a handler's", Fate: FateNotSent}
 	}
+	over := c.Err() != nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.meta == nil {
-		c.meta = new(answerMeta)
+	if c.meta.Load() == nil {
+		c.meta.Store(new(answerMeta))
 	}
-	p := of(c.meta)
-	if p == nil || c.answered {
+	p := of(c.meta.Load())
+	if p == nil || over {
 		return &Error{Code: CodeClosed, Message: "metadata: it was sent before", Fate: FateNotSent}
 	}
 	more, ok := p.with(key, value)
@@ -108,28 +109,29 @@ type answerMeta struct {
 
 // takeHeader returns the header that is to be sent now. nil: none.
 func (c *callContext) takeHeader() []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.meta == nil || c.meta.sent {
+	m := c.meta.Load()
+	if m == nil {
 		return nil
 	}
-	c.meta.sent = true
-	return c.meta.header.b
-}
-
-// takeTrailer ends the metadata of the answer, and returns the header if it was not sent, and the
-// trailer.
-func (c *callContext) takeTrailer() (header, trailer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answered = true
-	if c.meta == nil {
+	if m.sent {
+		return nil
+	}
+	m.sent = true
+	return m.header.b
+}
+
+// takeAll returns the header that is to be sent now, and the trailer. nil: none.
+func (c *callContext) takeAll() (header, trailer []byte) {
+	m := c.meta.Load()
+	if m == nil {
 		return nil, nil
 	}
-	if !c.meta.sent {
-		header = c.meta.header.b
-	}
-	return header, c.meta.trailer.b
+	header = c.takeHeader()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return header, m.trailer.b
 }
 
 // CallOption changes a single call.

@@ -18,10 +18,9 @@ type callContext struct {
 	metadata []byte
 	deadline time.Time // zero: none
 
-	mu       sync.Mutex
-	meta     *answerMeta                 // of the answer; nil: none
-	answered bool                        // the answer's metadata can no longer be set
-	real     atomic.Pointer[realContext] // set with mu held, like over
+	mu   sync.Mutex
+	meta atomic.Pointer[answerMeta]  // metadata of the answer; nil: none; set with mu held
+	real atomic.Pointer[realContext] // set with mu held, like over
 	// final state if the call ended before there was a real context; set once
 	over  atomic.Uint32
 	cause error // the reason if over is canceled

@@ -14,11 +14,11 @@ import (
 // bytes of large ones, and a piece.
 const (
 	// pieceBytes is the size of a piece, header included.
-	pieceBytes = 32 << 10
+	pieceBytes = 16 << 10
 	// cutAhead is how many bytes of pieces the client may not have confirmed.
-	cutAhead = 64 << 10
+	cutAhead = 32 << 10
 	// confirmBytes is how many bytes of pieces a client reads before it confirms them.
-	confirmBytes = 32 << 10
+	confirmBytes = 16 << 10
 )
 
 // cut is a large frame in pieces, each in the Send that carries it.
@@ -48,18 +48,15 @@ type readyFrame struct {
 	metadata, body []byte     // of any other frame
 }
 
-// encode encodes a frame, if it is large.
-func (o *out) encode(h wire.Header, metadata, body []byte) readyFrame {
-	e := readyFrame{h: h, metadata: metadata, body: body}
-	if wire.RequestLen(metadata, body) <= gatherBytes {
-		return e
+// encode encodes the frame, if it is large. cuts: it is cut then.
+func (e *readyFrame) encode(cuts bool) {
+	switch {
+	case wire.RequestLen(e.metadata, e.body) <= gatherBytes:
+	case cuts:
+		e.cut = cutFrame(e.h, e.metadata, e.body)
+	default:
+		e.own = large(e.metadata, e.body)
 	}
-	if o.cuts.on {
-		e.cut = cutFrame(h, metadata, body)
-	} else {
-		e.own = large(metadata, body)
-	}
-	return e
 }
 
 // large reports whether the frame is encoded already, so that its body is not needed any longer.
@@ -116,8 +113,8 @@ func (c *cut) release() {
 	}
 }
 
-// putEncodedLocked puts a frame that encode has made. A cut is returned, if there is one.
-func (o *out) putEncodedLocked(e readyFrame) *cut {
+// putEncodedLocked puts a frame after encode. A cut is returned, if there is one.
+func (o *out) putEncodedLocked(e *readyFrame) *cut {
 	if e.cut == nil {
 		o.putLargeLocked(e.h, e.own, e.metadata, e.body)
 		return nil

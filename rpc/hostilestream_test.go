@@ -33,6 +33,9 @@ func TestHalfOpenStreams(t *testing.T) {
 			all = append(all, c)
 			c.say(declareHeld)
 			for i := range each {
+				if i%50 == 0 {
+					r.Wait() // the client has memory for so many messages
+				}
 				id := wire.CallID(i)
 				c.say(frame(wire.Header{Type: wire.FrameCall, Flags: wire.FlagSends | wire.FlagStream, Call: id}, ""),
 					frame(wire.Header{Type: wire.FrameItem, Call: id}, strings.Repeat("x", 10<<10)))
@@ -46,6 +49,7 @@ func TestHalfOpenStreams(t *testing.T) {
 		}
 		r.good()
 		for i := range 60 { // beyond the window of each
+			r.Wait()
 			for _, c := range all {
 				for _, n := range []int{53 << 10, 60 << 10} {
 					c.say(frame(wire.Header{Type: wire.FrameItem, Call: wire.CallID(i)}, strings.Repeat("x", n)))

@@ -55,7 +55,8 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	frames := c.out.encode(wire.Header{Type: wire.FrameItem, Call: call.id}, nil, b)
+	frame := readyFrame{h: wire.Header{Type: wire.FrameItem, Call: call.id}, body: b}
+	frame.encode(c.out.cuts.on)
 	c.out.mu.Lock()
 	may := !c.out.ended && call.roomForLocked(len(b))
 	if may {
@@ -65,10 +66,10 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	}
 	if !may || err != nil {
 		c.out.mu.Unlock()
-		frames.release()
+		frame.release()
 		return len(b), false, err
 	}
-	cut := c.out.putEncodedLocked(frames)
+	cut := c.out.putEncodedLocked(&frame)
 	call.window -= wire.HeaderLen + int64(len(b))
 	c.sentLocked(call.h, len(b))
 	if cut != nil {

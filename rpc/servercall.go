@@ -194,7 +194,9 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 		}
 		c.s.answered()
 	}()
-	frame, n := call.frameOf(o, scratch)
+	var frame readyFrame
+	n := call.fill(&frame, o, scratch)
+	frame.encode(c.out.cuts.on)
 	call.stop(call.h.counts)
 	c.out.mu.Lock()
 	if !call.behind {
@@ -219,7 +221,7 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	sent := 0
 	if !c.out.ended {
 		sent = n
-		c.out.putEncodedLocked(frame)
+		c.out.putEncodedLocked(&frame)
 	} else {
 		frame.release()
 	}
@@ -234,12 +236,12 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	return wake
 }
 
-// frameOf returns the frame that answers the call, and the size of the answer. It puts the header
+// fill sets the frame that answers the call, and returns the size of the answer. It puts the header
 // that precedes it, if the handler has set one.
-func (call *serverCall) frameOf(o *outcome, scratch []byte) (frame readyFrame, n int) {
-	c := call.c
-	h, reply := wire.Header{Type: wire.FrameReply, Call: call.id}, o.reply
-	header, trailer := call.ctx.takeTrailer()
+func (call *serverCall) fill(frame *readyFrame, o *outcome, scratch []byte) (n int) {
+	c, h, reply := call.c, &frame.h, o.reply
+	h.Type, h.Call = wire.FrameReply, call.id
+	header, trailer := call.ctx.takeAll()
 	if c.version < 2 {
 		header, trailer = nil, nil
 	}
@@ -267,7 +269,8 @@ func (call *serverCall) frameOf(o *outcome, scratch []byte) (frame readyFrame, n
 		}
 		c.out.mu.Unlock()
 	}
-	return c.out.encode(h, trailer, reply), len(reply)
+	frame.metadata, frame.body = trailer, reply
+	return len(reply)
 }
 
 // roomToAnswerLocked reports whether an answer of n bytes may be put now. That of an OnLoop handler
