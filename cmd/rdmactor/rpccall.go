@@ -111,7 +111,7 @@ func nameOf(m protoreflect.MethodDescriptor) string {
 // next reads a request. io.EOF: there is none.
 func (d *described) next() (*rpc.Bytes, error) {
 	var text json.RawMessage
-	if err := d.in.Decode(&text); err == io.EOF {
+	if err := d.in.Decode(&text); errors.Is(err, io.EOF) {
 		return nil, err
 	} else if err != nil {
 		return nil, fmt.Errorf("the request is no JSON: %w", err)
@@ -132,7 +132,7 @@ func (d *described) encode(text []byte) (*rpc.Bytes, error) {
 // only reads the request of a method that has one; without JSON it is empty.
 func (d *described) only() (*rpc.Bytes, error) {
 	q, err := d.next()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return &rpc.Bytes{}, nil
 	}
 	return q, err
@@ -207,7 +207,7 @@ func (d *described) sendAll(send func(*rpc.Bytes) error) error {
 		if err == nil {
 			err = send(q)
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -6,11 +6,12 @@ package fromgrpc
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // serveWeb serves h at addr until ctx ends, then drains. Both programs use it.
 func serveWeb(ctx context.Context, addr string, h http.Handler, drain func()) error {
-	web := &http.Server{Addr: addr, Handler: h}
+	web := &http.Server{Addr: addr, Handler: h, ReadHeaderTimeout: time.Minute}
 	stop := context.AfterFunc(ctx, func() {
 		drain()
 		_ = web.Close()

@@ -31,14 +31,18 @@ func TestPrograms(t *testing.T) {
 		service string
 		metric  string
 	}{
-		"rdmactor": {func(ctx context.Context, addr, web string, c *tls.Config) error {
-			return serve(ctx, ours, addr, web, c)
-		}, use,
-			"shop.v1", "rdmactor_rpc_started_calls_total"},
-		"grpc-go": {func(ctx context.Context, addr, web string, c *tls.Config) error {
-			return grpcServe(ctx, theirs, addr, web, c)
-		}, grpcUse,
-			"shopgrpc.v1", "grpc_server_handled_total"},
+		"rdmactor": {
+			func(ctx context.Context, addr, web string, c *tls.Config) error {
+				return serve(ctx, ours, addr, web, c)
+			},
+			use, "shop.v1", "rdmactor_rpc_started_calls_total",
+		},
+		"grpc-go": {
+			func(ctx context.Context, addr, web string, c *tls.Config) error {
+				return grpcServe(ctx, theirs, addr, web, c)
+			},
+			grpcUse, "shopgrpc.v1", "grpc_server_handled_total",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

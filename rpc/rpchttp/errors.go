@@ -22,7 +22,7 @@ func refused(code, format string, args ...any) *wireError {
 }
 
 // codes are Connect's names of package rpc's codes (docs/rpc.md).
-var codes = map[rpc.Code]string{
+var codes = map[rpc.Code]string{ //nolint:exhaustive // rpc.FirstCode is a service's
 	rpc.CodeUnknown: "unknown", rpc.CodeCanceled: "canceled", rpc.CodeDeadline: "deadline_exceeded", rpc.CodeInternal: "internal",
 	rpc.CodeUnknownMethod: "unimplemented", rpc.CodeBadMessage: "invalid_argument", rpc.CodeTooLarge: "resource_exhausted",
 	rpc.CodeOverloaded: "unavailable", rpc.CodeDraining: "unavailable", rpc.CodeUnavailable: "unavailable", rpc.CodeClosed: "unavailable",

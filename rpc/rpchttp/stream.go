@@ -54,7 +54,7 @@ type stream struct {
 // download is a stream of the server.
 func (s *stream) download(ctx context.Context) error {
 	q, err := s.receive()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return refused("invalid_argument", "there is no request")
 	}
 	if err != nil {
@@ -77,13 +77,13 @@ func (s *stream) upload(ctx context.Context) error {
 	defer out.Close()
 	for {
 		item, err := s.receive()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if err = out.Send(item); err == io.EOF { // answered already
+		if err = out.Send(item); errors.Is(err, io.EOF) { // answered already
 			break
 		} else if err != nil {
 			return err
@@ -112,14 +112,14 @@ func (s *stream) bidi(ctx context.Context) error {
 		defer close(sent)
 		for {
 			item, err := s.receive()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				d.CloseSend()
 				return
 			}
 			if err == nil {
 				err = d.Send(item)
 			}
-			if err == io.EOF { // the server has ended it
+			if errors.Is(err, io.EOF) { // the server has ended it
 				return
 			}
 			if err != nil {
@@ -144,7 +144,7 @@ func (s *stream) copyItems(in *rpc.Receiver[rpc.Bytes]) error {
 		if err != nil {
 			s.trailer = in.Trailer()
 			s.begin(in.Header())
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
