@@ -573,3 +573,37 @@ func TestBundlesThatAreOwed(t *testing.T) {
 		w.closes(p)
 	})
 }
+
+// The messages of bundles count in a turn of the loop: whatever a peer bundles, other work of the
+// loop waits for as many messages as that of one connection in a turn, not for all.
+func TestBundlesShareTheLoop(t *testing.T) {
+	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
+		const bundles, turn = 20, 2 << 10
+		server := w.farProbe()
+		w.listen(server, IDConfig{MaxMessage: 1 << 10, Credits: bundles * wire.MaxBundle})
+		mallory, id, s, _ := w.peerOf(server, 5)
+		came, between := 0, 0
+		owner := w.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*Received); !ok {
+				return
+			}
+			if came++; came == 1 {
+				_ = w.far.loops[0].el.Post(func() { between = came })
+			}
+		}, w.far.OnLoop()))
+		server.send(s, &Handover{To: owner})
+		next[*Done](server)
+		settle()
+		w.whileBlocked(w.far, func() {
+			for range bundles {
+				mallory.send(id, NewSend(bundleOf(make([]string, wire.MaxBundle)...)))
+			}
+		})
+		settle()
+		if came != bundles*wire.MaxBundle || between > turn+wire.MaxBundle {
+			w.Errorf("%d messages came, and %d before other work", came, between)
+		}
+		mallory.send(id, &Disconnect{})
+		until[*Closed](mallory)
+	})
+}
