@@ -151,7 +151,7 @@ func playProgram(w *world, seed uint64, cfg IDConfig) (trace string) {
 		}
 	}
 	if how == inOrder || how == leaving {
-		time.Sleep(time.Second)
+		time.Sleep(time.Minute)
 		k := sides[ender]
 		if how == leaving {
 			k = sides[0]
