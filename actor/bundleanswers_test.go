@@ -6,6 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // A sender that does not return from the answer to its message costs no other sender its answer,
@@ -128,5 +130,39 @@ func TestBundleBeforeAnOfferThatWaits(t *testing.T) {
 		})
 		next[*Received](p.server)
 		w.closes(p)
+	})
+}
+
+// Messages do not wait for the operations in flight, of which the device has many and of whose
+// memory bundles take none.
+func TestBundlesBehindOperations(t *testing.T) {
+	onFlavors(t, func(w *world) {
+		r := w.reach(1<<10, IDConfig{Credits: 64})
+		w.f.Delay(time.Second)
+		w.onLoop(w.rt, func(l *loop) {
+			c := w.conn(l, r.c)
+			for range 40 {
+				if err := c.OneSided(r.op(verbs.Write, 0, 1)); err != nil {
+					w.Error(err)
+				}
+			}
+			for _, m := range []string{"first", "second"} {
+				c.Submit(&takenSend([]byte(m)).out)
+			}
+		})
+		if d := elapsed(func() {
+			for _, want := range []string{"first", "second"} {
+				if g := r.server.any(); g.data != want {
+					w.Fatalf("got %v, want %q", g, want)
+				}
+			}
+		}); d > 1500*time.Millisecond {
+			w.Errorf("the messages came after %v", d)
+		}
+		time.Sleep(time.Minute)
+		w.f.Delay(0)
+		r.client.send(r.c, &DestroyID{})
+		until[*Closed](r.client)
+		until[*Closed](r.server)
 	})
 }

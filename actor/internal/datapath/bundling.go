@@ -44,6 +44,10 @@ func (c *Conn) gathers() bool {
 	return c.queue.gathers || c.Flight.Len() > 0 && c.queue.empty() && c.ready()
 }
 
+// leadsBundle reports whether o is the first of several messages that were posted together. o may
+// be nil.
+func (o *Outgoing) leadsBundle() bool { return o != nil && o.next != nil }
+
 // bundled reports whether o may go in a bundle.
 func (o *Outgoing) bundled() bool { return o.renew == nil && o.Len() <= bundledMost }
 
@@ -142,7 +146,7 @@ func (c *Conn) bundleLimit() int { return min(wire.HeaderLen+c.sizes.direct, bun
 // mayPostBundle reports whether a bundle may be posted now. If not, a completion will make room,
 // and the queue has room until then.
 func (c *Conn) mayPostBundle() bool {
-	return c.Flight.Len() < bundlesMost/c.bundleLimit() || !c.Flight.completes() || c.queue.messages.Len() >= c.l.limits.Queue
+	return c.Flight.bundles < bundlesMost/c.bundleLimit() || !c.Flight.completes() || c.queue.messages.Len() >= c.l.limits.Queue
 }
 
 // postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back

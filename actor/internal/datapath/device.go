@@ -108,7 +108,7 @@ func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) erro
 // message (nil). With nothing in flight the budget does not count, because no completion of c would
 // make room. It counts for a bundle, whose messages can go alone.
 func (c *Conn) sendChunk(s *Outgoing, n int) (*memory.Chunk, error) {
-	return c.res.sendChunk(n, c.Flight.Len() == 0 && (s == nil || s.next == nil))
+	return c.res.sendChunk(n, c.Flight.Len() == 0 && !s.leadsBundle())
 }
 
 // postOp posts a one-sided operation.

@@ -13,6 +13,9 @@ type flight struct {
 	ring  ring.Ring[Posting]
 	head  uint32 // number of the oldest
 	quiet int    // posted since the last one that asked for a completion
+	// bundles is the number of bundles among them. Once Conn.Abandon has answered their messages it
+	// is not kept.
+	bundles int
 }
 
 // Posting is a work request of the send queue.
@@ -50,11 +53,19 @@ func (f *flight) at(number uint32) *Posting { return f.ring.At(int(number - f.he
 // Push adds a posting and gives its number.
 func (f *flight) Push(p Posting) (number uint32) {
 	f.ring.Push(p)
+	if p.Send.leadsBundle() {
+		f.bundles++
+	}
 	return f.next() - 1
 }
 
 // unpush takes the newest back: the device did not take it.
-func (f *flight) unpush() { f.ring.DropLast() }
+func (f *flight) unpush() {
+	if f.at(f.next() - 1).Send.leadsBundle() {
+		f.bundles--
+	}
+	f.ring.DropLast()
+}
 
 // pop takes the oldest, if it is not behind number.
 func (f *flight) pop(number uint32) (p Posting, ok bool) {
@@ -62,5 +73,8 @@ func (f *flight) pop(number uint32) (p Posting, ok bool) {
 		return p, false
 	}
 	f.head++
-	return f.ring.Pop(), true
+	if p = f.ring.Pop(); p.Send.leadsBundle() {
+		f.bundles--
+	}
+	return p, true
 }
