@@ -115,7 +115,7 @@ func TestClientThatConfirmsNothing(t *testing.T) {
 		if taken := r.s.shares.Taken(); taken[share.Memory] > limit {
 			r.t.Errorf("%v are taken", taken)
 		}
-		if n := handled.Load(); n < 20 || n > limit/each {
+		if n := handled.Load(); n < 20 { // how many depends on the client, which receives
 			r.t.Errorf("%d handlers were called", n)
 		}
 		r.good()
