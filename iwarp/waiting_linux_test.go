@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -405,4 +406,39 @@ func TestPausedWithoutQuestions(t *testing.T) {
 	client.wait(hb, states.KindDisconnected, s.node)
 	qa.(verbs.Pauser).Pause(false)
 	client.wait(ha, states.KindDisconnected, s.node)
+}
+
+// A receive that contains several messages counts as so many in a turn: a peer that puts its
+// messages into few Sends is read no longer than one that does not.
+func TestContainedMessagesCountInATurn(t *testing.T) {
+	received := func(contained int) int {
+		const messages = turnMessages
+		client, s := newNode(t), newScarce(t)
+		q, h, qp := s.dial(client)
+		told := 0
+		var refill func()
+		refill = func() {
+			for ; told < len(s.wcs); told++ {
+				qp.(verbs.Pauser).Contained(contained)
+			}
+			for range 16 {
+				s.post()
+			}
+			s.onEmpty = refill
+		}
+		refill()
+		c := client.in.ids[h].conn
+		for n := range messages {
+			turns(t, "room to send", func() bool { return n-len(client.wcs) < 512 }, client)
+			q.send(0, strings.Repeat("x", 60))
+		}
+		turns(t, "all messages have arrived", func() bool { return len(client.wcs) == messages && client.in.unacked(c.fd) == 0 }, client)
+		turns(t, "some messages", func() bool { return len(s.wcs) > 0 }, s.node)
+		n := len(s.wcs)
+		turns(t, "all messages", func() bool { return len(s.wcs) == messages }, s.node)
+		return n
+	}
+	if one, many := received(1), received(64); one < 2*many {
+		t.Errorf("a turn has read %d receives with one message each, and %d with 64 each", one, many)
+	}
 }
