@@ -477,6 +477,9 @@ func TestStreamOfAHandlerThatHasReturned(t *testing.T) {
 			r.t.Error(err)
 		}
 		r.Wait()
+		if err := in.r.final(); !errors.Is(err, errHandled) {
+			r.t.Errorf("its items are kept: %v", err)
+		}
 		for err = nil; err == nil; _, err = in.Receive() { // one may have been taken with the first
 		}
 		if !errors.Is(err, errHandled) {
