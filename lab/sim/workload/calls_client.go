@@ -100,7 +100,7 @@ func (w *calls) call(p *world.Process, machine int) {
 	}
 	me.until(20*time.Millisecond, me.idle)
 	for _, e := range me.clients {
-		e.c.Close()
+		me.client(e).Close() // its dial may still be under way
 	}
 	w.settle(p, me.rt)
 	w.left[machine] = true
