@@ -110,7 +110,7 @@ func TestBundlesKeepMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onAllKinds(t, func(w *world) {
-				rng := rand.New(rand.NewPCG(1, uint64(seedOf(t.Name()))))
+				rng := rand.New(rand.NewPCG(1, seedOf(t.Name())))
 				cfg := made(w)
 				cfg.MaxMessage, cfg.Credits = 100<<10, 1+rng.IntN(100)
 				p := w.connect(cfg)

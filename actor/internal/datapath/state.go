@@ -71,27 +71,27 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, most Limits) {
 // Device is shared by a loop's connections over one device: completion queues, and protection
 // domains with memory to receive into and to send from. Loop goroutine.
 type Device struct {
-	l      *Loop
-	Verbs  verbs.Device
-	attr   verbs.DeviceAttr
-	Queues []*completions
-	at     int          // the queue that is polled
-	wc     [64]verbs.WC // polled; those from next on are still to be handled
-	next   int
-	got    int
-	ready  bool // there are more than a turn's budget: Run is queued
-	unbundling
-	bundled []byte             // memory for bundles that the device copies, or that are sealed
-	due     []*Conn            // to be pumped
-	Shared  *domain            // of the connections without a private one
-	Domains map[*domain]uint64 // value: its number
-	domains uint64             // number of the last one
-	Recvs   []*recvPool        // index: number; nil: gone
-	wr      verbs.SendWR
-	sgl     [1]verbs.SGE
-	Conns   int // connections whose queue pairs the device still has
-	areas   int
-	memory  int // bytes for one-sided operations
+	l          *Loop
+	Verbs      verbs.Device
+	attr       verbs.DeviceAttr
+	Queues     []*completions
+	at         int          // the queue that is polled
+	wc         [64]verbs.WC // polled; those from next on are still to be handled
+	next       int
+	got        int
+	ready      bool // there are more than a turn's budget: Run is queued
+	unbundling unbundling
+	bundled    []byte             // memory for bundles that the device copies, or that are sealed
+	due        []*Conn            // to be pumped
+	Shared     *domain            // of the connections without a private one
+	Domains    map[*domain]uint64 // value: its number
+	domains    uint64             // number of the last one
+	Recvs      []*recvPool        // index: number; nil: gone
+	wr         verbs.SendWR
+	sgl        [1]verbs.SGE
+	Conns      int // connections whose queue pairs the device still has
+	areas      int
+	memory     int // bytes for one-sided operations
 	// it has gone: so does this, with the last connection and the last message of an owner's
 	removed bool
 }
