@@ -25,7 +25,8 @@ func TestHalfOpenStreams(t *testing.T) {
 		handleEcho(s)
 		h = handleHeld(s)
 	}, func(r *rig) {
-		const conns, each = 20, 60 // the refusals of so many have room, although the clients do not read
+		// the refusals of so many have room, although the clients do not read
+		const conns, each = 20, 60
 		var all []*raw
 		for range conns {
 			c := r.rawClientOf(2)

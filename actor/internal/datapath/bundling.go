@@ -208,8 +208,8 @@ type unbundling struct {
 	count int           // messages that were, of all bundles
 }
 
-// bundledTurn is the number of messages of bundles that count as one completion in Device.poll. So a
-// turn handles 2,048 of them.
+// bundledTurn is the number of messages of bundles that count as one completion in Device.poll. So
+// a turn handles 2,048 of them.
 const bundledTurn = 32
 
 // unbundle begins to deliver the n messages in b, a part of chunk.
