@@ -63,7 +63,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConf
 	if cfg.Timeout > 0 {
 		under, p.cancel = context.WithTimeout(under, cfg.Timeout)
 	}
-	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady || c.pool != nil {
+	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady || c.pool != nil || !c.isConnected() {
 		within := p.cancel
 		under, p.cancel = context.WithCancel(under)
 		c.rt.Scheduler().Go(func() {

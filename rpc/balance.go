@@ -85,7 +85,7 @@ const slower = 4
 // calls in flight, in proportion to its share.
 func (ch *choice) better(a, b *endpoint) bool {
 	n, m := a.link.inUse.Load(), b.link.inUse.Load()
-	la, lb := a.link.latency.expected(ch.now, n > 0), b.link.latency.expected(ch.now, m > 0)
+	la, lb := a.link.latency.expected(ch.now), b.link.latency.expected(ch.now)
 	if la > slower*lb || lb > slower*la {
 		return la < lb
 	}
@@ -94,7 +94,7 @@ func (ch *choice) better(a, b *endpoint) bool {
 
 // share grows from slowest to 1 while a server starts slowly.
 func (ch *choice) share(e *endpoint) float64 {
-	since, within := ch.now.Sub(e.slowSince), ch.c.pool.SlowStart
+	since, within := max(ch.now.Sub(e.slowSince), 0), ch.c.pool.SlowStart // an ejected one has yet to start
 	if since >= within {
 		return 1
 	}

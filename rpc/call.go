@@ -27,7 +27,8 @@ func (c *Client) release(cl *clientCall) {
 		cl.reply = nil
 	}
 	cl.parts.drop()
-	cl.err, cl.next, cl.meta = nil, nil, nil
+	cl.body.drop() // of an answer that was no longer wanted
+	cl.err, cl.next, cl.meta, cl.body.b = nil, nil, nil, nil
 	c.calls.Put(cl)
 }
 

@@ -143,6 +143,13 @@ func (c *Client) beginLocked(within time.Duration) {
 	}
 }
 
+// isConnected reports whether there is a connection. Without one, a call may wait.
+func (c *Client) isConnected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connected > 0
+}
+
 // firstAttemptLocked reports whether no attempt to connect has failed yet at one of the servers, or
 // it is not known yet which they are.
 func (c *Client) firstAttemptLocked() bool {

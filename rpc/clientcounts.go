@@ -18,7 +18,7 @@ func (l *table) beginLocked(c *clientCall) {
 	if c.weight, c.began = timed(d.begun), (time.Time{}); c.weight > 0 || l.latency != nil {
 		c.began = time.Now()
 	}
-	if l.latency != nil && l.inUse.Load() == 1 {
+	if l.latency != nil && !c.m.stream {
 		l.latency.begin(c.began)
 	}
 }
@@ -29,10 +29,10 @@ func (l *table) countLocked(c *clientCall, code Code) {
 	d.end(code)
 	took := c.stop(d.counts)
 	d.counts.fail(code)
-	if c.m.stream {
-		took = 0
+	if l.latency != nil && !c.m.stream {
+		l.latency.end(took, c.began.Add(took), code != CodeCanceled && code != CodeDeadline)
 	}
-	l.ended(code, took)
+	l.ended(code)
 }
 
 // keepCounts keeps the counts of a connection whose calls have all ended.

@@ -4,26 +4,26 @@ import "time"
 
 // judge takes the result of a call over l: the server's code, or that of a call that it has not
 // answered in time. 0: it was answered. out.mu is locked.
-func (e *endpoint) judge(l *link, code Code, took time.Duration) {
-	if e.c.pool == nil {
-		return
-	}
-	if took > 0 {
-		l.latency.end(took, time.Now(), code != CodeCanceled && code != CodeDeadline)
-	}
-	if e.c.pool.Eject < 0 {
+func (e *endpoint) judge(l *link, code Code) {
+	if e.c.pool == nil || e.c.pool.Eject < 0 {
 		return
 	}
 	switch code {
-	case CodeDeadline, CodeInternal, CodeUnavailable:
+	case CodeDeadline, CodeInternal:
 		if l.failures++; l.failures >= e.c.pool.Eject {
 			e.eject(l, e.c.pool.EjectFor, true)
 		}
 	case CodeOverloaded:
 		e.eject(l, overloadedFor, false)
-	case CodeCanceled: // says nothing about the server
+	case CodeCanceled, CodeUnavailable: // the first says nothing about the server, the second that it is gone
 	default:
 		l.failures = 0
+		if l.ejected {
+			l.ejected = false
+			e.c.mu.Lock()
+			e.ejections = 0
+			e.c.mu.Unlock()
+		}
 	}
 }
 
@@ -43,7 +43,7 @@ func (e *endpoint) eject(l *link, d time.Duration, grows bool) {
 		return
 	}
 	if grows {
-		l.failures = 0
+		l.failures, l.ejected = 0, true
 		e.ejections = min(e.ejections+1, 10)
 		d *= time.Duration(e.ejections)
 		e.slowSince = now.Add(d)

@@ -79,7 +79,10 @@ func (e *endpoint) moveOn(l *link, why error) {
 		why = c.why // calls do not wait for another connection, however this one ended
 	}
 	if e.dialing == l {
-		e.dialing, e.why, c.why = nil, why, why
+		e.dialing, e.why = nil, why
+		if !e.retired {
+			c.why = why
+		}
 	}
 	if e.link == l {
 		e.link, e.why, c.why = nil, why, why

@@ -15,6 +15,7 @@ type attempt struct {
 type hedges struct {
 	attempts [1 + mostHedges]attempt // those without cl are not under way
 	n        int                     // attempts that were begun
+	unsure   bool                    // an attempt that is not under way may have been executed
 }
 
 // mostHedges is how many attempts may join the first one.
@@ -50,16 +51,20 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided,
 		case isLate:
 			c.again(ctx, m, body, &h, o)
 			late.Reset(c.pool.Hedge)
+		case finished < 0 && ctx.Err() == nil && onLoop(m, FateUnknown) == nil: // another loop has stalled
 		case finished < 0:
-			return c.waitFor(ctx, c.keepOne(&h))
+			cl, server, err = c.waitFor(ctx, c.keepOne(&h))
+			return cl, server, inAll(err, h.unsure)
 		default:
 			a := h.take(finished)
 			if a.cl.err != nil && retryable(m, a.cl.err) && h.left() > 0 {
+				h.unsure = h.unsure || !a.cl.err.Fate.NotExecuted()
 				c.release(a.cl)
 				continue
 			}
 			c.giveUp(&h)
-			return c.ended(a, a.cl.failure())
+			cl, server, err = c.ended(a, a.cl.failure())
+			return cl, server, inAll(err, h.unsure)
 		}
 	}
 }
@@ -140,16 +145,22 @@ func (c *Client) keepOne(h *hedges) attempt {
 	return attempt{} // not reached: one is under way
 }
 
-// giveUp cancels the attempts that are under way.
+// giveUp cancels the attempts that are under way, and notes whether one may have been executed.
 func (c *Client) giveUp(h *hedges) {
-	for _, a := range h.attempts {
-		if a.cl == nil {
+	for i := range h.attempts {
+		if h.attempts[i].cl == nil {
 			continue
 		}
-		if _, ok := a.l.abandon(a.cl, &Error{Code: CodeCanceled}); !ok {
+		a := h.take(i)
+		fate, ok := a.l.abandon(a.cl, &Error{Code: CodeCanceled})
+		if !ok {
 			<-a.cl.done
 			c.rt.Scheduler().Resume()
+			if fate = FateAnswered; a.cl.err != nil {
+				fate = a.cl.err.Fate
+			}
 		}
+		h.unsure = h.unsure || !fate.NotExecuted()
 		c.release(a.cl)
 	}
 }

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// latency is how long the calls of a server take. It is changed with out.mu locked, and read on any
-// goroutine. Times are in ns since 1970.
+// latency is how long the calls of a server take, without streams. It is changed with out.mu
+// locked, and read on any goroutine. Times are in ns since 1970.
 type latency struct {
+	calls atomic.Int32 // in flight for their callers
 	// the longest call, which counts less the longer ago it was, and when it ended
 	longest, at atomic.Int64
 	// the last answer, or when the only call in flight began
@@ -22,11 +23,16 @@ const (
 	latencyFloor = time.Millisecond
 )
 
-// begin takes the begin of a call when none is in flight.
-func (l *latency) begin(at time.Time) { l.heard.Store(at.UnixNano()) }
+// begin takes the begin of a call.
+func (l *latency) begin(at time.Time) {
+	if l.calls.Add(1) == 1 {
+		l.heard.Store(at.UnixNano())
+	}
+}
 
 // end takes how long a call has taken, and whether the server has answered it.
 func (l *latency) end(took time.Duration, now time.Time, answered bool) {
+	l.calls.Add(-1)
 	if answered {
 		l.heard.Store(now.UnixNano())
 	}
@@ -42,11 +48,11 @@ func (l *latency) faded(now time.Time) time.Duration {
 	return time.Duration(float64(l.longest.Load()) * math.Exp(-age.Seconds()/latencyFades.Seconds()))
 }
 
-// expected returns how long a call may take, if others are in flight or not: a server that answers
-// none of them is as slow as it has been silent.
-func (l *latency) expected(now time.Time, inFlight bool) time.Duration {
+// expected returns how long a call may take: a server that answers none of its calls is as slow as
+// it has been silent.
+func (l *latency) expected(now time.Time) time.Duration {
 	d := max(l.faded(now), latencyFloor)
-	if inFlight {
+	if l.calls.Load() > 0 {
 		d = max(d, time.Duration(now.UnixNano()-l.heard.Load()))
 	}
 	return d

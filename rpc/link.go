@@ -35,6 +35,7 @@ type link struct {
 	closeSent bool  // Close was sent: the server drains and has answered everything
 	unsure    bool  // messages were lost, and it is not known which
 	failures  int   // calls that have failed one after the other; out.mu
+	ejected   bool  // no call was answered since; out.mu
 	used      bool  // the server has answered a call, drains, or has ended the connection politely
 
 	backlog
@@ -68,7 +69,7 @@ func (p *deadLetters) Stop(*actor.PID) {}
 func newLink(e *endpoint) *link {
 	c := e.c
 	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{})}
-	l.ledger, l.ended = c.ledger, func(code Code, took time.Duration) { e.judge(l, code, took) }
+	l.ledger, l.ended = c.ledger, func(code Code) { e.judge(l, code) }
 	if c.pool != nil {
 		l.latency = &latency{}
 	}

@@ -24,8 +24,8 @@ type PoolConfig struct {
 	// own, so that many clients of many servers need few connections, evenly spread. A server that
 	// is gone is replaced, and the others are kept.
 	Subset int
-	// Eject is how many calls of a server may fail one after the other, by their deadlines, with
-	// ErrInternal or for lack of its connection, before it gets no calls for EjectFor (10 s; after
+	// Eject is how many calls of a server may fail one after the other, by their deadlines or with
+	// ErrInternal, before it gets no calls for EjectFor (10 s; after
 	// the nth ejection in a row n times as long, up to ten times). 0: 5. Negative: never. A server
 	// that refuses with ErrOverloaded gets no calls for 100 ms. At most half of the connected
 	// servers are ejected at the same time.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -580,3 +581,71 @@ func TestErrorNamesItsServer(t *testing.T) {
 		cancel()
 	})
 }
+
+// Streams that are open and say nothing do not make a server look slow.
+func TestIdleStreamsOfAPool(t *testing.T) {
+	inFleet(t, 3, PoolConfig{}, func(f *fleet) {
+		f.connected()
+		f.Advance(time.Minute)
+		for range 6 {
+			in, err := Open(f.t.Context(), f.c, count, wrapperspb.Int64(1<<40))
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			defer in.Close()
+		}
+		f.Advance(time.Hour)
+		for range 90 {
+			f.call(f.t.Context())
+		}
+		for _, m := range f.members {
+			if n := m.called(); n < 10 {
+				f.t.Errorf("%s: %d calls of 90", m.addr, n)
+			}
+		}
+	})
+}
+
+// A server that is well between two ejections is ejected as shortly as the first time.
+func TestEjectionsAreForgotten(t *testing.T) {
+	inFleet(t, 3, PoolConfig{}, func(f *fleet) {
+		f.connected()
+		bad := f.members[0]
+		for range 3 {
+			bad.set(0, ErrInternal)
+			for range 200 {
+				_, _ = CallRaw(f.t.Context(), f.c, who, nil, nil)
+			}
+			until := f.c.Servers()[0].Ejected
+			if d := time.Until(until); d <= 0 || d > 10*time.Second {
+				f.t.Errorf("it is ejected for %v", d)
+			}
+			bad.set(0, nil)
+			f.Advance(time.Minute)
+			f.crowd(100)
+		}
+	})
+}
+
+// Go does not wait: not for a connection either.
+func TestGoBeforeTheConnection(t *testing.T) {
+	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
+		c := NewClient(r.Runtime(), r.addr, Config{})
+		defer c.Close()
+		answers := make(chan any, 1)
+		pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *actor.Started:
+				Go(ctx, c, goEcho, &wrapperspb.StringValue{Value: "x"}, GoConfig{})
+			case *Reply[wrapperspb.StringValue]:
+				answers <- m.Err
+			}
+		}, r.Runtime().OnLoop()))
+		defer r.System().Root.Stop(pid)
+		if err := <-answers; !errors.Is(err.(error), ErrUnknownMethod) {
+			r.t.Errorf("got %v", err)
+		}
+	})
+}
+
+var goEcho = NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("test.GoEcho", MethodConfig{})

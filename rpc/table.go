@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
@@ -15,11 +14,10 @@ import (
 // table has the calls of a client's connection that the server has not answered, and the outgoing
 // half by which their requests are sent. out.mu guards it. Any goroutine may make calls.
 type table struct {
-	out    out
-	open   *atomic.Int64 // open streams of all connections of the client
-	ledger *ledger
-	// called with each call's result (0: it was answered), and how long it has taken (0: unknown)
-	ended   func(Code, time.Duration)
+	out     out
+	open    *atomic.Int64 // open streams of all connections of the client
+	ledger  *ledger
+	ended   func(Code)  // called with each call's result; 0: it was answered
 	latency *latency    // of a pool's server; nil: it is not a pool's
 	expired *clientCall // expired calls that the loop has to finish; belongs to the loop
 

@@ -1,10 +1,12 @@
 package rpchttp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/rdmactor/rdmactor/rpc"
 )
@@ -57,6 +59,17 @@ func (h *Handler) wireErrorOf(err error) *wireError {
 		name = "unknown"
 	}
 	return &wireError{name, e.Message}
+}
+
+// ended returns the error of a call whose request could not be read: the end of ctx if that is why.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &wireError{Code: "deadline_exceeded"}
+	}
+	return &wireError{Code: "canceled"}
 }
 
 // fail answers a unary call with an error.

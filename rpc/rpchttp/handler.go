@@ -123,6 +123,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer cancel()
+	// A client that sends nothing is not waited for beyond its deadline.
+	stop := context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(past) })
+	defer stop()
 	if streams {
 		h.stream(ctx, w, r, m, format)
 		return

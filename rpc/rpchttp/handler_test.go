@@ -298,3 +298,29 @@ func TestNew(t *testing.T) {
 		t.Error("it serves a message")
 	}
 }
+
+// A client that sends a part of its request, and then nothing, is not waited for beyond its deadline.
+func TestSilentClient(t *testing.T) {
+	web := serve(t)
+	for path, content := range map[string]string{"Get": "application/json", "Put": "application/connect+json", "Talk": "application/connect+json"} {
+		t.Run(path, func(t *testing.T) {
+			body, out := io.Pipe()
+			defer out.Close()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/test.Orders/"+path, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", content)
+			r.Header.Set("Connect-Timeout-Ms", "50")
+			a, err := web.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Body.Close()
+			_ = out.Close()
+			if b, err := io.ReadAll(a.Body); err != nil || !strings.Contains(string(b), "deadline_exceeded") {
+				t.Errorf("%d %q, %v", a.StatusCode, b, err)
+			}
+		})
+	}
+}

@@ -36,7 +36,7 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 	default:
 		err = s.download(ctx)
 	}
-	s.end(err)
+	s.end(ctx, err)
 }
 
 // stream is a stream on its way between an HTTP request and the server.
@@ -129,11 +129,12 @@ func (s *stream) bidi(ctx context.Context) error {
 		}
 	}()
 	err = s.copyItems(&d.Receiver)
-	if cause := context.Cause(ctx); cause != nil && err != nil {
+	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, ctx.Err()) { // what the goroutine has read
 		err = cause
 	}
-	_ = s.flush.SetReadDeadline(past) // ends the goroutine's read
-	<-sent
+	if s.flush.SetReadDeadline(past) == nil { // ends the goroutine's read; else the end of the request does
+		<-sent
+	}
 	return err
 }
 
@@ -214,13 +215,13 @@ func (s *stream) write(flags byte, b []byte) error {
 }
 
 // end sends the end of the stream: its error, and the metadata behind the items.
-func (s *stream) end(err error) {
+func (s *stream) end(ctx context.Context, err error) {
 	var last struct {
 		Error    *wireError          `json:"error,omitempty"`
 		Metadata map[string][]string `json:"metadata,omitempty"`
 	}
 	if err != nil {
-		last.Error = s.h.wireErrorOf(err)
+		last.Error = s.h.wireErrorOf(ended(ctx, err))
 	}
 	for k, v := range s.trailer.All() {
 		if last.Metadata == nil {

@@ -13,7 +13,7 @@ import (
 func (h *Handler) call(ctx context.Context, w http.ResponseWriter, r *http.Request, m *method, f *format) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.cfg.MaxMessage)))
 	if err != nil {
-		h.fail(w, err)
+		h.fail(w, ended(ctx, err))
 		return
 	}
 	q, err := f.fromHTTP(body, m.desc.Input())

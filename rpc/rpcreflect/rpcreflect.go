@@ -70,7 +70,9 @@ func List(ctx context.Context, c *rpc.Client) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, name.Value)
+		if names = append(names, name.Value); len(names) > mostNames {
+			return nil, fmt.Errorf("rpcreflect: the server has more than %d methods", mostNames)
+		}
 	}
 	return names, nil
 }
@@ -79,8 +81,9 @@ func List(ctx context.Context, c *rpc.Client) (names []string, err error) {
 // protobuf service, or has no generated code there.
 var ErrNoService = errors.New("no protobuf service describes it")
 
-// mostFiles and mostBytes bound what a server describes.
+// They bound what a server describes.
 const (
+	mostNames = 10_000
 	mostFiles = 1000
 	mostBytes = 16 << 20
 )
