@@ -94,7 +94,8 @@ func (ch *choice) better(a, b *endpoint) bool {
 
 // share grows from slowest to 1 while a server starts slowly.
 func (ch *choice) share(e *endpoint) float64 {
-	since, within := max(ch.now.Sub(e.slowSince), 0), ch.c.pool.SlowStart // an ejected one has yet to start
+	// one that is ejected has yet to start
+	since, within := max(ch.now.Sub(e.slowSince), 0), ch.c.pool.SlowStart
 	if since >= within {
 		return 1
 	}

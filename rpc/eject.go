@@ -15,7 +15,8 @@ func (e *endpoint) judge(l *link, code Code) {
 		}
 	case CodeOverloaded:
 		e.eject(l, overloadedFor, false)
-	case CodeCanceled, CodeUnavailable: // the first says nothing about the server, the second that it is gone
+	case CodeCanceled, CodeUnavailable:
+		// the first says nothing about the server, the second that it is gone
 	default:
 		l.failures = 0
 		if l.ejected {

@@ -51,7 +51,8 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided,
 		case isLate:
 			c.again(ctx, m, body, &h, o)
 			late.Reset(c.pool.Hedge)
-		case finished < 0 && ctx.Err() == nil && onLoop(m, FateUnknown) == nil: // another loop has stalled
+		case finished < 0 && ctx.Err() == nil && onLoop(m, FateUnknown) == nil:
+			// another goroutine's loop has stalled
 		case finished < 0:
 			cl, server, err = c.waitFor(ctx, c.keepOne(&h))
 			return cl, server, inAll(err, h.unsure)

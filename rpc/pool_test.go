@@ -595,6 +595,9 @@ func TestIdleStreamsOfAPool(t *testing.T) {
 			defer in.Close()
 		}
 		f.Advance(time.Hour)
+		for _, m := range f.members {
+			m.set(10*time.Millisecond, nil)
+		}
 		for range 90 {
 			f.call(f.t.Context())
 		}

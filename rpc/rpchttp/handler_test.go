@@ -299,7 +299,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// A client that sends a part of its request, and then nothing, is not waited for beyond its deadline.
+// A client that sends a part of its request, and then nothing, is not waited for beyond its
+// deadline.
 func TestSilentClient(t *testing.T) {
 	web := serve(t)
 	for path, content := range map[string]string{"Get": "application/json", "Put": "application/connect+json", "Talk": "application/connect+json"} {

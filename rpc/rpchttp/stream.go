@@ -132,7 +132,7 @@ func (s *stream) bidi(ctx context.Context) error {
 	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, ctx.Err()) { // what the goroutine has read
 		err = cause
 	}
-	if s.flush.SetReadDeadline(past) == nil { // ends the goroutine's read; else the end of the request does
+	if s.flush.SetReadDeadline(past) == nil { // the goroutine's read ends
 		<-sent
 	}
 	return err
