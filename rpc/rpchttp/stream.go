@@ -129,8 +129,8 @@ func (s *stream) bidi(ctx context.Context) error {
 		}
 	}()
 	err = s.copyItems(&d.Receiver)
-	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, ctx.Err()) { // what the goroutine has read
-		err = cause
+	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, ctx.Err()) {
+		err = cause // the goroutine's
 	}
 	if s.flush.SetReadDeadline(past) == nil { // the goroutine's read ends
 		<-sent
