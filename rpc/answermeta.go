@@ -63,22 +63,22 @@ func errMetadata() *Error {
 // to 4 KiB, and all pairs together up to 8 KiB: ErrTooLarge. It fails once an item was sent, and
 // after the call has ended. A client of version 1 of the protocol does not get it.
 func SetHeader(ctx context.Context, key, value string) error {
-	return setMeta(ctx, key, value, func(a *answerMeta) *Pairs {
-		if a.sent {
+	return setMeta(ctx, key, value, func(c *callContext) *Pairs {
+		if c.headed.Load() {
 			return nil
 		}
-		return &a.header
+		return &c.meta.Load().header
 	})
 }
 
 // SetTrailer is SetHeader for metadata that comes with the end of the call: with the answer, the
 // error, or the end of the stream.
 func SetTrailer(ctx context.Context, key, value string) error {
-	return setMeta(ctx, key, value, func(a *answerMeta) *Pairs { return &a.trailer })
+	return setMeta(ctx, key, value, func(c *callContext) *Pairs { return &c.meta.Load().trailer })
 }
 
 // setMeta adds a pair to the Pairs that of returns. nil: they were sent.
-func setMeta(ctx context.Context, key, value string, of func(*answerMeta) *Pairs) error {
+func setMeta(ctx context.Context, key, value string, of func(*callContext) *Pairs) error {
 	c, _ := ctx.Value(callKey{}).(*callContext)
 	if c == nil {
 		return &Error{Code: CodeInternal, Message: "metadata: the context is not a handler's", Fate: FateNotSent}
@@ -89,7 +89,7 @@ func setMeta(ctx context.Context, key, value string, of func(*answerMeta) *Pairs
 	if c.meta.Load() == nil {
 		c.meta.Store(new(answerMeta))
 	}
-	p := of(c.meta.Load())
+	p := of(c)
 	if p == nil || over {
 		return &Error{Code: CodeClosed, Message: "metadata: it was sent before", Fate: FateNotSent}
 	}
@@ -102,24 +102,19 @@ func setMeta(ctx context.Context, key, value string, of func(*answerMeta) *Pairs
 }
 
 // answerMeta is the metadata of an answer: what a handler sends, or what a client has received.
-type answerMeta struct {
-	header, trailer Pairs
-	sent            bool // a server has sent header
-}
+type answerMeta struct{ header, trailer Pairs }
 
-// takeHeader returns the header that is to be sent now. nil: none.
+// takeHeader returns the header that is to be sent now. nil: none. No header may be set any longer.
 func (c *callContext) takeHeader() []byte {
-	m := c.meta.Load()
-	if m == nil {
+	if c.headed.Load() {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.sent {
-		return nil
+	if m := c.meta.Load(); !c.headed.Swap(true) && m != nil {
+		return m.header.b
 	}
-	m.sent = true
-	return m.header.b
+	return nil
 }
 
 // takeAll returns the header that is to be sent now, and the trailer. nil: none.

@@ -19,8 +19,10 @@ type callContext struct {
 	deadline time.Time // zero: none
 
 	mu   sync.Mutex
-	meta atomic.Pointer[answerMeta]  // metadata of the answer; nil: none; set with mu held
-	real atomic.Pointer[realContext] // set with mu held, like over
+	meta atomic.Pointer[answerMeta] // metadata of the answer; nil: none; set with mu held
+	// the header was taken to be sent, or may not follow any longer; set with mu held
+	headed atomic.Bool
+	real   atomic.Pointer[realContext] // set with mu held, like over
 	// final state if the call ended before there was a real context; set once
 	over  atomic.Uint32
 	cause error // the reason if over is canceled

@@ -48,11 +48,12 @@ type readyFrame struct {
 	metadata, body []byte     // of any other frame
 }
 
-// encode encodes the frame, if it is large. cuts: it is cut then.
+// encode encodes the frame, if it is large. cuts: it is cut then, unless it is an error, which the
+// client reads as a whole.
 func (e *readyFrame) encode(cuts bool) {
 	switch {
 	case wire.RequestLen(e.metadata, e.body) <= gatherBytes:
-	case cuts:
+	case cuts && e.h.Type != wire.FrameError:
 		e.cut = cutFrame(e.h, e.metadata, e.body)
 	default:
 		e.own = large(e.metadata, e.body)
@@ -127,12 +128,14 @@ func (o *out) putEncodedLocked(e *readyFrame) *cut {
 	return e.cut
 }
 
-// dropCutLocked drops the rest of a large frame.
+// dropCutLocked drops the rest of a large frame. The caller has to request a flush, because parked
+// messages may have waited for the memory.
 func (o *out) dropCutLocked(c *cut) {
 	o.cuts.bytes -= c.bytes()
 	c.release()
 	o.cuts.all = slices.DeleteFunc(o.cuts.all, func(other *cut) bool { return other == c })
 	o.settleLocked()
+	o.releaseLocked()
 }
 
 // popPieceLocked takes the next piece, if it is a piece's turn, or there is nothing else.

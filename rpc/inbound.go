@@ -66,6 +66,10 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 		return 0, violation("an item of call %#x that its window has no room for", id)
 	}
 	n = len(body)
+	if r.err != nil { // for its receiver the stream has ended
+		r.credit -= wire.HeaderLen + int64(n)
+		return n, nil
+	}
 	switch {
 	case last:
 		if err := r.parts.add(id, body, r.most); err != nil {

@@ -336,7 +336,8 @@ func (l *link) read(ctx actor.Context) {
 		l.hangUp(ctx, err)
 	case l.draining:
 		l.closeIfIdle(ctx)
-	case confirm:
+	}
+	if confirm {
 		l.out.requestFlush()
 	}
 	if woke || done != nil {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
@@ -15,14 +16,24 @@ type parts struct {
 	n   int // bytes
 }
 
-// add copies a part. most is the size of the largest message that this side takes.
+// add copies a part. Small ones share a buffer, so that they do not take more memory than large
+// ones. most is the size of the largest message that this side takes.
 func (p *parts) add(id wire.CallID, body []byte, most int) error {
 	if p.n += len(body); p.n > most-wire.HeaderLen {
 		return violation("parts of call %#x that have more than %d bytes", id, most-wire.HeaderLen)
 	}
-	b := getBuffer()
+	if len(body) == 0 {
+		return nil
+	}
+	var b *buffer
+	if last := len(p.all) - 1; last >= 0 && cap(p.all[last].b)-len(p.all[last].b) >= len(body) {
+		b = p.all[last]
+	} else {
+		b = getBuffer()
+		b.b = slices.Grow(b.b, max(len(body), smallBuffer))
+		p.all = append(p.all, b)
+	}
 	b.b = append(b.b, body...)
-	p.all = append(p.all, b)
 	return nil
 }
 

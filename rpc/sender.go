@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -60,8 +61,10 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	c.out.mu.Lock()
 	may := !c.out.ended && call.roomForLocked(len(b))
 	if may {
-		if err = call.putHeaderLocked(); c.findLocked(call.id) != call {
+		if c.findLocked(call.id) != call {
 			err = errHandled // the handler has returned: another goroutine uses its Sender
+		} else {
+			err = call.putHeaderLocked()
 		}
 	}
 	if !may || err != nil {
@@ -73,7 +76,7 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	call.window -= wire.HeaderLen + int64(len(b))
 	c.sentLocked(call.h, len(b))
 	if cut != nil {
-		cut.waiter = &call.waiter
+		cut.waiter, call.cutting = &call.waiter, cut
 	}
 	c.out.unlock()
 	if cut != nil {
@@ -96,30 +99,40 @@ func (call *serverCall) putHeaderLocked() error {
 }
 
 // awaitCut waits until all of a large item was handed to the connection, because nothing that
-// follows may overtake it. If the call ends before that, the rest is not sent.
+// follows may overtake it. If the call ends before that, the rest is not sent. On a loop's
+// goroutine it returns an error, and the rest is sent.
 func (call *serverCall) awaitCut(cut *cut) error {
 	o := &call.c.out
 	for {
 		err := call.ctx.why()
 		o.mu.Lock()
-		left := len(cut.pieces) > 0
-		if left && err != nil {
+		switch {
+		case call.cutting != cut: // the answer has dropped it
+			o.mu.Unlock()
+			return cmp.Or(err, errHandled)
+		case len(cut.pieces) == 0:
+			call.cutting = nil
+			o.mu.Unlock()
+			return err
+		case err != nil:
 			o.dropCutLocked(cut)
-		}
-		o.mu.Unlock()
-		if !left || err != nil {
+			call.cutting = nil
+			o.unlock()
 			return err
 		}
+		o.mu.Unlock()
 		if err := call.pause(); err != nil {
 			return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
 		}
 	}
 }
 
-// roomForLocked reports whether an item of n bytes may be put now, with out.mu held.
+// roomForLocked reports whether an item of n bytes may be put now, with out.mu held: it must not
+// overtake a large one.
 func (call *serverCall) roomForLocked(n int) bool {
 	o := &call.c.out
-	return call.window > 0 && o.bytes <= highWater && o.roomLocked(wire.HeaderLen+n)
+	cutting := call.cutting != nil && len(call.cutting.pieces) > 0
+	return !cutting && call.window > 0 && o.bytes <= highWater && o.roomLocked(wire.HeaderLen+n)
 }
 
 // wait waits until there is room for an item of n bytes. Others may take that room before put does.

@@ -23,9 +23,10 @@ type serverCall struct {
 	bytes  int     // memory of the request; 0 on the loop
 	size   int     // bytes of the request
 
-	window int64         // window of a stream whose items this side sends; out.mu
-	stream *serverStream // the items that the client sends; nil: it sends none
-	waiter               // for a stream, or an answer that has to wait
+	window  int64         // window of a stream whose items this side sends; out.mu
+	cutting *cut          // the last large item, until all of it was sent; nil: none; out.mu
+	stream  *serverStream // the items that the client sends; nil: it sends none
+	waiter                // for a stream, or an answer that has to wait
 }
 
 func (call *serverCall) begin(h wire.Header, metadata []byte) {
@@ -217,6 +218,11 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 			frame.h = wire.Header{Type: wire.FrameError, Number: uint16(o.code), Call: call.id}
 			n = 0
 		}
+	}
+	if cut := call.cutting; cut != nil && len(cut.pieces) > 0 {
+		// a goroutine that the handler has left behind sends it
+		c.out.dropCutLocked(cut)
+		call.cutting = nil
 	}
 	sent := 0
 	if !c.out.ended {

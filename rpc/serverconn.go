@@ -32,7 +32,8 @@ type serverConn struct {
 	joined  bool
 	needs   int  // memory for the last request, in bytes
 	ending  bool // the peer broke the protocol, or close was called
-	closing bool // the next drain frame is the last one; Close follows when everything was sent
+	closing bool // all calls are answered: the last drain frame follows their answers
+	last    bool // the last drain frame is queued; Close follows when everything was sent
 	leaving bool // Close was sent, which waits for the peer
 	inline  *serverCall
 
@@ -76,8 +77,7 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.sendDrain(ctx)
 	case *finish:
 		c.closing = true
-		c.forget()
-		c.sendDrain(ctx)
+		c.flush(ctx)
 	case *abort:
 		c.abort(ctx)
 	case *rdma.SendFailed:
@@ -135,14 +135,25 @@ func (c *serverConn) sendDrain(ctx actor.Context) {
 	if c.limit == 0 {
 		return
 	}
-	var flags uint8
-	if c.closing {
-		flags = wire.FlagLast
+	if !c.closing { // otherwise the last drain frame does
+		c.out.mu.Lock()
+		c.out.putLocked(wire.Header{Type: wire.FrameDrain}, nil)
+		c.out.mu.Unlock()
 	}
-	c.out.mu.Lock()
-	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: flags}, nil)
-	c.out.mu.Unlock()
 	c.flush(ctx)
+}
+
+// putLastDrain puts the last drain frame, if all answers precede it: the client takes the calls
+// without one for refused. It reports whether it did. Large answers do not precede it as long as
+// they wait in pieces.
+func (c *serverConn) putLastDrain() bool {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if c.limit == 0 || len(c.out.cuts.all) > 0 {
+		return false
+	}
+	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagLast}, nil)
+	return true
 }
 
 // closed ends the calls of the connection: the contexts of handlers end, and their answers are
@@ -203,7 +214,12 @@ func (c *serverConn) progress(ctx actor.Context) {
 		c.readOn(ctx, c)
 		c.out.flush(ctx, c.id)
 	}
-	if c.closing && !c.ending && c.queued() == 0 {
+	if c.closing && !c.last && !c.ending && c.putLastDrain() {
+		c.last = true
+		c.forget()
+		c.out.flush(ctx, c.id)
+	}
+	if c.last && !c.ending && c.queued() == 0 {
 		c.ending, c.leaving = true, true
 		ctx.Send(c.id, &rdma.Close{})
 	}
@@ -226,7 +242,7 @@ func (c *serverConn) goesOn() bool {
 // does not get the credit back.
 func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	// after the last drain frame the client knows the fate of its calls
-	if c.ending || c.closing {
+	if c.ending || c.last {
 		return
 	}
 	c.take(ctx, m, c)

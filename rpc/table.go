@@ -187,9 +187,10 @@ func (l *table) itemLocked(s *slot, h wire.Header, body []byte, reading *rdma.Re
 	return err
 }
 
-// partLocked takes a part of an answer.
+// partLocked takes a part of an answer: body is h's frame without the trailer, which the last part
+// has.
 func (l *table) partLocked(s *slot, h wire.Header, body []byte) error {
-	l.unread += len(body)
+	l.unread += int(h.Length)
 	if s.call == nil {
 		return nil
 	}
