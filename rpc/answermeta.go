@@ -117,16 +117,12 @@ func (c *callContext) takeHeader() []byte {
 	return nil
 }
 
-// takeAll returns the header that is to be sent now, and the trailer. nil: none.
+// takeAll returns the header that is to be sent now, and the trailer. nil: none. There is metadata.
 func (c *callContext) takeAll() (header, trailer []byte) {
-	m := c.meta.Load()
-	if m == nil {
-		return nil, nil
-	}
 	header = c.takeHeader()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return header, m.trailer.b
+	return header, c.meta.Load().trailer.b
 }
 
 // CallOption changes a single call.

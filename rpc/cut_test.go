@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,8 +196,8 @@ func TestHeaderBehindAnItem(t *testing.T) {
 	})
 }
 
-// stuckStream begins a stream of a client that confirms nothing: a large item of it is not sent. The
-// caller is its handler.
+// stuckStream begins a stream of a client that confirms nothing: a large item of it is not sent.
+// The caller is its handler.
 func (r *rig) stuckStream() *serverCall {
 	r.t.Helper()
 	old := r.s.connections()
@@ -241,6 +242,39 @@ func TestAnswerDropsALargeItem(t *testing.T) {
 		if err := <-sent; !errors.Is(err, errHandled) {
 			r.t.Errorf("Send: %v", err)
 		}
+	})
+}
+
+// A goroutine that its handler has left behind may send its first item while the stream is
+// answered. The header of the call still precedes it.
+func TestHeaderWhileTheHandlerReturns(t *testing.T) {
+	inWorld(t, wide, handleLarge, func(r *rig) {
+		call := r.stuckStream()
+		c, o := call.c, &call.c.out
+		for range 20_000 {
+			o.mu.Lock()
+			o.woken = true // nothing is sent
+			c.calls[7] = call
+			o.mu.Unlock()
+			call.ctx.headed.Store(false)
+			call.ctx.meta.Store(&answerMeta{header: Pairs{wire.AppendPair(nil, "k", "v")}})
+			var both sync.WaitGroup
+			both.Go(func() { _, _, _ = call.put(&Bytes{1}) })
+			both.Go(func() { call.answer(&outcome{}, nil) })
+			both.Wait()
+			o.mu.Lock()
+			h, _, _, err := wire.ParseFrame(o.cur)
+			o.cur, o.bytes, o.woken = nil, 0, false
+			o.mu.Unlock()
+			if err != nil || h.Type != wire.FrameHeader {
+				r.t.Fatalf("a frame of type %d is first: %v", h.Type, err)
+			}
+			if code, why := r.s.admit(c, call.h); code != 0 {
+				r.t.Fatal(code, why)
+			}
+		}
+		call.givePlaceBack()
+		r.s.answered()
 	})
 }
 

@@ -247,10 +247,7 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 func (call *serverCall) fill(frame *readyFrame, o *outcome, scratch []byte) (n int) {
 	c, h, reply := call.c, &frame.h, o.reply
 	h.Type, h.Call = wire.FrameReply, call.id
-	header, trailer := call.ctx.takeAll()
-	if c.version < 2 {
-		header, trailer = nil, nil
-	}
+	header, trailer := call.putMetadata()
 	if n = wire.RequestLen(trailer, reply); o.code == 0 && wire.HeaderLen+max(n, len(header)) > c.limit {
 		o.code = CodeTooLarge
 		o.text = tooLarge(call.h.m, "the answer", "client", max(n, len(header)), c.limit, FateAnswered).Message
@@ -268,15 +265,25 @@ func (call *serverCall) fill(frame *readyFrame, o *outcome, scratch []byte) (n i
 	if len(trailer) > 0 {
 		h.Flags |= wire.FlagTrailer
 	}
-	if len(header) > 0 && wire.HeaderLen+len(header) <= c.limit {
-		c.out.mu.Lock()
-		if !c.out.ended {
-			c.out.putLocked(wire.Header{Type: wire.FrameHeader, Call: call.id}, header)
-		}
-		c.out.mu.Unlock()
-	}
 	frame.metadata, frame.body = trailer, reply
 	return len(reply)
+}
+
+// putMetadata puts the header, if the handler has set one, it was not sent, and the client takes as
+// much. It returns the header, and the trailer, which belongs to the answer. The header is put as
+// soon as it was taken, because a goroutine that the handler has left behind may send an item.
+func (call *serverCall) putMetadata() (header, trailer []byte) {
+	c := call.c
+	if c.version < 2 || call.ctx.meta.Load() == nil {
+		return nil, nil
+	}
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	header, trailer = call.ctx.takeAll()
+	if len(header) > 0 && wire.HeaderLen+len(header) <= c.limit && !c.out.ended {
+		c.out.putLocked(wire.Header{Type: wire.FrameHeader, Call: call.id}, header)
+	}
+	return header, trailer
 }
 
 // roomToAnswerLocked reports whether an answer of n bytes may be put now. That of an OnLoop handler
