@@ -77,7 +77,7 @@ func TestOddTopics(t *testing.T) {
 			got := c.do("odd-topic %s", strings.ReplaceAll(name, " ", "_"))
 			t.Logf("%s: %s", name, got)
 			local := name == "64 KiB" || name == "1 KiB" || name == "not UTF-8"
-			if got != "heard" && !(local && strings.Contains(got, context.DeadlineExceeded.Error())) {
+			if got != "heard" && (!local || !strings.Contains(got, context.DeadlineExceeded.Error())) {
 				t.Errorf("%s: %s", name, got)
 			}
 		}
