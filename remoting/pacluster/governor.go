@@ -62,6 +62,13 @@ func (g *governor) memberIDs() map[string]bool {
 	return ids
 }
 
+// members returns the current members. MemberList does not guard its own.
+func (g *governor) members() cluster.Members {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now.members
+}
+
 // listed takes a list of the provider's.
 func (g *governor) listed(list cluster.Members) {
 	g.observe(func(r *rules, now time.Duration) { r.providerListed(now, list) })

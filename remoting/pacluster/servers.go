@@ -13,16 +13,16 @@ import (
 // where a member's rpc server listens, from its host, kinds or id; "": it has none. It is called on
 // any goroutine.
 func (m *Member) Servers(address func(*cluster.Member) string) rpc.Resolver {
-	return &servers{m.Cluster, address}
+	return &servers{m, address}
 }
 
 type servers struct {
-	cluster *cluster.Cluster
+	member  *Member
 	address func(*cluster.Member) string
 }
 
 // String names the cluster in errors.
-func (s *servers) String() string { return s.cluster.Config.Name }
+func (s *servers) String() string { return s.member.Cluster.Config.Name }
 
 func (s *servers) Watch(_ *rdma.Runtime, update func([]string, error)) func() {
 	var mu sync.Mutex
@@ -36,7 +36,8 @@ func (s *servers) Watch(_ *rdma.Runtime, update func([]string, error)) func() {
 		}
 		update(addrs, nil)
 	}
-	events := s.cluster.ActorSystem.EventStream.Subscribe(func(ev any) {
+	stream := s.member.Cluster.ActorSystem.EventStream
+	events := stream.Subscribe(func(ev any) {
 		t, ok := ev.(*cluster.ClusterTopology)
 		mu.Lock()
 		defer mu.Unlock()
@@ -45,14 +46,14 @@ func (s *servers) Watch(_ *rdma.Runtime, update func([]string, error)) func() {
 			report(t.Members)
 		}
 	})
-	present := s.cluster.MemberList.Members().Members()
+	present := s.member.governor.members()
 	mu.Lock()
 	defer mu.Unlock()
 	if !changed {
 		report(present)
 	}
 	return func() {
-		s.cluster.ActorSystem.EventStream.Unsubscribe(events)
+		stream.Unsubscribe(events)
 		mu.Lock()
 		defer mu.Unlock()
 		stopped = true
