@@ -37,6 +37,7 @@ const (
 type gathering struct {
 	l     *Loop
 	conns ring.Ring[*Conn]
+	due   bool // it is deferred, and Run has not begun
 }
 
 // gathers reports whether a message that may go in a bundle is to wait for the end of the turn.
@@ -79,16 +80,24 @@ func (g *gathering) add(c *Conn) {
 		return
 	}
 	c.gathered = true
-	if g.conns.Push(c); g.conns.Len() == 1 {
+	g.conns.Push(c)
+	g.request()
+}
+
+// request makes Run run at the end of the turn.
+func (g *gathering) request() {
+	if !g.due {
+		g.due = true
 		g.l.el.Defer(g)
 	}
 }
 
 // Run ends a turn's gathering.
 func (g *gathering) Run(int) (more bool) {
+	g.due = false
 	defer func() {
 		if g.conns.Len() > 0 { // user code has ended the goroutine
-			g.l.el.Defer(g)
+			g.request()
 		}
 	}()
 	for g.conns.Len() > 0 {

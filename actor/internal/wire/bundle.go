@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "encoding/binary"
 
 // A bundle is several messages in one Send. Behind its header each message follows its length, a
 // u16 in network order. Each takes a credit and is consumed as if it had come alone; the Send uses
@@ -12,8 +9,6 @@ import (
 const (
 	// BundledLen is the length, in bytes, of what precedes each message in a bundle.
 	BundledLen = 2
-	// MaxBundled is the largest message, in bytes, that a bundle can hold.
-	MaxBundled = math.MaxUint16
 	// MaxBundle is the maximum number of messages in a bundle. The receiver has memory for each
 	// message besides its bytes, and an empty one has only a length.
 	MaxBundle = 256
@@ -22,7 +17,7 @@ const (
 // Bundles reports whether the peer takes bundles.
 func (s *Session) Bundles() bool { return s.version >= 5 }
 
-// AppendBundled appends a message of at most MaxBundled bytes to a bundle.
+// AppendBundled appends a message to a bundle. It has at most 65,535 bytes.
 func AppendBundled(b, message []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(message))), message...)
 }
