@@ -43,7 +43,7 @@ func (p Pairs) raw(yield func(key, value []byte) bool) {
 	}
 }
 
-// with returns p with another pair. Not ok: a limit is exceeded.
+// with returns p and another pair behind it. Not ok: a limit is exceeded.
 func (p Pairs) with(key, value string) (_ Pairs, ok bool) {
 	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue ||
 		len(p.b)+len(key)+len(value)+3 > wire.MaxMetadata {

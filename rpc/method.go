@@ -21,7 +21,7 @@ type method struct {
 
 var methods atomic.Int64
 
-// kind is the kind of a method: who sends a stream of items.
+// kind is which sides of a method send a stream of items.
 type kind struct{ sends, items bool }
 
 var unary, serverSends, clientSends, bothSend = kind{}, kind{items: true}, kind{sends: true}, kind{true, true}

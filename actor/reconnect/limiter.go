@@ -82,9 +82,9 @@ func (l *Limiter) Inspect() (dialing int, waiting []Waiting) {
 	return l.dials.Total(), waiting
 }
 
-// Ticket makes a ticket for dials to addr. who is reported by Inspect; nil: it is no actor. wake
-// must make its owner call Enter again, later and on any goroutine: wake is called with the Limiter
-// locked.
+// Ticket makes a ticket for dials to addr. Inspect reports who as the one that waits; nil: it is no
+// actor. wake must make its owner call Enter again, later and on any goroutine: wake is called with
+// the Limiter locked.
 func (l *Limiter) Ticket(who *actor.PID, addr string, wake func()) *Ticket {
 	return &Ticket{limiter: l, who: who, addr: addr, wake: wake}
 }

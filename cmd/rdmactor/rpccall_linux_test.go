@@ -131,7 +131,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// One that does not describe them says what it lacks.
+// The error of a server without descriptions names the call that it lacks.
 func TestCallWithoutReflection(t *testing.T) {
 	addr := serveOrders(t, false)
 	for _, args := range [][]string{{"list", addr}, {"call", addr, "test.Orders/Get"}} {

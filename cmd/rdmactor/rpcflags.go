@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-const rpcPort = "7481" // the same as examples/rpc's
+const rpcPort = "7481" // examples/rpc has the same
 
 const listUsage = `rdmactor list ADDRESS [flags]
 
