@@ -30,8 +30,9 @@ func (c *Client) chooseLocked(ctx context.Context, not avoided) *link {
 	case len(c.endpoints) == 1:
 		return c.endpoints[0].link
 	}
+	ch := choice{c: c, now: time.Now(), not: not}
 	for n := range 4 {
-		ch := choice{c: c, now: time.Now(), not: not, again: n&1 != 0, ejected: n&2 != 0}
+		ch.again, ch.ejected = n&1 != 0, n&2 != 0
 		if e := ch.balance(ctx); e != nil {
 			return e.link
 		}

@@ -238,11 +238,9 @@ func (c *Client) located(err error, server *endpoint, attempts int) error {
 	if !ok {
 		return err
 	}
-	e.Attempts = attempts
+	e.Attempts, e.Server = attempts, c.addr
 	if server != nil {
 		e.Server = server.addr
-	} else if addr, one := c.servers.(single); one {
-		e.Server = string(addr)
 	}
 	return err
 }

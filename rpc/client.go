@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,19 +22,20 @@ import (
 // one when that is lost or its server drains. Its methods, and calls over it, may be used on any
 // goroutine. Those that wait must not be used on a loop's.
 type Client struct {
-	rt     *rdma.Runtime
-	sys    *actor.ActorSystem
-	cfg    Config
-	pool   *PoolConfig // nil: there is one server
-	seed   uint64      // of Subset
-	calls  sync.Pool   // *clientCall
-	ledger *ledger
-	budget budget
+	rt      *rdma.Runtime
+	sys     *actor.ActorSystem
+	cfg     Config
+	addr    string      // of the only server; "": there is a pool
+	pool    *PoolConfig // nil: there is one server
+	servers Resolver    // of a pool
+	seed    uint64      // of Subset
+	calls   sync.Pool   // *clientCall
+	ledger  *ledger
+	budget  budget
 
 	streams atomic.Int64 // opened and not yet ended by the server
 
 	mu        sync.Mutex
-	servers   Resolver
 	began     bool               // connections are being made
 	resolved  bool               // servers has reported
 	stop      func()             // ends servers' reports
@@ -54,12 +56,14 @@ type Client struct {
 // calls fail with ErrUnavailable and the cause, or wait (Config.WaitForReady). Connect connects
 // before the first call.
 func NewClient(rt *rdma.Runtime, addr string, cfg Config) *Client {
-	return newClient(rt, single(addr), cfg)
+	c := newClient(rt, cfg)
+	c.addr = addr
+	return c
 }
 
-func newClient(rt *rdma.Runtime, servers Resolver, cfg Config) *Client {
+func newClient(rt *rdma.Runtime, cfg Config) *Client {
 	c := &Client{
-		rt: rt, sys: rt.System(), servers: servers, cfg: cfg.withDefaults(), ledger: newLedger(),
+		rt: rt, sys: rt.System(), cfg: cfg.withDefaults(), ledger: newLedger(),
 		links: make(map[*link]struct{}), changed: make(chan struct{}),
 	}
 	c.budget.fill()
@@ -112,9 +116,17 @@ func (c *Client) connectError(err error) error {
 	if known, ok := err.(*Error); ok { //nolint:errorlint // one inside of a failure is not of ours
 		e = *known
 	}
-	e.Message = strings.TrimSuffix(fmt.Sprintf("dial %v: %s", c.servers, e.Message), ": ")
+	e.Message = strings.TrimSuffix("dial "+c.name()+": "+e.Message, ": ")
 	e.Fate = FateNotSent
 	return &e
+}
+
+// name returns what errors call the servers.
+func (c *Client) name() string {
+	if of, ok := c.servers.(fmt.Stringer); ok {
+		return of.String()
+	}
+	return cmp.Or(c.addr, "the pool's servers")
 }
 
 // dialSlack is how much longer than its context Connect's first connection may take, so that it is
@@ -128,9 +140,9 @@ func (c *Client) beginLocked(within time.Duration) {
 		return
 	}
 	c.began = true
-	if addr, one := c.servers.(single); one {
+	if c.pool == nil {
 		c.resolved = true
-		c.endpoints = []*endpoint{c.newEndpointLocked(string(addr), within)}
+		c.endpoints = []*endpoint{c.newEndpointLocked(c.addr, within)}
 		return
 	}
 	c.mu.Unlock() // it may report immediately

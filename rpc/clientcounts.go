@@ -29,7 +29,10 @@ func (l *table) countLocked(c *clientCall, code Code) {
 	d.end(code)
 	took := c.stop(d.counts)
 	d.counts.fail(code)
-	if l.latency != nil && !c.m.stream {
+	if l.latency == nil {
+		return
+	}
+	if !c.m.stream {
 		l.latency.end(took, c.began.Add(took), code != CodeCanceled && code != CodeDeadline)
 	}
 	l.ended(code)

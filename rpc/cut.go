@@ -26,6 +26,8 @@ type cut struct {
 	pieces []*rdma.Send // not handed to the connection yet
 	after  uint64       // number of gathered messages that precede it
 	waiter *waiter      // goes on when there are no pieces left; nil: none
+	// not all of it was handed to the connection, and the rest will not be
+	dropped bool
 }
 
 // cuts are the large frames of a connection that are being sent. out.mu.
@@ -108,6 +110,7 @@ func (c *cut) release() {
 	for _, s := range c.pieces {
 		s.Release()
 	}
+	c.dropped = c.dropped || len(c.pieces) > 0
 	c.pieces = nil
 	if c.waiter != nil {
 		c.waiter.goOn()

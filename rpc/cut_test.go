@@ -245,6 +245,23 @@ func TestAnswerDropsALargeItem(t *testing.T) {
 	})
 }
 
+// A Send whose item was dropped in the middle, because the connection has ended, fails.
+func TestLargeItemOfAConnectionThatEnds(t *testing.T) {
+	inWorld(t, wide, handleLarge, func(r *rig) {
+		call := r.stuckStream()
+		item := Bytes(huge[:60<<10])
+		sent := make(chan error, 1)
+		go func() { sent <- call.send(&item) }()
+		r.Wait()
+		call.c.out.end()
+		r.Wait()
+		call.ctx.end(errTaken) // as closed does then
+		if err := <-sent; !errors.Is(err, errTaken) {
+			r.t.Errorf("Send: %v", err)
+		}
+	})
+}
+
 // A goroutine that its handler has left behind may send its first item while the stream is
 // answered. The header of the call still precedes it.
 func TestHeaderWhileTheHandlerReturns(t *testing.T) {

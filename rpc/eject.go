@@ -5,7 +5,7 @@ import "time"
 // judge takes the result of a call over l: the server's code, or that of a call that it has not
 // answered in time. 0: it was answered. out.mu is locked.
 func (e *endpoint) judge(l *link, code Code) {
-	if e.c.pool == nil || e.c.pool.Eject < 0 {
+	if e.c.pool.Eject < 0 {
 		return
 	}
 	switch code {

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -93,7 +94,7 @@ func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges, o
 			not[i] = a.l.server
 		}
 	}
-	if !c.another(ctx, not) || !c.budget.takeToHedge() {
+	if !c.another(not) || !c.budget.takeToHedge() {
 		return
 	}
 	if c.begin(ctx, m, body, not, h, o) == nil {
@@ -102,11 +103,11 @@ func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges, o
 }
 
 // another reports whether a server that is not avoided can be called.
-func (c *Client) another(ctx context.Context, not avoided) bool {
+func (c *Client) another(not avoided) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.chooseLocked(ctx, not)
-	return l != nil && !not.has(l.server)
+	ch := choice{c: c, now: time.Now(), not: not, ejected: true}
+	return slices.ContainsFunc(c.endpoints, ch.may)
 }
 
 // done returns the channel that has a token when an attempt is finished; nil: it is not under way.

@@ -69,9 +69,9 @@ func (p *deadLetters) Stop(*actor.PID) {}
 func newLink(e *endpoint) *link {
 	c := e.c
 	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{})}
-	l.ledger, l.ended = c.ledger, func(code Code) { e.judge(l, code) }
+	l.ledger = c.ledger
 	if c.pool != nil {
-		l.latency = &latency{}
+		l.latency, l.ended = &latency{}, func(code Code) { e.judge(l, code) }
 	}
 	l.open, l.failed = &c.streams, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead

@@ -80,7 +80,7 @@ func WithKey(ctx context.Context, key string) context.Context {
 // repetitions are Config.Retry's, and go to another server as well. Interceptors do not see the
 // choice: Info.Peer is zero.
 func NewPool(rt *rdma.Runtime, servers Resolver, cfg PoolConfig) *Client {
-	c := newClient(rt, servers, cfg.Config)
+	c := newClient(rt, cfg.Config)
 	if cfg.Eject = max(cfg.Eject, -1); cfg.Eject == 0 {
 		cfg.Eject = 5
 	}
@@ -88,7 +88,7 @@ func NewPool(rt *rdma.Runtime, servers Resolver, cfg PoolConfig) *Client {
 		cfg.SlowStart = 10 * time.Second
 	}
 	cfg.EjectFor = positive(cfg.EjectFor, 10*time.Second)
-	c.pool, c.seed = &cfg, rt.Scheduler().Uint64()
+	c.servers, c.pool, c.seed = servers, &cfg, rt.Scheduler().Uint64()
 	return c
 }
 
@@ -103,7 +103,7 @@ func (c *Client) setServers(addrs []string, err error) {
 	defer c.changedLocked()
 	switch {
 	case err != nil && len(addrs) == 0:
-		c.why = fmt.Errorf("resolving %v: %w", c.servers, err)
+		c.why = fmt.Errorf("resolving %s: %w", c.name(), err)
 		return
 	case len(addrs) == 0:
 		c.why = errors.New("there is no server")

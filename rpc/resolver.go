@@ -17,18 +17,8 @@ type Resolver interface {
 	// Watch calls update with the servers' addresses as Dial takes them: once they are known, and
 	// after every change. An error without addresses leaves the servers as they were. Watch does
 	// not wait. update does not block; calls of it follow one another, on any goroutine. stop ends
-	// the calls, and returns when none is under way.
+	// the calls, and returns when none is under way. A String method names the servers in errors.
 	Watch(rt *rdma.Runtime, update func(addrs []string, err error)) (stop func())
-}
-
-// single is the address of a Client's only server.
-type single string
-
-func (s single) String() string { return string(s) }
-
-func (s single) Watch(_ *rdma.Runtime, update func([]string, error)) func() {
-	update([]string{string(s)}, nil)
-	return func() {}
 }
 
 // Static is a Resolver of servers whose addresses do not change.

@@ -110,7 +110,8 @@ func (call *serverCall) awaitCut(cut *cut) error {
 		case call.cutting != cut: // the answer has dropped it
 			o.mu.Unlock()
 			return cmp.Or(err, errHandled)
-		case len(cut.pieces) == 0:
+		case len(cut.pieces) == 0 && (!cut.dropped || err != nil):
+			// if the connection has dropped it, the end of the call follows
 			call.cutting = nil
 			o.mu.Unlock()
 			return err

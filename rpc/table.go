@@ -17,8 +17,8 @@ type table struct {
 	out     out
 	open    *atomic.Int64 // open streams of all connections of the client
 	ledger  *ledger
-	ended   func(Code)  // called with each call's result; 0: it was answered
 	latency *latency    // of a pool's server; nil: it is not a pool's
+	ended   func(Code)  // of a pool's server: takes each call's result; 0: it was answered
 	expired *clientCall // expired calls that the loop has to finish; belongs to the loop
 
 	// Set before the first call.
