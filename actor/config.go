@@ -28,9 +28,10 @@ type Config struct {
 	// too. nil costs nothing.
 	Observer Observer
 	// Loops configures the event loops, one for each element. Each has a goroutine, and connections
-	// are spread over them (docs/design.md). nil: one loop, which blocks when it has nothing to do.
-	// make([]eventloop.Config, 4) gives four of that kind. More loops than processors gain nothing.
-	// No two loops may share a Poller, and their Clocks must show the same time.
+	// are spread over them (docs/design-devices.md). nil: one loop, which blocks when it has
+	// nothing to do. make([]eventloop.Config, 4) gives four of that kind. More loops than
+	// processors gain nothing. No two loops may share a Poller, and their Clocks must show the same
+	// time.
 	Loops []eventloop.Config
 	// Timeouts are how long phases may take.
 	Timeouts Timeouts

@@ -11,9 +11,9 @@
 //
 // An identifier runs on one of the runtime's loops, as a child of the runtime's guardian. It runs
 // on its owner's loop if the owner is an OnLoop actor; otherwise, and with IDConfig.Handler, on the
-// loop with the fewest identifiers ("Several loops" in docs/design.md). The end of its creator or
-// of its listener does not affect it. When its owner stops, it is destroyed, also if the owner
-// panics or calls runtime.Goexit in *actor.Stopped.
+// loop with the fewest identifiers ("Several loops" in docs/design-devices.md). The end of its
+// creator or of its listener does not affect it. When its owner stops, it is destroyed, also if the
+// owner panics or calls runtime.Goexit in *actor.Stopped.
 //
 // Commands are pointers. A command belongs to the identifier until it was answered, a [Send] for
 // good. A [Received] belongs to the owner until Receive returns, or, after Retain, until Release.
@@ -26,7 +26,7 @@
 // automatically, unless it is [IDConfig.Manual]. The state machine decides when (docs/states.md). A
 // [NeighbourChanged], for example, ends nothing.
 //
-// A [Memory] belongs to its connection. docs/design.md ("Remote memory") defines when an
+// A [Memory] belongs to its connection. actor/README.md ("Remote memory") defines when an
 // application may touch memory that a [Read], a [Write] or the peer uses.
 //
 // # Ordering
@@ -123,7 +123,7 @@
 //   - A peer without credits (raw or foreign) may have IDConfig.Credits messages in flight.
 //   - The kernel's devices refuse a connection if there is no memory for its receives.
 //
-// docs/design.md has the rules and every bound.
+// docs/design-fairness.md has the rules and every bound.
 //
 // What a peer or an actor can cause to be logged is limited in number, and a slow logger stops no
 // loop: see [Runtime.Logger], and [Config].Logger for Proto.Actor's own lines.
@@ -136,5 +136,5 @@
 // listener's loop, and may be handed to another loop from there. Datagram identifiers have no data
 // path. A Received must not be used after Shutdown.
 //
-// docs/wire.md describes the wire protocol, docs/design.md the cost of a message.
+// docs/wire.md describes the wire protocol, docs/design-memory.md the copies of a message.
 package actor

@@ -13,10 +13,10 @@ import (
 // lifetime has the stage of an identifier, the cause of its end, and the commands and functions
 // that wait for it.
 type lifetime struct {
-	stage    lifeStage // the cause of its end; nil: it was asked for
-	cause    error     // why it ended; nil: it was asked for
-	reported Event     // the connection's end that the owner was notified of last; nil: none
-	goodbye  goodbye   // the next step waits for it
+	stage    lifeStage
+	cause    error   // why it ended; nil: it was asked for
+	reported Event   // the connection's end that the owner was notified of last; nil: none
+	goodbye  goodbye // the next step waits for it
 	closers  []closer
 }
 

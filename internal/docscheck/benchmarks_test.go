@@ -15,7 +15,7 @@ var benchmark = regexp.MustCompile("`go test \\./(\\S+) [^`]*-bench '?(\\w+)")
 // accepts a name that no benchmark has.
 func TestBenchmarksInDocuments(t *testing.T) {
 	found := 0
-	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md"} {
+	for _, pattern := range []string{"README.md", "CONTRIBUTING.md", "docs/*.md", "*/README.md"} {
 		documents, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

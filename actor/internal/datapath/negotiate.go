@@ -13,7 +13,7 @@ import (
 
 // The sizes of messages that are sent directly, that is of receives. Where a receive is taken only
 // when its message is there, and nothing is copied at the receiving side, larger ones cost less.
-// docs/design.md has the measurements.
+// docs/design-memory.md has the measurements.
 const (
 	eagerAsked  = 64 << 10 // verbs.DeviceAttr.AsksForReceives
 	EagerPosted = 16 << 10 // each credit costs one

@@ -2,7 +2,7 @@ package datapath
 
 import "testing"
 
-// TestNextStep holds what goes next against docs/wire.md and docs/design.md: the order of what was
+// TestNextStep holds what goes next against docs/wire.md and actor/README.md: the order of what was
 // submitted, but for operations, which do not wait for the peer; and runs of messages that complete
 // together.
 func TestNextStep(t *testing.T) {

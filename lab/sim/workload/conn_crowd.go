@@ -81,8 +81,8 @@ func (w *drawer) crowd() {
 
 // noneHolds prevents owners from retaining requests until their answers are sent, on devices with
 // too little memory for the requests of one connection: the credits that the answers need may be
-// behind requests that find no memory, and such owners wait forever (docs/design.md, "What it does
-// not do"). On other devices each connection has receives for all its credits.
+// behind requests that find no memory, and such owners wait forever (docs/design-fairness.md,
+// "Limits of all this"). On other devices each connection has receives for all its credits.
 func (w *drawer) noneHolds() {
 	if w.Device != world.Embedded && w.Device != world.Twin {
 		return
