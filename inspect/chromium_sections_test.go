@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	upper  = rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("text.Upper", rpc.MethodConfig{})
+	upper  = rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("text.Upper")
 	hatred = rpc.RegisterCode(301, "the server does not like that")
 )
 
@@ -30,18 +30,18 @@ var (
 // call fails.
 func (r *rig) calls() *rpc.Server {
 	r.Helper()
-	server := rpc.NewServer(r.rt, rpc.Config{})
+	server := rpc.NewServer(r.rt)
 	rpc.Handle(server, upper, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
 		if q.Value == "" {
 			return nil, hatred
 		}
 		return wrapperspb.String(strings.ToUpper(q.Value)), nil
-	}, rpc.HandlerConfig{})
+	})
 	addr, err := server.Listen(r.Context(), "127.0.0.1:0")
 	if err != nil {
 		r.Fatal(err)
 	}
-	client, err := rpc.Dial(r.Context(), r.rt, addr.String(), rpc.Config{})
+	client, err := rpc.Dial(r.Context(), r.rt, addr.String())
 	if err != nil {
 		r.Fatal(err)
 	}

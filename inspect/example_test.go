@@ -76,7 +76,7 @@ func ExampleRows() {
 	}
 	ctx := context.Background()
 	defer rt.Shutdown(ctx)
-	server := rpc.NewServer(rt, rpc.Config{})
+	server := rpc.NewServer(rt)
 	defer server.Close()
 	node, err := remoting.Start(system, rt, remoting.Config{Listen: "127.0.0.1:0"})
 	if err != nil {

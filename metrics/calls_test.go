@@ -164,15 +164,15 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-var echo, fails = rpc.NewRawMethod("test.Echo", rpc.MethodConfig{}), rpc.NewRawMethod("test.Fails", rpc.MethodConfig{})
+var echo, fails = rpc.NewRawMethod("test.Echo"), rpc.NewRawMethod("test.Fails")
 
 // served returns a listening server, and a function that dials it.
 func served(t *testing.T) (*rpc.Server, func() *rpc.Client) {
 	t.Helper()
 	_, rt := open(t, "server")
 	_, there := open(t, "client")
-	s := rpc.NewServer(rt, rpc.Config{})
-	rpc.HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, rpc.HandlerConfig{})
+	s := rpc.NewServer(rt)
+	rpc.HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
 	rpc.HandleRaw(s, fails, func(context.Context, []byte, []byte) ([]byte, error) { return nil, errors.New("no") }, rpc.HandlerConfig{OnLoop: true})
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
@@ -180,7 +180,7 @@ func served(t *testing.T) (*rpc.Server, func() *rpc.Client) {
 	}
 	t.Cleanup(s.Close)
 	return s, func() *rpc.Client {
-		c, err := rpc.Dial(context.Background(), there, at.String(), rpc.Config{})
+		c, err := rpc.Dial(context.Background(), there, at.String())
 		if err != nil {
 			t.Error(err)
 		}

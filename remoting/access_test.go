@@ -118,13 +118,13 @@ func TestInternalsAreNotExposed(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed(t, a, b.pid(supervised.Id))
-	server := rpc.NewServer(b.rt, rpc.Config{})
+	server := rpc.NewServer(b.rt)
 	defer server.Close()
 	at, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := rpc.Dial(t.Context(), b.rt, at.String(), rpc.Config{})
+	client, err := rpc.Dial(t.Context(), b.rt, at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

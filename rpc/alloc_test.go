@@ -25,7 +25,7 @@ func TestAllocations(t *testing.T) {
 			client := p.client
 			if c.pool {
 				other := echoPair(t, c.cfg)
-				client = NewPool(p.here, Static(p.at.String(), other.at.String()), PoolConfig{})
+				client = NewPool(p.here, Static(p.at.String(), other.at.String()))
 				defer client.Close()
 			}
 			q, reply := make([]byte, 64), make([]byte, 0, 64)

@@ -27,7 +27,7 @@ func (p *produced) handle(s *Server) {
 		p.all = append(p.all, weak.Make(&b[0]))
 		p.mu.Unlock()
 		return b, nil
-	}, HandlerConfig{})
+	})
 }
 
 func (p *produced) count() int {
@@ -62,7 +62,7 @@ func (r *rig) declared() *serverConn {
 func TestCallsBeginWhenNoAnswerWaits(t *testing.T) {
 	const calls, request = 8, 200 << 10
 	p := &produced{each: 1}
-	inWorld(t, rigConfig{server: Config{MaxMessage: 1 << 20}}, p.handle, func(r *rig) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 1 << 20}}, p.handle, func(r *rig) {
 		c := r.large(1 << 20)
 		r.Wait()
 		conn := r.declared()
@@ -103,7 +103,7 @@ func TestCallsBeginWhenNoAnswerWaits(t *testing.T) {
 func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
 	const calls = 200
 	p := &produced{each: 900 << 10}
-	inWorld(t, rigConfig{world: little, server: Config{Memory: 4 << 20}}, p.handle, func(r *rig) {
+	inWorld(t, rigConfig{world: little, server: ServerConfig{Memory: 4 << 20}}, p.handle, func(r *rig) {
 		c := r.large(1 << 20)
 		c.begin(wire.Header{}, 0, calls, "")
 		r.Wait()
@@ -117,7 +117,7 @@ func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
 // While an answer waits, memory holds it once: its message, and not the handler's slice.
 func TestAnswersWaitOnceInMemory(t *testing.T) {
 	p := &produced{each: 900 << 10}
-	inWorld(t, rigConfig{world: little, server: Config{Memory: 1 << 20}}, p.handle, func(r *rig) {
+	inWorld(t, rigConfig{world: little, server: ServerConfig{Memory: 1 << 20}}, p.handle, func(r *rig) {
 		c := r.large(1 << 20)
 		c.begin(wire.Header{}, 0, 20, "")
 		r.Wait()

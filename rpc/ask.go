@@ -31,14 +31,14 @@ type Pending struct {
 
 // GoConfig is how Go makes a call.
 type GoConfig struct {
-	// Timeout is how long the call may take, instead of Config.Timeout. 0: Config.Timeout, if
+	// Timeout is how long the call may take, instead of the client's. 0: the client's, if
 	// Context has no deadline. Negative: the call has no deadline but Context's.
 	Timeout time.Duration
 	// Context ends the call when it ends, and its deadline and metadata are the call's. nil: none.
 	Context context.Context
 }
 
-// unlimited is the key of a context's value that switches the client's Config.Timeout off. A call
+// unlimited is the key of a context's value that switches the client's Timeout off. A call
 // that an interceptor makes with another client keeps that client's.
 type unlimited struct{ client *Client }
 
@@ -47,7 +47,8 @@ type unlimited struct{ client *Client }
 // goroutine, and q must not be changed until the answer arrives. Otherwise q is the caller's again
 // when Go returns. The answer is decoded on the client's loop, or on a goroutine if it has more
 // than 64 KiB.
-func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, cfg GoConfig) *Pending {
+func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ...GoConfig) *Pending {
+	cfg := optional(configs)
 	under := cfg.Context
 	if under == nil {
 		under = context.Background()

@@ -28,34 +28,34 @@ func asks(r *rig, opts ...actor.PropsOption) (do func(func(ctx actor.Context)), 
 }
 
 var (
-	blockBytes = NewMethod[Bytes, Bytes]("test.Block", MethodConfig{})
-	lost       = NewMethod[Bytes, Bytes]("test.Nowhere", MethodConfig{})
+	blockBytes = NewMethod[Bytes, Bytes]("test.Block")
+	lost       = NewMethod[Bytes, Bytes]("test.Nowhere")
 )
 
 func TestGo(t *testing.T) {
 	pass := func(ctx context.Context, _ *Info, next func(context.Context) error) error { return next(ctx) }
-	for name, cfg := range map[string]Config{"loop": {}, "goroutine": {Interceptors: []Interceptor{pass}}} {
+	for name, cfg := range map[string]ClientConfig{"loop": {}, "goroutine": {Interceptors: []Interceptor{pass}}} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
 			inWorld(t, rigConfig{client: cfg}, func(s *Server) {
 				Handle(s, length, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
 					return wrapperspb.Int64(int64(len(q.Value))), nil
-				}, HandlerConfig{})
+				})
 				b = handleBlock(s)
 			}, func(r *rig) {
 				for _, where := range []actor.PropsOption{r.Runtime().OnLoop(), r.Runtime().OffLoop()} {
 					do, got := asks(r, where)
 					calls := make(chan *Pending, 10)
 					do(func(ctx actor.Context) {
-						calls <- Go(ctx, r.c, length, wrapperspb.String("four"), GoConfig{})
+						calls <- Go(ctx, r.c, length, wrapperspb.String("four"))
 					})
 					if a := (<-got).(*Reply[wrapperspb.Int64Value]); a.Err != nil || a.Value.Value != 4 || a.Call != <-calls {
 						r.t.Errorf("%+v", a)
 					}
-					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &Bytes{}, GoConfig{}) })
+					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &Bytes{}) })
 					want(r.t, (<-got).(*Reply[Bytes]).Err, ErrUnknownMethod, FateRefused)
 					big := make(Bytes, 64<<10)
-					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &big, GoConfig{}) })
+					do(func(ctx actor.Context) { Go(ctx, r.c, lost, &big) })
 					want(r.t, (<-got).(*Reply[Bytes]).Err, ErrTooLarge, FateNotSent)
 					begin := r.Elapsed()
 					do(func(ctx actor.Context) { Go(ctx, r.c, blockBytes, &Bytes{}, GoConfig{Timeout: time.Second}) })
@@ -64,7 +64,7 @@ func TestGo(t *testing.T) {
 					}
 					<-b.ended
 					do(func(ctx actor.Context) {
-						p := Go(ctx, r.c, blockBytes, &Bytes{}, GoConfig{})
+						p := Go(ctx, r.c, blockBytes, &Bytes{})
 						rdma.After(ctx, time.Second, func(actor.Context) { p.Cancel() })
 					})
 					want(r.t, (<-got).(*Reply[Bytes]).Err, context.Canceled, FateUnknown)
@@ -87,10 +87,10 @@ func TestGo(t *testing.T) {
 	}
 }
 
-// Config.Timeout applies only to calls without a deadline.
+// ClientConfig.Timeout applies only to calls without a deadline.
 func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{client: Config{Timeout: time.Second}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Timeout: time.Second}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		do, got := asks(r, r.Runtime().OnLoop())
 		for _, c := range []struct {
 			cfg  GoConfig
@@ -112,7 +112,7 @@ func TestGoKeepsTheDeadlineOfItsContext(t *testing.T) {
 
 // A call that Go makes with a negative Timeout has no deadline, also if it is made on a goroutine.
 func TestGoWithoutADeadline(t *testing.T) {
-	for name, cfg := range map[string]Config{"loop": {}, "goroutine": {WaitForReady: true}} {
+	for name, cfg := range map[string]ClientConfig{"loop": {}, "goroutine": {WaitForReady: true}} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
 			cfg.Timeout = time.Second

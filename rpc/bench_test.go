@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-var benchEcho = NewRawMethod("bench.Echo", MethodConfig{})
+var benchEcho = NewRawMethod("bench.Echo")
 
 // pair is a server and a client over iWARP on loopback, each with a runtime.
 type pair struct {
@@ -37,7 +37,7 @@ func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 		return rt
 	}
 	here, there := open(), open()
-	s := NewServer(there, Config{})
+	s := NewServer(there)
 	HandleRaw(s, benchEcho, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, cfg)
 	for _, setup := range more {
 		setup(s)
@@ -46,7 +46,7 @@ func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c, err := Dial(context.Background(), here, at.String(), Config{})
+	c, err := Dial(context.Background(), here, at.String())
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	benchItems = NewStream[Bytes, Bytes]("bench.Items", MethodConfig{})
-	benchTalk  = NewBidiStream[Bytes, Bytes]("bench.Talk", MethodConfig{})
-	benchLarge = NewRawMethod("bench.Large", MethodConfig{})
+	benchItems = NewStream[Bytes, Bytes]("bench.Items")
+	benchTalk  = NewBidiStream[Bytes, Bytes]("bench.Talk")
+	benchLarge = NewRawMethod("bench.Large")
 )
 
 // handleBenchStreams registers the handlers of the benchmarks of streams.
@@ -108,9 +108,9 @@ func BenchmarkSmallBesideLarge(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := echoPair(b, HandlerConfig{}, func(s *Server) {
 				answer := make([]byte, large)
-				HandleRaw(s, benchLarge, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil }, HandlerConfig{})
+				HandleRaw(s, benchLarge, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil })
 			})
-			c, err := Dial(context.Background(), p.here, p.at.String(), Config{MaxMessage: 16 << 20})
+			c, err := Dial(context.Background(), p.here, p.at.String(), ClientConfig{MaxMessage: 16 << 20})
 			if err != nil {
 				b.Fatal(err)
 			}

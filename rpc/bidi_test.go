@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	sum  = NewClientStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Sum", MethodConfig{})
-	talk = NewBidiStream[Bytes, Bytes]("test.Talk", MethodConfig{})
+	sum  = NewClientStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Sum")
+	talk = NewBidiStream[Bytes, Bytes]("test.Talk")
 )
 
 // handleSum adds up what it receives.
@@ -112,7 +112,7 @@ func TestClientStream(t *testing.T) {
 // Both sides send as fast as they can, small items and such that are cut, and receive them in
 // order.
 func TestBidiStream(t *testing.T) {
-	cfg := rigConfig{client: Config{MaxMessage: 1 << 20}, server: Config{MaxMessage: 1 << 20}}
+	cfg := rigConfig{client: ClientConfig{MaxMessage: 1 << 20}, server: ServerConfig{MaxMessage: 1 << 20}}
 	inWorld(t, cfg, handleTalk, func(r *rig) {
 		d, err := OpenBidiStream(r.t.Context(), r.c, talk)
 		if err != nil {
@@ -152,7 +152,7 @@ func TestBidiStream(t *testing.T) {
 func TestSlowHandlerStopsItsStreamOnly(t *testing.T) {
 	var h *held
 	const window, cost = 4 << 10, 100 + wire.HeaderLen
-	inWorld(t, rigConfig{server: Config{StreamWindow: window}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{StreamWindow: window}}, func(s *Server) {
 		handleEcho(s)
 		h = handleHeld(s)
 	}, func(r *rig) {
@@ -276,7 +276,7 @@ func TestStreamsEndWithTheirConnection(t *testing.T) {
 // An undecodable item ends the stream for the handler. The client is not affected until then.
 func TestItemThatDoesNotDecode(t *testing.T) {
 	inWorld(t, rigConfig{}, handleSum, func(r *rig) {
-		up, err := OpenClientStream(r.t.Context(), r.c, ClientStream[Bytes, Bytes]{newMethod("test.Sum", clientSends, bytesCodec, bytesCodec, MethodConfig{})})
+		up, err := OpenClientStream(r.t.Context(), r.c, ClientStream[Bytes, Bytes]{newMethod("test.Sum", clientSends, bytesCodec, bytesCodec)})
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -291,7 +291,7 @@ func TestItemThatDoesNotDecode(t *testing.T) {
 
 // Headers come before items and answers, trailers with the end, of every kind of call.
 func TestHeadersAndTrailers(t *testing.T) {
-	unary := NewMethod[Bytes, Bytes]("test.Meta", MethodConfig{})
+	unary := NewMethod[Bytes, Bytes]("test.Meta")
 	set := func(ctx context.Context, trailer string) {
 		for _, v := range []string{"1", "2"} {
 			if err := SetHeader(ctx, "h", v); err != nil {
@@ -309,7 +309,7 @@ func TestHeadersAndTrailers(t *testing.T) {
 				return nil, errTaken
 			}
 			return q, nil
-		}, HandlerConfig{})
+		})
 		HandleBidiStream(s, talk, func(ctx context.Context, in *Receiver[Bytes], out *Sender[Bytes]) error {
 			set(ctx, "stream")
 			if err := out.Send(&Bytes{}); err != nil {
@@ -409,7 +409,7 @@ func TestInterceptorsSeeItems(t *testing.T) {
 			return err
 		}
 	}
-	cfg := rigConfig{client: Config{Interceptors: []Interceptor{see("client")}}, server: Config{Interceptors: []Interceptor{see("server"), see("inner")}}}
+	cfg := rigConfig{client: ClientConfig{Interceptors: []Interceptor{see("client")}}, server: ServerConfig{Interceptors: []Interceptor{see("server"), see("inner")}}}
 	inWorld(t, cfg, handleTalk, func(r *rig) {
 		d, err := OpenBidiStream(r.t.Context(), r.c, talk)
 		if err != nil {

@@ -273,7 +273,7 @@ func inAll(err error, unsure bool) error {
 	return &all
 }
 
-// limited is ctx with Config.Timeout's deadline, if it has none.
+// limited is ctx with the client's Timeout as its deadline, if it has none.
 func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has || c.cfg.Timeout <= 0 || ctx.Value(unlimited{c}) != nil {
 		return ctx, func() {}
@@ -333,7 +333,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 }
 
 // start queues a request on a connection, if possible to another server than not. If there is none,
-// and Config.WaitForReady is set, it waits for one until ready ends.
+// and WaitForReady is set, it waits for one until ready ends.
 func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
 	for moves := 0; ; {
 		l, err := c.current(ready, cl.m, not)

@@ -20,7 +20,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-		}, HandlerConfig{})
+		})
 		handleEcho(s)
 	}, func(r *rig) {
 		r.Delay(10 * time.Millisecond)
@@ -51,7 +51,7 @@ func TestCancelAtEveryStep(t *testing.T) {
 
 // Many callers with little time, some with none, all over one connection.
 func TestManyThatGiveUp(t *testing.T) {
-	inWorld(t, rigConfig{client: Config{MaxCalls: 50}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{MaxCalls: 50}}, handleEcho, func(r *rig) {
 		r.Delay(time.Millisecond)
 		const callers, each = 64, 50
 		errs := make(chan error, callers)

@@ -24,7 +24,7 @@ import (
 type Client struct {
 	rt      *rdma.Runtime
 	sys     *actor.ActorSystem
-	cfg     Config
+	cfg     ClientConfig
 	addr    string      // of the only server; "": there is a pool
 	pool    *PoolConfig // nil: there is one server
 	servers Resolver    // of a pool
@@ -53,15 +53,15 @@ type Client struct {
 // NewClient makes a client of the server at addr, and does not wait for it: the first call begins
 // to connect, in the background, and waits for the first attempt. Until Close, a failed connection
 // is replaced by another one, beginning with the address of the name that worked last; meanwhile
-// calls fail with ErrUnavailable and the cause, or wait (Config.WaitForReady). Connect connects
-// before the first call.
-func NewClient(rt *rdma.Runtime, addr string, cfg Config) *Client {
-	c := newClient(rt, cfg)
+// calls fail with ErrUnavailable and the cause, or wait (ClientConfig.WaitForReady).
+// Connect connects before the first call.
+func NewClient(rt *rdma.Runtime, addr string, cfg ...ClientConfig) *Client {
+	c := newClient(rt, optional(cfg))
 	c.addr = addr
 	return c
 }
 
-func newClient(rt *rdma.Runtime, cfg Config) *Client {
+func newClient(rt *rdma.Runtime, cfg ClientConfig) *Client {
 	c := &Client{
 		rt: rt, sys: rt.System(), cfg: cfg.withDefaults(), ledger: newLedger(),
 		links: make(map[*link]struct{}), changed: make(chan struct{}),
@@ -71,8 +71,8 @@ func newClient(rt *rdma.Runtime, cfg Config) *Client {
 }
 
 // Dial is NewClient and Connect. If there is no connection, there is no client.
-func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Client, error) {
-	c := NewClient(rt, addr, cfg)
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg ...ClientConfig) (*Client, error) {
+	c := NewClient(rt, addr, cfg...)
 	if err := c.Connect(ctx); err != nil {
 		c.Close()
 		return nil, err
@@ -192,7 +192,7 @@ func (c *Client) awaitChangeLocked(ctx context.Context) {
 }
 
 // current returns the connection for a call of m, to another server than not if there is a choice.
-// If there is none it waits for the first attempts, and with Config.WaitForReady for later ones.
+// If there is none it waits for the first attempts, and with WaitForReady for later ones.
 func (c *Client) current(ctx context.Context, m *method, not avoided) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +211,7 @@ func (c *Client) current(ctx context.Context, m *method, not avoided) (*link, er
 		case !waits, c.last:
 			return nil, &Error{Code: CodeUnavailable, Method: m.name, Fate: FateNotSent, Err: c.why}
 		case c.waiting >= c.cfg.MaxCalls:
-			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: fmt.Sprintf("%d calls wait for a connection (Config.MaxCalls)", c.waiting), Err: c.why}
+			return nil, &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: fmt.Sprintf("%d calls wait for a connection (ClientConfig.MaxCalls)", c.waiting), Err: c.why}
 		}
 		if err := onLoop(m, FateNotSent); err != nil {
 			return nil, err

@@ -27,7 +27,7 @@ func TestClientWithoutItsServer(t *testing.T) {
 		if err := c.Connect(w.T().Context()); !errors.Is(err, ErrUnavailable) {
 			w.T().Errorf("Connect: %v", err)
 		}
-		s := NewServer(far, Config{})
+		s := NewServer(far)
 		defer s.Close()
 		handleEcho(s)
 		if _, err := s.Listen(w.T().Context(), there+":7471"); err != nil {
@@ -56,7 +56,7 @@ func TestFirstCallConnects(t *testing.T) {
 // Repetitions are at most a tenth of the calls, and a hundred.
 func TestRetryBudget(t *testing.T) {
 	const calls = 3000
-	inWorld(t, rigConfig{server: Config{MaxCallsInAll: 1}, client: Config{Retry: Retry{Attempts: 5}}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxCallsInAll: 1}, client: ClientConfig{Retry: Retry{Attempts: 5}}}, func(s *Server) {
 		handleBlock(s)
 		handleEcho(s)
 	}, func(r *rig) {
@@ -80,8 +80,8 @@ func TestRetryBudget(t *testing.T) {
 
 // The error of a call names the server, and how often it was tried.
 func TestErrorNamesItsServer(t *testing.T) {
-	cfg := Config{Retry: Retry{Attempts: 3}}
-	inWorld(t, rigConfig{client: cfg, server: Config{MaxCallsInAll: 1}}, func(s *Server) { handleBlock(s); handleEcho(s) }, func(r *rig) {
+	cfg := ClientConfig{Retry: Retry{Attempts: 3}}
+	inWorld(t, rigConfig{client: cfg, server: ServerConfig{MaxCallsInAll: 1}}, func(s *Server) { handleBlock(s); handleEcho(s) }, func(r *rig) {
 		ctx, cancel := context.WithCancel(r.t.Context())
 		go func() { _, _ = CallRaw(ctx, r.c, block, nil, nil) }()
 		r.Wait()
@@ -100,13 +100,13 @@ func TestErrorNamesItsServer(t *testing.T) {
 // Go does not wait: not for a connection either.
 func TestGoBeforeTheConnection(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
-		c := NewClient(r.Runtime(), r.addr, Config{})
+		c := NewClient(r.Runtime(), r.addr)
 		defer c.Close()
 		answers := make(chan any, 1)
 		pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *actor.Started:
-				Go(ctx, c, goEcho, &wrapperspb.StringValue{Value: "x"}, GoConfig{})
+				Go(ctx, c, goEcho, &wrapperspb.StringValue{Value: "x"})
 			case *Reply[wrapperspb.StringValue]:
 				answers <- m.Err
 			}
@@ -118,4 +118,4 @@ func TestGoBeforeTheConnection(t *testing.T) {
 	})
 }
 
-var goEcho = NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("test.GoEcho", MethodConfig{})
+var goEcho = NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("test.GoEcho")

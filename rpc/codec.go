@@ -103,8 +103,8 @@ func userCodec[T any](c codecs.Codec) (codec, error) {
 	}, nil
 }
 
-func mustCodec[T any](cfg MethodConfig) codec {
-	c, err := codecOf[T](cfg.Codec)
+func mustCodec[T any](cfg []MethodConfig) codec {
+	c, err := codecOf[T](optional(cfg).Codec)
 	if err != nil {
 		panic(err)
 	}

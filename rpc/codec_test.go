@@ -30,7 +30,7 @@ var points = codecs.New(codecs.Own("point", func(dst []byte, p point) ([]byte, e
 
 // Structs without protobuf are JSON, or encoded by the codec of the method.
 func TestPlainStructs(t *testing.T) {
-	plain := NewMethod[person, person]("test.Plain", MethodConfig{})
+	plain := NewMethod[person, person]("test.Plain")
 	own := NewMethod[point, person]("test.Own", MethodConfig{Codec: points})
 	stream := NewBidiStream[person, point]("test.OwnStream", MethodConfig{Codec: points})
 	inWorld(t, rigConfig{}, func(s *Server) {
@@ -56,7 +56,7 @@ func TestPlainStructs(t *testing.T) {
 		if got, err := Call(r.t.Context(), r.c, own, &point{1, 2}); err != nil || got.Name != "xxx" {
 			r.t.Error(got, err)
 		}
-		asRaw := RawMethod{newMethod("test.Own", unary, bytesCodec, bytesCodec, MethodConfig{})}
+		asRaw := RawMethod{newMethod("test.Own", unary, bytesCodec, bytesCodec)}
 		if b, err := CallRaw(r.t.Context(), r.c, asRaw, []byte("\x00\x00\x00\x01\x00\x00\x00\x02"), nil); err != nil || string(b) != `{"Name":"xxx"}` {
 			r.t.Errorf("%q, %v", b, err)
 		}
@@ -84,7 +84,7 @@ func TestPlainStructs(t *testing.T) {
 // Types that cannot be encoded are found when the program starts.
 func TestTypesWithoutACodec(t *testing.T) {
 	for name, declare := range map[string]func(){
-		"JSON":            func() { NewMethod[chan int, person]("test.Chan", MethodConfig{}) },
+		"JSON":            func() { NewMethod[chan int, person]("test.Chan") },
 		"not in Codec":    func() { NewMethod[point, chan int]("test.NotIn", MethodConfig{Codec: points}) },
 		"of an item, too": func() { NewStream[point, chan int]("test.Item", MethodConfig{Codec: points}) },
 	} {

@@ -30,7 +30,7 @@ const (
 var endings = []string{endsWell, endsInError, endsLate, endsInPanic, endsGoexit, endsLarge}
 
 // anyEnd is a stream whose request is one of endings.
-var anyEnd = NewStream[wrapperspb.StringValue, wrapperspb.Int64Value]("test.AnyEnd", MethodConfig{})
+var anyEnd = NewStream[wrapperspb.StringValue, wrapperspb.Int64Value]("test.AnyEnd")
 
 // book is the number of calls of a method that one side has counted independently.
 type book struct {
@@ -238,7 +238,7 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 func countAll(t *testing.T, seed uint64, onLoop bool) {
 	c := &counted{rand: rand.New(rand.NewPCG(seed, 1))}
 	cfg := rigConfig{
-		server: Config{MaxCallsInAll: 24}, client: Config{MaxCalls: 32},
+		server: ServerConfig{MaxCallsInAll: 24}, client: ClientConfig{MaxCalls: 32},
 		world: actortest.Config{Seed: seed, OnPanic: func(eventloop.Panic) {}},
 	}
 	inWorld(t, cfg, func(s *Server) {

@@ -17,7 +17,7 @@ import (
 )
 
 // wide lets both sides send answers and items of many pieces.
-var wide = rigConfig{server: Config{MaxMessage: 1 << 20, Credits: 32}, client: Config{MaxMessage: 1 << 20, Credits: 32}}
+var wide = rigConfig{server: ServerConfig{MaxMessage: 1 << 20, Credits: 32}, client: ClientConfig{MaxMessage: 1 << 20, Credits: 32}}
 
 // huge is sent in more pieces than the client lets the server send ahead.
 var huge = bytes.Repeat([]byte("large"), 80<<10)
@@ -41,7 +41,7 @@ func (l *link) hasDrain() bool {
 // that was executed.
 func TestDrainAnswersBeforeItRefuses(t *testing.T) {
 	inWorld(t, wide, func(s *Server) {
-		HandleRaw(s, block, func(context.Context, []byte, []byte) ([]byte, error) { return huge, nil }, HandlerConfig{})
+		HandleRaw(s, block, func(context.Context, []byte, []byte) ([]byte, error) { return huge, nil })
 	}, func(r *rig) {
 		r.Latency(there, 10*time.Millisecond)
 		got := make(chan error, 1)
@@ -79,7 +79,7 @@ func TestLargeAnswerOfADrainingServer(t *testing.T) {
 			b.began <- struct{}{}
 			<-b.release
 			return huge, nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		l := r.c.link()
 		got, drained := make(chan error, 1), make(chan error, 1)
@@ -111,7 +111,7 @@ func TestTrailersAreConfirmed(t *testing.T) {
 				return nil, err
 			}
 			return huge[:40<<10], nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		l := r.c.link()
 		for i := range 20 {
@@ -136,14 +136,14 @@ func TestTrailersAreConfirmed(t *testing.T) {
 // The largest error comes whole.
 func TestLargestError(t *testing.T) {
 	text, details := strings.Repeat("t", wire.MaxErrorText), bytes.Repeat([]byte("d"), wire.MaxErrorDetails)
-	m := NewMethod[Bytes, Bytes]("test.LargestError", MethodConfig{})
+	m := NewMethod[Bytes, Bytes]("test.LargestError")
 	inWorld(t, wide, func(s *Server) {
 		Handle(s, m, func(ctx context.Context, _ *Bytes) (*Bytes, error) {
 			if err := SetTrailer(ctx, "t", strings.Repeat("x", wire.MaxMetadataValue)); err != nil {
 				return nil, err
 			}
 			return nil, &Error{Code: codeOf(errTaken), Message: text, Details: details}
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		l := r.c.link()
 		var trailer Pairs
@@ -413,7 +413,7 @@ func TestReceiverEndsAtItsDecodeError(t *testing.T) {
 			return wrapperspb.Int64(0), nil
 		})
 	}, func(r *rig) {
-		up, err := OpenClientStream(r.t.Context(), r.c, ClientStream[Bytes, Bytes]{newMethod("test.Sum", clientSends, bytesCodec, bytesCodec, MethodConfig{})})
+		up, err := OpenClientStream(r.t.Context(), r.c, ClientStream[Bytes, Bytes]{newMethod("test.Sum", clientSends, bytesCodec, bytesCodec)})
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -2,12 +2,14 @@
 // method is a value in a package that client and server share; messages are protobuf's generated
 // structs as they are, types that encode themselves, bytes, or Go structs as JSON:
 //
-//	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get", rpc.MethodConfig{})
+//	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get")
 //
 //	get := func(ctx context.Context, q *kvpb.GetRequest) (*kvpb.GetReply, error) { ... }
 //	rpc.Handle(server, Get, get)
 //
 //	reply, err := rpc.Call(ctx, client, Get, &kvpb.GetRequest{Key: "a"})
+//
+// Configurations may be left out: each function takes at most one.
 //
 // protoc-gen-go-rdmactor generates all of it from a service in a .proto file.
 //
@@ -45,7 +47,7 @@
 // ErrDraining, ErrUnavailable, or a service's error from RegisterCode), and Fate reports whether
 // the handler may have run. NewError attaches details of any message type, and DetailsOf returns
 // them. Errors of a handler that have no code arrive as CodeUnknown with their text; a panic as
-// ErrInternal without it. Config.Retry selects the calls that are repeated automatically.
+// ErrInternal without it. ClientConfig.Retry selects the calls that are repeated automatically.
 // docs/rpc.md has the rules and the bytes on the wire.
 //
 // # Clients and servers
@@ -81,7 +83,7 @@
 //
 // # Limitations
 //
-// Config.MaxMessage limits the size of messages. Connections are secured as configured by the
+// MaxMessage limits the size of messages. Connections are secured as configured by the
 // Runtime's Config.Security, each as a whole. Info.Identity is then the identity of the other side,
 // and an interceptor decides which methods it may call. Metadata proves nothing: the caller has
 // chosen it.

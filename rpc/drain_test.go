@@ -50,7 +50,7 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 		r.Latency(there, 100*time.Millisecond)
 		result := make(chan error, 1)
 		go func() {
-			c, err := Dial(r.within(time.Minute), r.Runtime(), r.addr, Config{})
+			c, err := Dial(r.within(time.Minute), r.Runtime(), r.addr)
 			if err == nil {
 				_, err = CallRaw(r.within(time.Minute), c, echo, []byte("crosses"), nil)
 				c.Close()

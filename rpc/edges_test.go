@@ -33,17 +33,17 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 		}
 	}
 	setup := func(s *Server) {
-		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, errTaken }, HandlerConfig{})
-		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken }, HandlerConfig{})
+		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, errTaken })
+		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken })
 		handleCount(s)
 	}
-	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
 		all(r, FateNotSent)
 		_, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(1))
 		want(r.t, err, ErrInternal, FateNotSent)
 	})
-	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateUnknown) })
-	inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateUnknown) })
+	inWorld(t, rigConfig{server: ServerConfig{Interceptors: []Interceptor{stop}}}, setup, func(r *rig) {
 		all(r, FateAnswered)
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(1))
 		if err != nil {
@@ -52,7 +52,7 @@ func TestInterceptorThatDoesNotGoOn(t *testing.T) {
 		_, err = in.Receive()
 		want(r.t, err, ErrInternal, FateAnswered)
 	})
-	inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateAnswered) })
+	inWorld(t, rigConfig{server: ServerConfig{Interceptors: []Interceptor{swallow}}}, setup, func(r *rig) { all(r, FateAnswered) })
 }
 
 // Interceptors that answer without calling next.
@@ -63,10 +63,10 @@ func TestInterceptorThatAnswers(t *testing.T) {
 		}
 		return nil
 	}
-	for _, cfg := range []rigConfig{{client: Config{Interceptors: []Interceptor{answer}}}, {server: Config{Interceptors: []Interceptor{answer}}}} {
+	for _, cfg := range []rigConfig{{client: ClientConfig{Interceptors: []Interceptor{answer}}}, {server: ServerConfig{Interceptors: []Interceptor{answer}}}} {
 		inWorld(t, cfg, func(s *Server) {
 			handleEcho(s)
-			Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken }, HandlerConfig{})
+			Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, errTaken })
 		}, func(r *rig) {
 			if got, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || string(got) != "cached" {
 				r.t.Errorf("%q, %v", got, err)
@@ -91,7 +91,7 @@ func TestInterceptorLeaksNoStream(t *testing.T) {
 		}
 		return next(ctx)
 	}
-	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{twice}}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Interceptors: []Interceptor{twice}}}, func(s *Server) { handleCount(s) }, func(r *rig) {
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1))
 		if err != nil {
 			r.t.Fatal(err)
@@ -163,8 +163,8 @@ func TestContextEndsOnce(t *testing.T) {
 // An item that cannot be decoded ends its stream, also if further items, or the stream's end, have
 // come already.
 func TestStreamEndsAtItsDecodeError(t *testing.T) {
-	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd", MethodConfig{})
-	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", serverSends, protoCodec, protoCodec, MethodConfig{})}
+	odd := NewStream[wrapperspb.Int64Value, Bytes]("test.Odd")
+	asCount := Stream[wrapperspb.Int64Value, wrapperspb.Int64Value]{newMethod("test.Odd", serverSends, protoCodec, protoCodec)}
 	for name, endless := range map[string]bool{"it has ended": false, "it goes on": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{}, func(s *Server) {
@@ -205,7 +205,7 @@ func TestStreamEndsAtItsDecodeError(t *testing.T) {
 
 // A Timeout covers the opening of a stream, which may wait for a connection, and not the stream.
 func TestTimeoutCoversOpen(t *testing.T) {
-	cfg := rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, Timeout: time.Second}}
+	cfg := rigConfig{client: ClientConfig{Backoff: quick.Backoff, WaitForReady: true, Timeout: time.Second}}
 	inWorld(t, cfg, func(s *Server) { handleCount(s) }, func(r *rig) {
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(20_000))
 		if err != nil {
@@ -237,7 +237,7 @@ func TestTimeoutCoversOpen(t *testing.T) {
 // A request in the slot of one that was not answered ends the connection, whichever handlers the
 // two have.
 func TestPlaceTakenTwice(t *testing.T) {
-	now := NewRawMethod("test.Now", MethodConfig{})
+	now := NewRawMethod("test.Now")
 	for name, method := range map[string]string{
 		"a handler on a goroutine": "test.Echo", "a handler on the loop": "test.Now", "no handler": "test.Nowhere",
 	} {
@@ -265,9 +265,9 @@ func TestPlaceTakenTwice(t *testing.T) {
 // OnLoop handlers are called in the order in which one goroutine has called.
 func TestOnLoopHandlersKeepTheOrder(t *testing.T) {
 	const n = 2000
-	ordered := NewMethod[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Ordered", MethodConfig{})
+	ordered := NewMethod[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Ordered")
 	var order []int64 // the loop's, until the last was answered
-	inWorld(t, rigConfig{server: Config{MaxCalls: n}, client: Config{MaxCalls: n}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxCalls: n}, client: ClientConfig{MaxCalls: n}}, func(s *Server) {
 		Handle(s, ordered, func(_ context.Context, q *wrapperspb.Int64Value) (*wrapperspb.Int64Value, error) {
 			order = append(order, q.Value)
 			return q, nil
@@ -276,7 +276,7 @@ func TestOnLoopHandlersKeepTheOrder(t *testing.T) {
 		do, got := asks(r)
 		do(func(ctx actor.Context) {
 			for i := range int64(n) {
-				Go(ctx, r.c, ordered, wrapperspb.Int64(i), GoConfig{})
+				Go(ctx, r.c, ordered, wrapperspb.Int64(i))
 			}
 		})
 		for range n {

@@ -64,7 +64,7 @@ var (
 	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
 	// ErrBadMessage: a request or a reply could not be decoded, or encoded.
 	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
-	// ErrTooLarge: the message is larger than the receiver's limit (Config.MaxMessage).
+	// ErrTooLarge: the message is larger than the receiver's limit (MaxMessage).
 	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
 	// ErrOverloaded: a limit of calls, streams or memory is reached, here or at the server. Nothing
 	// was executed.

@@ -18,7 +18,7 @@ func TestDialErrorIsTyped(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		dial := func(ctx context.Context, addr string, is error) {
 			r.t.Helper()
-			_, err := Dial(ctx, r.Runtime(), addr, Config{})
+			_, err := Dial(ctx, r.Runtime(), addr)
 			want(r.t, err, is, FateNotSent)
 			if err == nil || !strings.Contains(err.Error(), addr) {
 				r.t.Errorf("%v does not say that it is about %s", err, addr)
@@ -55,19 +55,19 @@ func (r *rig) serveStrangers(answer any) (addr string) {
 // A client that dials a server of another protocol gets the text that this rejects it with.
 func TestDialSaysWhyItWasRejected(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
-		_, err := Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{PrivateData: []byte("this is a chat/1 server")}), Config{})
+		_, err := Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{PrivateData: []byte("this is a chat/1 server")}))
 		want(r.t, err, ErrForeignPeer, FateNotSent)
 		if err == nil || !strings.Contains(err.Error(), `"this is a chat/1 server"`) {
 			r.t.Errorf("%v does not say what the server has said", err)
 		}
-		_, err = Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{}), Config{})
+		_, err = Dial(r.t.Context(), r.Runtime(), r.serveStrangers(&rdma.Reject{}))
 		want(r.t, err, ErrUnavailable, FateNotSent) // it may be overloaded
 	})
 }
 
 // The error of a call that waited in vain for a connection states why there was none.
 func TestWaitForReadySaysWhyItWaits(t *testing.T) {
-	cfg := rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 1}}
+	cfg := rigConfig{client: ClientConfig{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 1}}
 	inWorld(t, cfg, handleEcho, func(r *rig) {
 		r.s.Close()
 		r.Advance(time.Second) // some attempts fail
@@ -119,7 +119,7 @@ func TestTextAroundAnErrorTravels(t *testing.T) {
 		}
 	}
 	inWorld(t, rigConfig{}, func(s *Server) {
-		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, fmt.Errorf("x: %w", taken) }, HandlerConfig{})
+		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) { return nil, fmt.Errorf("x: %w", taken) })
 	}, func(r *rig) {
 		_, err := CallRaw(r.t.Context(), r.c, fail, nil, nil)
 		want(r.t, err, errTaken, FateAnswered)

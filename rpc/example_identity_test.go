@@ -54,12 +54,12 @@ func ExampleInfo_identity() {
 	}
 	there := open(&accepted)
 	defer there.Shutdown(context.Background())
-	server := rpc.NewServer(there, rpc.Config{Interceptors: []rpc.Interceptor{
+	server := rpc.NewServer(there, rpc.ServerConfig{Interceptors: []rpc.Interceptor{
 		Allowed(map[string][]string{"text.Upper": {"ann"}}),
 	}})
 	rpc.Handle(server, Upper, func(ctx context.Context, q *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
 		return wrapperspb.String(q.Value + " from " + rpc.InfoOf(ctx).Identity), nil
-	}, rpc.HandlerConfig{})
+	})
 	addr, err := server.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
@@ -72,7 +72,7 @@ func ExampleInfo_identity() {
 			log.Fatal(err)
 		}
 		here := open(&own)
-		client, err := rpc.Dial(context.Background(), here, addr.String(), rpc.Config{})
+		client, err := rpc.Dial(context.Background(), here, addr.String())
 		if err != nil {
 			log.Fatal(err)
 		}

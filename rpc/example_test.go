@@ -34,13 +34,13 @@ func Example() {
 	}
 	defer rt.Shutdown(context.Background())
 
-	server := rpc.NewServer(rt, rpc.Config{MaxCallsInAll: 1000})
+	server := rpc.NewServer(rt, rpc.ServerConfig{MaxCallsInAll: 1000})
 	rpc.Handle(server, Upper, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
 		if q.Value == "" {
 			return nil, fmt.Errorf("upper: %w", ErrEmpty)
 		}
 		return wrapperspb.String(strings.ToUpper(q.Value)), nil
-	}, rpc.HandlerConfig{})
+	})
 	rpc.HandleStream(server, Words, func(_ context.Context, q *wrapperspb.StringValue, out *rpc.Sender[wrapperspb.StringValue]) error {
 		for word := range strings.FieldsSeq(q.Value) {
 			if err := out.Send(wrapperspb.String(word)); err != nil {
@@ -62,7 +62,7 @@ func Example() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	client, err := rpc.Dial(ctx, rt, addr.String(), rpc.Config{Retry: rpc.Retry{Attempts: 3}})
+	client, err := rpc.Dial(ctx, rt, addr.String(), rpc.ClientConfig{Retry: rpc.Retry{Attempts: 3}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func TestFateWithinInterceptors(t *testing.T) {
 				end()
 				return c.around(ctx, over, b, next)
 			}
-			inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{around}}}, func(s *Server) {
+			inWorld(t, rigConfig{client: ClientConfig{Interceptors: []Interceptor{around}}}, func(s *Server) {
 				b = handleBlock(s)
 				b.release = make(chan struct{}, 1)
 			}, func(r *rig) {

@@ -32,10 +32,9 @@ func TestAnswersThatGoAtOnce(t *testing.T) {
 
 // A gathered message does not exceed the peer's limit.
 func TestGathersWhatThePeerTakes(t *testing.T) {
-	small := Config{MaxMessage: 4 << 10, Credits: 32}
 	for name, cfg := range map[string]rigConfig{
-		"a client that takes little": {client: small},
-		"a server that takes little": {server: small},
+		"a client that takes little": {client: ClientConfig{MaxMessage: 4 << 10}},
+		"a server that takes little": {server: ServerConfig{MaxMessage: 4 << 10}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, cfg, handleEcho, func(r *rig) {

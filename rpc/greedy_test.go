@@ -88,7 +88,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 	})
 	there, here := open(rdma.Config{Limits: rdma.Limits{ReceiveMemory: 8 << 20}}), open(rdma.Config{})
-	s := NewServer(there, Config{})
+	s := NewServer(there)
 	t.Cleanup(s.Close)
 	answered := make(chan struct{}, clients*deafCalls)
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
@@ -103,7 +103,7 @@ func TestInnocentCallsAmongDeafClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	innocent := func() *Client {
-		c, err := Dial(t.Context(), here, at.String(), Config{})
+		c, err := Dial(t.Context(), here, at.String())
 		if err != nil {
 			t.Fatal("an innocent client: ", err)
 		}

@@ -21,13 +21,12 @@ type HandlerConfig struct {
 }
 
 // Handle registers fn as the handler of a method. The result of fn is encoded when fn and the
-// interceptors have returned. fn runs on a goroutine of the server, unless OnLoop is set; cfg may
-// be left out. Handle panics if the method has a handler already. Handlers are registered before
-// Listen.
+// interceptors have returned. fn runs on a goroutine of the server, unless OnLoop is set. Handle
+// panics if the method has a handler already. Handlers are registered before Listen.
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg ...HandlerConfig) {
 	s.handle(&handler{
 		m:      m.m,
-		inline: onLoopOf(cfg),
+		inline: optional(cfg).OnLoop,
 		newReq: func() any { return new(Q) },
 		call: func(ctx context.Context, q any) (any, error) {
 			r, err := fn(ctx, q.(*Q))
@@ -35,9 +34,6 @@ func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q 
 		},
 	})
 }
-
-// onLoopOf returns the setting of the last configuration; without one the default.
-func onLoopOf(cfg []HandlerConfig) bool { return len(cfg) > 0 && cfg[len(cfg)-1].OnLoop }
 
 // answered returns the error of a handler that has returned r and err.
 func answered[R any](r *R, err error) error {
@@ -51,7 +47,7 @@ func answered[R any](r *R, err error) error {
 // that, or returns other bytes, which are copied when fn and the interceptors have returned. q is
 // valid until then. With interceptors, reply is nil.
 func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg ...HandlerConfig) {
-	s.handle(&handler{m: m.m, inline: onLoopOf(cfg), raw: fn})
+	s.handle(&handler{m: m.m, inline: optional(cfg).OnLoop, raw: fn})
 }
 
 // HandleStream registers fn as the handler of a stream whose items the server sends. fn sends the
@@ -66,7 +62,7 @@ func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Conte
 
 // HandleClientStream registers fn as the handler of a client's stream. fn receives items from in,
 // until io.EOF if it wants all of them, and its result is the answer. The client may send ahead as
-// much as Config.StreamWindow, and more as fn receives.
+// much as ServerConfig.StreamWindow, and more as fn receives.
 func HandleClientStream[Q, R any](s *Server, m ClientStream[Q, R], fn func(ctx context.Context, in *Receiver[Q]) (*R, error)) {
 	s.handle(&handler{
 		m: m.m,

@@ -125,7 +125,7 @@ func testHostileClient(t *testing.T, version uint8, all map[string][][]byte) {
 	t.Helper()
 	for name, frames := range all {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{server: Config{StreamWindow: 16 << 10}}, func(s *Server) {
+			inWorld(t, rigConfig{server: ServerConfig{StreamWindow: 16 << 10}}, func(s *Server) {
 				handleEcho(s)
 				handleBlock(s)
 				handleCount(s)
@@ -174,7 +174,7 @@ func TestCallsThatAreWrong(t *testing.T) {
 		"no time at all left":           {call: wire.Header{Arg: 1}, body: "in time", want: "in time"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{server: Config{MaxCalls: 4}}, handleEcho, func(r *rig) {
+			inWorld(t, rigConfig{server: ServerConfig{MaxCalls: 4}}, handleEcho, func(r *rig) {
 				p := r.rawClient()
 				c.call.Type = wire.FrameCall
 				p.say(declareEcho, frame(c.call, c.body))
@@ -257,7 +257,7 @@ func TestClientThatNeverReads(t *testing.T) {
 // A client that cancels all its calls occupies no more places than it may have in flight.
 func TestClientThatCancelsEverything(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{server: Config{MaxCallsInAll: 8}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxCallsInAll: 8}}, func(s *Server) {
 		handleEcho(s)
 		b = handleBlock(s)
 	}, func(r *rig) {
@@ -417,7 +417,7 @@ func TestHostileServer(t *testing.T) {
 					}
 				}, far.OnLoop()))
 				w.Wait()
-				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{StreamWindow: 32 << 10})
+				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{StreamWindow: 32 << 10})
 				if err != nil {
 					w.T().Fatal(err)
 				}
@@ -460,7 +460,7 @@ func TestDuplicateReply(t *testing.T) {
 			}
 		}, far.OnLoop()))
 		w.Wait()
-		client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{})
+		client, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
 		if err != nil {
 			w.T().Fatal(err)
 		}
@@ -498,7 +498,7 @@ func TestForeignServers(t *testing.T) {
 					}
 				}, far.OnLoop()))
 				w.Wait()
-				if _, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{}); !errors.Is(err, c.is) {
+				if _, err := Dial(w.T().Context(), w.Runtime(), there+":7471"); !errors.Is(err, c.is) {
 					w.T().Errorf("%v, want %v", err, c.is)
 				}
 				w.System().Root.Stop(server)

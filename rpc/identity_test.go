@@ -51,17 +51,20 @@ func TestIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cfg := rdma.Config{Security: mode.sec(t)}
 			seen := &seenInfo{t: t, want: mode.want, tls: name == "TLS"}
-			guard := Config{Interceptors: []Interceptor{func(ctx context.Context, call *Info, next func(context.Context) error) error {
+			guard := []Interceptor{func(ctx context.Context, call *Info, next func(context.Context) error) error {
 				seen.look(call)
 				return next(ctx)
-			}}}
-			inWorld(t, rigConfig{server: guard, client: guard, world: actortest.Config{Runtime: cfg}}, func(s *Server) {
+			}}
+			inWorld(t, rigConfig{
+				server: ServerConfig{Interceptors: guard}, client: ClientConfig{Interceptors: guard},
+				world: actortest.Config{Runtime: cfg},
+			}, func(s *Server) {
 				handleCount(s)
 				look := func(ctx context.Context, q, reply []byte) ([]byte, error) {
 					seen.look(InfoOf(ctx))
 					return append(reply, q...), nil
 				}
-				HandleRaw(s, echo, look, HandlerConfig{})
+				HandleRaw(s, echo, look)
 				HandleRaw(s, fail, look, HandlerConfig{OnLoop: true})
 			}, func(r *rig) {
 				for _, m := range []RawMethod{echo, fail} {
@@ -127,12 +130,12 @@ func TestIdentityOfEach(t *testing.T) {
 	inWorld(t, cfg, func(s *Server) {
 		HandleRaw(s, echo, func(ctx context.Context, _, reply []byte) ([]byte, error) {
 			return append(reply, InfoOf(ctx).Identity...), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		if err := keys.Use(all["bob"]); err != nil {
 			r.t.Fatal(err)
 		}
-		bob := r.dial(Config{})
+		bob := r.dial()
 		defer bob.Close()
 		for range 3 {
 			for want, c := range map[string]*Client{"ann": r.c, "bob": bob} {

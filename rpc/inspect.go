@@ -32,7 +32,7 @@ type MethodInfo struct {
 	// Late is the part of Failed whose callers had given up before the request was sent, or
 	// handled.
 	Late uint64
-	// Repeated is the number of a client's attempts after the first (Config.Retry).
+	// Repeated is the number of a client's attempts after the first (Retry).
 	Repeated uint64
 	// Undecoded is the part of a client's OK whose answers could not be decoded. It does not count
 	// items.
@@ -51,7 +51,7 @@ type MethodInfo struct {
 
 // RefusedCalls are calls that never began, by reason. They are in no other figure.
 type RefusedCalls struct {
-	Limit      uint64 // the limit of calls in flight was reached (Config)
+	Limit      uint64 // the limit of calls in flight was reached
 	Memory     uint64 // no memory for the request
 	Draining   uint64 // the server drains
 	Connection uint64 // no connection, or the client was closed

@@ -94,7 +94,7 @@ func TestInspect(t *testing.T) {
 // Calls that wait for a worker, and refused calls, are counted by method.
 func TestInspectALoadedServer(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{server: Config{MaxCalls: 8}, client: Config{MaxCalls: 8}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxCalls: 8}, client: ClientConfig{MaxCalls: 8}}, func(s *Server) {
 		b = handleBlock(s)
 		s.workers.max = 2
 	}, func(r *rig) {
@@ -263,7 +263,7 @@ func TestInspectAHandlerThatOutlivesItsConnection(t *testing.T) {
 		HandleRaw(s, block, func(context.Context, []byte, []byte) ([]byte, error) {
 			<-free
 			return nil, errTaken
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		go func() { _, _ = CallRaw(r.t.Context(), r.c, block, nil, nil) }()
 		r.Wait()
@@ -307,12 +307,12 @@ func TestInspectManyHandlers(t *testing.T) {
 	var last RawMethod
 	inWorld(t, rigConfig{}, func(s *Server) {
 		for i := range wire.MaxMethods + 2 {
-			last = NewRawMethod(fmt.Sprint(i), MethodConfig{})
-			HandleRaw(s, last, func(_ context.Context, _, reply []byte) ([]byte, error) { return reply, nil }, HandlerConfig{})
+			last = NewRawMethod(fmt.Sprint(i))
+			HandleRaw(s, last, func(_ context.Context, _, reply []byte) ([]byte, error) { return reply, nil })
 		}
 	}, func(r *rig) {
 		for n := range uint64(3) {
-			c := r.dial(Config{})
+			c := r.dial()
 			if _, err := CallRaw(r.t.Context(), c, last, nil, nil); err != nil {
 				r.t.Fatal(err)
 			}
@@ -328,7 +328,7 @@ func TestInspectManyHandlers(t *testing.T) {
 func TestInspectMethodsOfOneName(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		for range 3 {
-			if _, err := CallRaw(r.t.Context(), r.c, NewRawMethod("test.Echo", MethodConfig{}), nil, nil); err != nil {
+			if _, err := CallRaw(r.t.Context(), r.c, NewRawMethod("test.Echo"), nil, nil); err != nil {
 				r.t.Fatal(err)
 			}
 		}
@@ -365,7 +365,7 @@ func TestInspectStreams(t *testing.T) {
 
 // Repetitions, and calls that wait for a connection, are seen.
 func TestInspectRepetitions(t *testing.T) {
-	cfg := rigConfig{server: Config{MaxCallsInAll: 1}, client: Config{Retry: Retry{Attempts: 3}}}
+	cfg := rigConfig{server: ServerConfig{MaxCallsInAll: 1}, client: ClientConfig{Retry: Retry{Attempts: 3}}}
 	var b *blocking
 	inWorld(t, cfg, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		go func() { _, _ = CallRaw(r.t.Context(), r.c, block, nil, nil) }()
@@ -386,7 +386,7 @@ func TestInspectRepetitions(t *testing.T) {
 
 // A call that waits for a connection is seen, and is not in flight.
 func TestInspectWaiting(t *testing.T) {
-	inWorld(t, rigConfig{client: Config{WaitForReady: true}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{WaitForReady: true}}, handleEcho, func(r *rig) {
 		r.s.Close()
 		r.Wait()
 		ctx, cancel := context.WithCancel(r.t.Context())
@@ -457,7 +457,7 @@ func TestInspectGrows(t *testing.T) {
 	}
 	calls := uint64(0)
 	for range 20 {
-		c, err := Dial(context.Background(), p.here, p.at.String(), Config{})
+		c, err := Dial(context.Background(), p.here, p.at.String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -479,7 +479,7 @@ func TestInspectGrows(t *testing.T) {
 // BenchmarkCounting measures the cost of both sides' counters per call, without the rest of the
 // call.
 func BenchmarkCounting(b *testing.B) {
-	m := newMethod("bench.Counting", unary, bytesCodec, bytesCodec, MethodConfig{})
+	m := newMethod("bench.Counting", unary, bytesCodec, bytesCodec)
 	h := &handler{m: m, counts: newLedger().method(m)}
 	b.Run("client", func(b *testing.B) {
 		l := &table{ledger: newLedger()}

@@ -43,14 +43,14 @@ func TestInterceptors(t *testing.T) {
 		return next(WithMetadata(ctx, "user", "a"))
 	}
 	cfg := rigConfig{
-		server: Config{Interceptors: []Interceptor{note("s1"), note("s2"), guard}},
-		client: Config{Interceptors: []Interceptor{note("c1"), identity, note("c2"), upper}},
+		server: ServerConfig{Interceptors: []Interceptor{note("s1"), note("s2"), guard}},
+		client: ClientConfig{Interceptors: []Interceptor{note("c1"), identity, note("c2"), upper}},
 	}
 	inWorld(t, cfg, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			handled.Add(1)
 			return append(reply, q...), nil
-		}, HandlerConfig{})
+		})
 		handleCount(s)
 	}, func(r *rig) {
 		got, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil)
@@ -58,7 +58,7 @@ func TestInterceptors(t *testing.T) {
 			r.t.Errorf("%q, %v", got, err)
 		}
 		same(r.t, order, "c1 test.Echo", "c2 test.Echo", "s1 test.Echo", "s2 test.Echo", "/s2", "/s1", "/c2", "/c1")
-		stranger := r.dial(Config{})
+		stranger := r.dial()
 		_, err = CallRaw(r.t.Context(), stranger, echo, []byte("x"), nil)
 		want(r.t, err, errTaken, FateAnswered)
 		if handled.Load() != 1 {

@@ -55,7 +55,7 @@ func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Clie
 		return rt
 	}
 	here, there := open(), open()
-	s = NewServer(there, Config{MaxMessage: 1 << 20, Credits: 8})
+	s = NewServer(there, ServerConfig{MaxMessage: 1 << 20, Credits: 8})
 	t.Cleanup(s.Close)
 	setup(s)
 	at, err := s.Listen(t.Context(), addr+":0")
@@ -64,7 +64,7 @@ func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Clie
 	}
 	return s, func() *Client {
 		t.Helper()
-		c, err := Dial(t.Context(), here, at.String(), Config{MaxMessage: 1 << 20, Credits: 8})
+		c, err := Dial(t.Context(), here, at.String(), ClientConfig{MaxMessage: 1 << 20, Credits: 8})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 			t.Errorf("an answer of %d bytes came as one of %d", n, len(reply.reply))
 		}
 		// as it is before Open returns: the loop may have the first item sooner
-		items := (&Client{rt: new(rdma.Runtime), cfg: Config{MaxMessage: 1 << 20}.withDefaults()}).newStream(&method{})
+		items := (&Client{rt: new(rdma.Runtime), cfg: ClientConfig{MaxMessage: 1 << 20}.withDefaults()}).newStream(&method{})
 		if _, err := items.itemLocked(m, 0, b, false); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 	}
 }
 
-var largeStream = NewStream[Bytes, Bytes]("test.Large", MethodConfig{})
+var largeStream = NewStream[Bytes, Bytes]("test.Large")
 
 // item returns the i-th of a stream: some are large.
 func item(i int) Bytes { return bytes.Repeat([]byte{byte(i)}, 1+i%3*(copyOnLoop/2+10)) }
@@ -66,7 +66,7 @@ func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 	const memory, most, size, items = 4 << 20, 1 << 20, 900 << 10, 30
 	cfg := rigConfig{
 		world:  actortest.Config{Runtime: rdma.Config{Limits: rdma.Limits{ReceiveMemory: memory}}},
-		server: Config{MaxMessage: most, Credits: 32}, client: Config{MaxMessage: most, Credits: 32},
+		server: ServerConfig{MaxMessage: most, Credits: 32}, client: ClientConfig{MaxMessage: most, Credits: 32},
 	}
 	ended := make(chan error, 1)
 	inWorld(t, cfg, func(s *Server) {
@@ -123,15 +123,15 @@ func TestLargeMessagesGiveTheirMemoryBack(t *testing.T) {
 
 // A large answer for an actor is decoded on a goroutine, and comes.
 func TestLargeAnswerForAnActor(t *testing.T) {
-	m := NewMethod[Bytes, Bytes]("test.LargeGo", MethodConfig{})
+	m := NewMethod[Bytes, Bytes]("test.LargeGo")
 	big := bytes.Repeat([]byte("x"), 200<<10)
-	cfg := rigConfig{client: Config{MaxMessage: 1 << 20, Credits: 32}}
+	cfg := rigConfig{client: ClientConfig{MaxMessage: 1 << 20, Credits: 32}}
 	inWorld(t, cfg, func(s *Server) {
-		Handle(s, m, func(context.Context, *Bytes) (*Bytes, error) { return (*Bytes)(&big), nil }, HandlerConfig{})
+		Handle(s, m, func(context.Context, *Bytes) (*Bytes, error) { return (*Bytes)(&big), nil })
 	}, func(r *rig) {
 		do, answers := asks(r)
 		for range 3 {
-			do(func(ctx actor.Context) { Go(ctx, r.c, m, &Bytes{}, GoConfig{}) })
+			do(func(ctx actor.Context) { Go(ctx, r.c, m, &Bytes{}) })
 			got := (<-answers).(*Reply[Bytes])
 			if got.Err != nil || !bytes.Equal(*got.Value, big) {
 				r.t.Error(got.Err)

@@ -41,8 +41,8 @@ func deafTo(ctx context.Context, _ *Info, next func(context.Context) error) erro
 }
 
 var (
-	slow = NewRawMethod("test.Slow", MethodConfig{})
-	hold = NewRawMethod("test.Hold", MethodConfig{})
+	slow = NewRawMethod("test.Slow")
+	hold = NewRawMethod("test.Hold")
 )
 
 // An interceptor of the server may return before next has. The abandoned handler keeps its request,
@@ -65,7 +65,7 @@ func TestServersInterceptorReturnsBeforeNext(t *testing.T) {
 				}
 				return next(ctx)
 			}
-			inWorld(t, rigConfig{server: Config{Interceptors: []Interceptor{guard}}}, func(s *Server) {
+			inWorld(t, rigConfig{server: ServerConfig{Interceptors: []Interceptor{guard}}}, func(s *Server) {
 				began, release, fill = make(chan struct{}, clients), make(chan struct{}), make(chan struct{})
 				late = make(chan []byte, clients)
 				handleEcho(s)
@@ -82,11 +82,11 @@ func TestServersInterceptorReturnsBeforeNext(t *testing.T) {
 					reply = append(reply, q...)
 					<-fill
 					return reply, nil
-				}, HandlerConfig{})
+				})
 			}, func(r *rig) {
 				var wg sync.WaitGroup
 				for i := range clients {
-					c := r.dial(Config{})
+					c := r.dial()
 					defer c.Close()
 					_, err := CallRaw(r.t.Context(), c, slow, bytes.Repeat([]byte{byte('a' + i)}, size), nil)
 					if is := errors.Is(err, ErrDeadline) || errors.Is(err, errTaken); !is {
@@ -130,12 +130,12 @@ func TestServersInterceptorReturnsBeforeNext(t *testing.T) {
 // While a handler that was left behind runs, it has its place, and its request counts.
 func TestHandlerLeftBehindHasItsPlace(t *testing.T) {
 	const calls, size = 8, 100 << 10
-	cfg := Config{MaxCallsInAll: calls, MaxMessage: 2 * size, Interceptors: []Interceptor{giveUpAfter(time.Second, nil)}}
+	cfg := ServerConfig{MaxCallsInAll: calls, MaxMessage: 2 * size, Interceptors: []Interceptor{giveUpAfter(time.Second, nil)}}
 	var release chan struct{}
 	inWorld(t, rigConfig{server: cfg}, func(s *Server) {
 		release = make(chan struct{})
-		HandleRaw(s, slow, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil }, HandlerConfig{})
-		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{})
+		HandleRaw(s, slow, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
+		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
 	}, func(r *rig) {
 		refused := 0
 		for range calls + 1 {
@@ -172,7 +172,7 @@ func TestClientsInterceptorReturnsBeforeNext(t *testing.T) {
 	var mu sync.Mutex
 	var got [][]byte
 	done := make(chan error, calls)
-	cfg := Config{Interceptors: []Interceptor{giveUpAfter(time.Second, done), deafTo}}
+	cfg := ClientConfig{Interceptors: []Interceptor{giveUpAfter(time.Second, done), deafTo}}
 	inWorld(t, rigConfig{client: cfg}, func(s *Server) {
 		release = make(chan struct{})
 		HandleRaw(s, slow, func(_ context.Context, q, _ []byte) ([]byte, error) {
@@ -181,7 +181,7 @@ func TestClientsInterceptorReturnsBeforeNext(t *testing.T) {
 			mu.Unlock()
 			<-release
 			return bytes.Repeat([]byte{'L'}, size), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		buffers := make([][]byte, calls)
 		for i := range buffers {
@@ -222,7 +222,7 @@ func TestClientsInterceptorReturnsBeforeNext(t *testing.T) {
 // given.
 func TestRequestIsTheCallersAgain(t *testing.T) {
 	var got chan string
-	cfg := Config{
+	cfg := ClientConfig{
 		Retry:        Retry{Attempts: 2, Backoff: 5 * time.Second, Max: 5 * time.Second},
 		Interceptors: []Interceptor{giveUpAfter(time.Second, nil), deafTo},
 	}
@@ -231,7 +231,7 @@ func TestRequestIsTheCallersAgain(t *testing.T) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			got <- string(q)
 			return append(reply, q...), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		r.s.draining.Store(true) // refuses the first attempt
 		q := []byte("the caller's")
@@ -264,7 +264,7 @@ func TestStreamOpenedTooLate(t *testing.T) {
 		"not begun":  {giveUpAfter(time.Second, nil), hear},
 		"just begun": {giveUpAfter(3*time.Second, nil), hear, soon},
 	} {
-		inWorld(t, rigConfig{client: Config{Interceptors: is}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+		inWorld(t, rigConfig{client: ClientConfig{Interceptors: is}}, func(s *Server) { handleCount(s) }, func(r *rig) {
 			if _, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(-1)); !errors.Is(err, context.DeadlineExceeded) {
 				r.t.Fatal(err)
 			}

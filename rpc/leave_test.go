@@ -53,12 +53,12 @@ type wildError struct{ leave func() }
 func (e *wildError) Error() string { e.leave(); return "" }
 
 var (
-	wildBoth   = NewMethod[wild, wild]("test.Wild", MethodConfig{})
-	wildReply  = NewMethod[Bytes, wild]("test.Echo", MethodConfig{})
-	wildItems  = NewStream[Bytes, wild]("test.WildItems", MethodConfig{})
-	wildStream = NewStream[wild, wild]("test.WildItems", MethodConfig{})
-	plainItems = NewStream[Bytes, Bytes]("test.WildItems", MethodConfig{})
-	plainWild  = NewMethod[Bytes, Bytes]("test.Wild", MethodConfig{})
+	wildBoth   = NewMethod[wild, wild]("test.Wild")
+	wildReply  = NewMethod[Bytes, wild]("test.Echo")
+	wildItems  = NewStream[Bytes, wild]("test.WildItems")
+	wildStream = NewStream[wild, wild]("test.WildItems")
+	plainItems = NewStream[Bytes, Bytes]("test.WildItems")
+	plainWild  = NewMethod[Bytes, Bytes]("test.Wild")
 )
 
 // mayLeave is a world in which it is no failure that a loop's goroutine ends.
@@ -109,11 +109,11 @@ func TestServersCodeLeaves(t *testing.T) {
 				}
 				const at1, more = 2, 20
 				inWorld(t, rigConfig{
-					server: Config{MaxCallsInAll: at1, Interceptors: []Interceptor{within}}, world: mayLeave,
+					server: ServerConfig{MaxCallsInAll: at1, Interceptors: []Interceptor{within}}, world: mayLeave,
 				}, func(s *Server) {
 					handleEcho(s)
 					if strings.HasPrefix(stage, "raw") {
-						HandleRaw(s, NewRawMethod("test.Wild", MethodConfig{}), func(context.Context, []byte, []byte) ([]byte, error) {
+						HandleRaw(s, NewRawMethod("test.Wild"), func(context.Context, []byte, []byte) ([]byte, error) {
 							at("raw")
 							return nil, nil
 						}, cfg)
@@ -318,7 +318,7 @@ func TestCodecsLeaveTheClient(t *testing.T) {
 // on its loop does.
 func TestGoWhoseCodeLeaves(t *testing.T) {
 	for how, leave := range leavings {
-		for name, cfg := range map[string]Config{
+		for name, cfg := range map[string]ClientConfig{
 			"loop": {},
 			"interceptor": {Interceptors: []Interceptor{func(ctx context.Context, call *Info, next func(context.Context) error) error {
 				if call.Method == "test.Nowhere" {
@@ -344,15 +344,15 @@ func TestGoWhoseCodeLeaves(t *testing.T) {
 									q = Bytes(how)
 								}
 								if name == "loop" {
-									Go(ctx, r.c, wildReply, &q, GoConfig{})
+									Go(ctx, r.c, wildReply, &q)
 								} else if i%2 == 1 {
-									Go(ctx, r.c, lost, &q, GoConfig{})
+									Go(ctx, r.c, lost, &q)
 								} else {
-									Go(ctx, r.c, wildReply, &q, GoConfig{})
+									Go(ctx, r.c, wildReply, &q)
 								}
 							}
 						case *wild:
-							Go(ctx, r.c, wildBoth, m, GoConfig{})
+							Go(ctx, r.c, wildBoth, m)
 						case *Reply[wild]:
 							got <- reply{m.Value == nil, m.Err}
 						case *Reply[Bytes]:
@@ -417,7 +417,7 @@ func TestInterceptorLeavesAStream(t *testing.T) {
 				leave()
 				return err
 			}
-			inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{after}}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+			inWorld(t, rigConfig{client: ClientConfig{Interceptors: []Interceptor{after}}}, func(s *Server) { handleCount(s) }, func(r *rig) {
 				whole, v := apart(func() { _, _ = Open(context.Background(), r.c, count, wrapperspb.Int64(-1)) })
 				if whole || (v != nil) != (how == "panic") {
 					r.t.Errorf("it returned: %v, %v", whole, v)

@@ -29,10 +29,10 @@ func TestTooManyCalls(t *testing.T) {
 		fate Fate
 		says string
 	}{
-		"the client's limit":                  {rigConfig{client: Config{MaxCalls: 2}}, FateNotSent, "2 calls of the connection"},
-		"the limit that the server announces": {rigConfig{server: Config{MaxCalls: 2}}, FateNotSent, "2 calls of the connection"},
+		"the client's limit":                  {rigConfig{client: ClientConfig{MaxCalls: 2}}, FateNotSent, "2 calls of the connection"},
+		"the limit that the server announces": {rigConfig{server: ServerConfig{MaxCalls: 2}}, FateNotSent, "2 calls of the connection"},
 		// one is kept for another connection, and one for another address
-		"the server's for all its connections": {rigConfig{server: Config{MaxCallsInAll: 4}}, FateRefused, "4 places for calls (Config.MaxCallsInAll)"},
+		"the server's for all its connections": {rigConfig{server: ServerConfig{MaxCallsInAll: 4}}, FateRefused, "4 places for calls (ServerConfig.MaxCallsInAll)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
@@ -70,14 +70,14 @@ func TestTooManyCalls(t *testing.T) {
 // handler has returned.
 func TestCancelledCallsStillCount(t *testing.T) {
 	stuck := make(chan struct{}, 100)
-	inWorld(t, rigConfig{server: Config{MaxCalls: 3}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxCalls: 3}}, func(s *Server) {
 		release := make(chan struct{})
 		// ignores its context
 		HandleRaw(s, block, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			stuck <- struct{}{}
 			<-release
 			return reply, nil
-		}, HandlerConfig{})
+		})
 		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) { close(release); return reply, nil }, HandlerConfig{OnLoop: true})
 	}, func(r *rig) {
 		for range 2 {
@@ -90,7 +90,7 @@ func TestCancelledCallsStillCount(t *testing.T) {
 		if n := r.s.InFlight(); n != 3 || len(stuck) != 3 {
 			r.t.Errorf("%d calls are in flight, %d handlers were called", n, len(stuck))
 		}
-		c := r.dial(Config{})
+		c := r.dial()
 		defer c.Close()
 		if _, err := CallRaw(r.t.Context(), c, echo, nil, nil); err != nil {
 			r.t.Error(err)
@@ -114,7 +114,7 @@ func TestDrain(t *testing.T) {
 		if !retryable(block.m, err) {
 			r.t.Error("a call that met a draining server may be repeated")
 		}
-		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr, Config{}); err == nil {
+		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr); err == nil {
 			r.t.Error("a draining server still listens")
 		}
 		r.Advance(time.Minute)
@@ -204,12 +204,12 @@ func TestClientCloses(t *testing.T) {
 
 func TestDialFails(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
-		if _, err := Dial(r.t.Context(), r.Runtime(), there+":9", Config{}); err == nil {
+		if _, err := Dial(r.t.Context(), r.Runtime(), there+":9"); err == nil {
 			r.t.Error("somebody answered")
 		}
 		r.Silence("10.0.0.9")
 		begin := r.Elapsed()
-		if _, err := Dial(r.within(time.Second), r.Runtime(), "10.0.0.9:1", Config{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Dial(r.within(time.Second), r.Runtime(), "10.0.0.9:1"); !errors.Is(err, context.DeadlineExceeded) {
 			r.t.Error(err)
 		}
 		if d := r.Elapsed() - begin; d != time.Second {
@@ -220,7 +220,7 @@ func TestDialFails(t *testing.T) {
 
 func TestRetry(t *testing.T) {
 	idempotent := newMethod("test.Idempotent", unary, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})
-	once := newMethod("test.Once", unary, bytesCodec, bytesCodec, MethodConfig{})
+	once := newMethod("test.Once", unary, bytesCodec, bytesCodec)
 	for _, c := range []struct {
 		code Code
 		fate Fate
@@ -263,8 +263,8 @@ func TestRetry(t *testing.T) {
 func TestRetriesUntilThereIsRoom(t *testing.T) {
 	var b *blocking
 	cfg := rigConfig{
-		server: Config{MaxCallsInAll: 1},
-		client: Config{Retry: Retry{Attempts: 20, Backoff: 10 * time.Millisecond, Max: 40 * time.Millisecond}},
+		server: ServerConfig{MaxCallsInAll: 1},
+		client: ClientConfig{Retry: Retry{Attempts: 20, Backoff: 10 * time.Millisecond, Max: 40 * time.Millisecond}},
 	}
 	inWorld(t, cfg, func(s *Server) {
 		b = handleBlock(s)
@@ -301,7 +301,7 @@ func TestRejectsWhatItCannotAccept(t *testing.T) {
 		r.Latency(there, 100*time.Millisecond)
 		result := make(chan error, 1)
 		go func() {
-			_, err := Dial(r.within(time.Minute), r.Runtime(), r.addr, Config{})
+			_, err := Dial(r.within(time.Minute), r.Runtime(), r.addr)
 			result <- err
 		}()
 		r.Advance(250 * time.Millisecond) // the client's request is on its way

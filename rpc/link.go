@@ -21,7 +21,7 @@ type link struct {
 	sys       *actor.ActorSystem
 	within    time.Duration // limit for the dial; 0: the runtime's Timeouts
 	first     rdma.Addr     // preferred address of the name; zero: the order of the look-up
-	cfg       *Config
+	cfg       *ClientConfig
 	server    *endpoint
 	dead      deadLetters
 	id        *actor.PID
@@ -106,7 +106,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.flush(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
-		l.id = l.rt.CreateID(ctx.Self(), l.cfg.id())
+		l.id = l.rt.CreateID(ctx.Self(), idConfig(l.cfg.MaxMessage, l.cfg.Credits))
 		h := wire.Hello{Version: wire.HelloVersion, Latest: wire.Latest, Window: l.cfg.StreamWindow >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.server.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
 	case *rdma.Established:

@@ -41,10 +41,10 @@ func (r *rig) nothingKept() {
 func TestRequestsAreBoundedInBytes(t *testing.T) {
 	const each, requests, limit = 60 << 10, 200, 8 << 20
 	var release chan struct{}
-	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
-		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil }, HandlerConfig{})
+		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
 	}, func(r *rig) {
 		body := string(make([]byte, each))
 		for _, c := range []*raw{r.rawClient(), r.rawClient(), r.rawFrom(r.at("10.0.0.7"))} {
@@ -58,7 +58,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 			r.t.Errorf("the server keeps %d bytes", here)
 		}
 		for _, rt := range []*rdma.Runtime{r.Runtime(), r.at("10.0.0.9")} {
-			c, err := Dial(r.t.Context(), rt, r.addr, Config{})
+			c, err := Dial(r.t.Context(), rt, r.addr)
 			if err != nil {
 				r.t.Fatal(err)
 			}
@@ -75,8 +75,8 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 // A request that is refused for lack of memory is answered immediately, and may be repeated.
 func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	const each, requests = 60 << 10, 20
-	inWorld(t, rigConfig{server: Config{Memory: 1 << 20}}, func(s *Server) {
-		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }, HandlerConfig{})
+	inWorld(t, rigConfig{server: ServerConfig{Memory: 1 << 20}}, func(s *Server) {
+		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
 	}, func(r *rig) {
 		errs := make(chan error, requests)
 		for range requests {
@@ -105,13 +105,13 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 func TestAnswersAreBoundedInBytes(t *testing.T) {
 	const each, calls, limit = 60 << 10, 1000, 8 << 20
 	var release chan struct{}
-	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
 		HandleRaw(s, stuck, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			<-release
 			return append(reply, make([]byte, each)...), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		c := r.rawClient()
 		c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
@@ -125,7 +125,7 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 		if here, handed := r.s.kept(); here > limit/2 || handed > ahead.Most.Bytes+each+wire.HeaderLen {
 			r.t.Errorf("the server keeps %d bytes, and has handed over %d", here, handed)
 		}
-		other := r.dial(Config{})
+		other := r.dial()
 		defer other.Close()
 		if got, err := CallRaw(r.t.Context(), other, stuck, nil, nil); err != nil || len(got) != each {
 			r.t.Errorf("another client: %d bytes, %v", len(got), err)
@@ -154,12 +154,12 @@ func TestAnswersOfExecutedCallsArrive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var executed atomic.Int64
-			most := Config{MaxMessage: c.each + 1<<10, Memory: c.memory}
-			inWorld(t, rigConfig{client: most, server: Config{Memory: c.memory}}, func(s *Server) {
+			most := ClientConfig{MaxMessage: c.each + 1<<10, Memory: c.memory}
+			inWorld(t, rigConfig{client: most, server: ServerConfig{Memory: c.memory}}, func(s *Server) {
 				HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 					executed.Add(1)
 					return make([]byte, c.each), nil
-				}, HandlerConfig{})
+				})
 			}, func(r *rig) {
 				errs := make(chan error, c.calls)
 				for range c.calls {
@@ -202,12 +202,12 @@ func TestAnswersWaitNoLongerThanTheirCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var release chan struct{}
-			inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
+			inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
 				release = make(chan struct{}) // closed when all have begun
 				HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 					<-release
 					return make([]byte, each), nil
-				}, HandlerConfig{})
+				})
 			}, func(r *rig) {
 				c := r.rawClient()
 				c.say(frame(wire.Header{Type: wire.FrameDeclare}, "test.Stuck"))
@@ -239,9 +239,9 @@ func TestAnswersWaitNoLongerThanTheirCallers(t *testing.T) {
 func TestAnswersThatWaitLeavePlaces(t *testing.T) {
 	const each, places = 60 << 10, 64
 	var b *blocking
-	inWorld(t, rigConfig{server: Config{Memory: 1 << 20, MaxCallsInAll: places}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{Memory: 1 << 20, MaxCallsInAll: places}}, func(s *Server) {
 		b = handleBlock(s)
-		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { return make([]byte, each), nil }, HandlerConfig{})
+		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { return make([]byte, each), nil })
 	}, func(r *rig) {
 		for range 4 {
 			c := r.rawClient()
@@ -255,7 +255,7 @@ func TestAnswersThatWaitLeavePlaces(t *testing.T) {
 		if has < places/8 || has > places*3/4 {
 			r.t.Errorf("the answers of one address have %d of %d places", has, places)
 		}
-		c, err := Dial(r.t.Context(), r.at("10.0.0.9"), r.addr, Config{})
+		c, err := Dial(r.t.Context(), r.at("10.0.0.9"), r.addr)
 		if err != nil {
 			r.t.Fatal(err)
 		}
@@ -279,7 +279,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, _, reply []byte) ([]byte, error) {
 			return append(reply, make([]byte, each)...), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		p := r.Probe()
 		c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{MaxMessage: 2 * each, Credits: 32})}
@@ -303,7 +303,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 func TestItemsAreBoundedInBytes(t *testing.T) {
 	const conns, items, each, limit = 16, 40, 60 << 10, 2 << 20
 	var all chan struct{}
-	inWorld(t, rigConfig{server: Config{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
 		// closed when all have begun, so that no request is refused
 		all = make(chan struct{})
 		HandleStream(s, blobs, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[Bytes]) error {
@@ -363,9 +363,9 @@ func (e *encoded) UnmarshalBinary([]byte) error          { return nil }
 
 // While an item waits only its handler keeps it. It is not kept in encoded form, too.
 func TestItemsThatWaitAreNotEncoded(t *testing.T) {
-	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded", MethodConfig{})
+	m := NewStream[wrapperspb.Int64Value, encoded]("test.Encoded")
 	var times, sent atomic.Int64
-	inWorld(t, rigConfig{client: Config{StreamWindow: 1 << 10}}, func(s *Server) {
+	inWorld(t, rigConfig{client: ClientConfig{StreamWindow: 1 << 10}}, func(s *Server) {
 		HandleStream(s, m, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[encoded]) error {
 			for {
 				if err := out.Send(&encoded{&times}); err != nil {
@@ -390,7 +390,7 @@ func TestItemsThatWaitAreNotEncoded(t *testing.T) {
 // A client opens only as many streams as it has memory for, each with all items that the server may
 // send.
 func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
-	cfg := Config{Memory: 1 << 20, StreamWindow: 192 << 10}
+	cfg := ClientConfig{Memory: 1 << 20, StreamWindow: 192 << 10}
 	inWorld(t, rigConfig{client: cfg}, func(s *Server) { handleIdle(s) }, func(r *rig) {
 		for range 4 {
 			in, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))

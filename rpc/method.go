@@ -26,12 +26,12 @@ type kind struct{ sends, items bool }
 
 var unary, serverSends, clientSends, bothSend = kind{}, kind{items: true}, kind{sends: true}, kind{true, true}
 
-func newMethod(name string, of kind, req, rep codec, cfg MethodConfig) *method {
+func newMethod(name string, of kind, req, rep codec, cfg ...MethodConfig) *method {
 	if name == "" || len(name) > wire.MaxMethodName {
 		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", wire.MaxMethodName, name))
 	}
 	return &method{
-		name: name, index: int(methods.Add(1)) - 1, idempotent: cfg.Idempotent, req: req, rep: rep,
+		name: name, index: int(methods.Add(1)) - 1, idempotent: optional(cfg).Idempotent, req: req, rep: rep,
 		stream: of.sends || of.items, sends: of.sends, items: of.items,
 	}
 }
@@ -39,7 +39,7 @@ func newMethod(name string, of kind, req, rep codec, cfg MethodConfig) *method {
 // MethodConfig configures a method.
 type MethodConfig struct {
 	// Idempotent methods can be executed twice without harm: calls with an unknown fate may be
-	// repeated (Config.Retry).
+	// repeated (ClientConfig.Retry).
 	Idempotent bool
 	// Codec encodes the messages of a method, except Bytes: a *codec.Registry with the types of
 	// both, or with pointers to them. Both sides use the same. nil: protobuf for its messages,
@@ -57,16 +57,16 @@ type Method[Q, R any] struct{ m *method }
 // NewMethod declares a method. The client sends name ("kv.Get") to select the method. NewMethod
 // panics if the name does not have 1 to 255 bytes, or if Q or R cannot be encoded. It is meant for
 // package variables: a method is never removed.
-func NewMethod[Q, R any](name string, cfg MethodConfig) Method[Q, R] {
-	return Method[Q, R]{newMethod(name, unary, mustCodec[Q](cfg), mustCodec[R](cfg), cfg)}
+func NewMethod[Q, R any](name string, cfg ...MethodConfig) Method[Q, R] {
+	return Method[Q, R]{newMethod(name, unary, mustCodec[Q](cfg), mustCodec[R](cfg), cfg...)}
 }
 
 // RawMethod is a call whose request and answer are bytes.
 type RawMethod struct{ m *method }
 
 // NewRawMethod declares a method that carries bytes.
-func NewRawMethod(name string, cfg MethodConfig) RawMethod {
-	return RawMethod{newMethod(name, unary, bytesCodec, bytesCodec, cfg)}
+func NewRawMethod(name string, cfg ...MethodConfig) RawMethod {
+	return RawMethod{newMethod(name, unary, bytesCodec, bytesCodec, cfg...)}
 }
 
 // Stream is a call with many answers: a Q is sent, any number of Ts come back, then the end or an
@@ -74,8 +74,8 @@ func NewRawMethod(name string, cfg MethodConfig) RawMethod {
 type Stream[Q, T any] struct{ m *method }
 
 // NewStream declares a stream.
-func NewStream[Q, T any](name string, cfg MethodConfig) Stream[Q, T] {
-	return Stream[Q, T]{newMethod(name, serverSends, mustCodec[Q](cfg), mustCodec[T](cfg), cfg)}
+func NewStream[Q, T any](name string, cfg ...MethodConfig) Stream[Q, T] {
+	return Stream[Q, T]{newMethod(name, serverSends, mustCodec[Q](cfg), mustCodec[T](cfg), cfg...)}
 }
 
 // ClientStream is a call with any number of Qs and one answer: the client sends Qs, and the server
@@ -83,8 +83,8 @@ func NewStream[Q, T any](name string, cfg MethodConfig) Stream[Q, T] {
 type ClientStream[Q, R any] struct{ m *method }
 
 // NewClientStream declares a client stream.
-func NewClientStream[Q, R any](name string, cfg MethodConfig) ClientStream[Q, R] {
-	return ClientStream[Q, R]{newMethod(name, clientSends, mustCodec[Q](cfg), mustCodec[R](cfg), cfg)}
+func NewClientStream[Q, R any](name string, cfg ...MethodConfig) ClientStream[Q, R] {
+	return ClientStream[Q, R]{newMethod(name, clientSends, mustCodec[Q](cfg), mustCodec[R](cfg), cfg...)}
 }
 
 // BidiStream is a stream in both directions: the client sends Qs, the server sends Ts, each at its
@@ -92,8 +92,8 @@ func NewClientStream[Q, R any](name string, cfg MethodConfig) ClientStream[Q, R]
 type BidiStream[Q, T any] struct{ m *method }
 
 // NewBidiStream declares a stream in both directions.
-func NewBidiStream[Q, T any](name string, cfg MethodConfig) BidiStream[Q, T] {
-	return BidiStream[Q, T]{newMethod(name, bothSend, mustCodec[Q](cfg), mustCodec[T](cfg), cfg)}
+func NewBidiStream[Q, T any](name string, cfg ...MethodConfig) BidiStream[Q, T] {
+	return BidiStream[Q, T]{newMethod(name, bothSend, mustCodec[Q](cfg), mustCodec[T](cfg), cfg...)}
 }
 
 // flags returns the flags for the kind of a call.

@@ -48,7 +48,7 @@ func TestDialsDeadline(t *testing.T) {
 		r.Silence(there)
 		for range 10 { // with equal deadlines either call might end first
 			ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
-			_, err := Dial(ctx, r.Runtime(), "svc:7471", Config{})
+			_, err := Dial(ctx, r.Runtime(), "svc:7471")
 			cancel()
 			want(r.t, err, ErrDeadline, FateNotSent)
 		}

@@ -23,12 +23,12 @@ func TestArrived(t *testing.T) {
 		waited <- time.Since(call.Arrived)
 		return next(ctx)
 	}
-	cfg := rigConfig{server: Config{Interceptors: []Interceptor{measure}}}
+	cfg := rigConfig{server: ServerConfig{Interceptors: []Interceptor{measure}}}
 	inWorld(t, cfg, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			time.Sleep(busy)
 			return append(reply, q...), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		if _, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil); err != nil {
 			r.t.Error(err)
@@ -52,7 +52,7 @@ func TestEnded(t *testing.T) {
 		}
 		return next(ctx)
 	}
-	cfg := rigConfig{client: Config{Interceptors: []Interceptor{listen, listen}}}
+	cfg := rigConfig{client: ClientConfig{Interceptors: []Interceptor{listen, listen}}}
 	inWorld(t, cfg, func(s *Server) { handleCount(s) }, func(r *rig) {
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(10))
 		if err != nil {
@@ -111,7 +111,7 @@ func TestEndedWithoutStream(t *testing.T) {
 		},
 	} {
 		is := []Interceptor{func(ctx context.Context, _ *Info, next func(context.Context) error) error { return bad(ctx, next) }, listen}
-		inWorld(t, rigConfig{client: Config{Interceptors: is}}, func(s *Server) { handleCount(s) }, func(r *rig) {
+		inWorld(t, rigConfig{client: ClientConfig{Interceptors: is}}, func(s *Server) { handleCount(s) }, func(r *rig) {
 			func() {
 				defer func() { _ = recover() }()
 				if _, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(10)); err == nil {
@@ -140,9 +140,9 @@ func TestEndedPanics(t *testing.T) {
 		call.Ended = func(error) { panic("Ended says no") }
 		return next(ctx)
 	}
-	inWorld(t, rigConfig{client: Config{Interceptors: []Interceptor{explode}}}, func(s *Server) {
+	inWorld(t, rigConfig{client: ClientConfig{Interceptors: []Interceptor{explode}}}, func(s *Server) {
 		handleCount(s)
-		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{})
+		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
 	}, func(r *rig) {
 		in, err := Open(r.t.Context(), r.c, count, wrapperspb.Int64(1_000_000))
 		if err != nil {

@@ -53,17 +53,17 @@ func TestWaitingOnALoop(t *testing.T) {
 			return err
 		},
 		"Call that waits for a connection": func(r *rig) error {
-			c := NewClient(r.Runtime(), r.addr, Config{WaitForReady: true})
+			c := NewClient(r.Runtime(), r.addr, ClientConfig{WaitForReady: true})
 			defer c.Close()
 			_, err := CallRaw(ctx, c, echo, nil, nil)
 			return err
 		},
 		"Dial": func(r *rig) error {
-			_, err := Dial(ctx, r.Runtime(), r.addr, Config{})
+			_, err := Dial(ctx, r.Runtime(), r.addr)
 			return err
 		},
 		"Listen": func(r *rig) error {
-			_, err := NewServer(r.Runtime(), Config{}).Listen(ctx, "10.0.0.1:9000")
+			_, err := NewServer(r.Runtime()).Listen(ctx, "10.0.0.1:9000")
 			return err
 		},
 		"Drain": func(r *rig) error { return r.s.Drain(ctx) },
@@ -96,14 +96,14 @@ func TestWaitingOnALoop(t *testing.T) {
 // Client.Close and Server.Close return no error: on a loop they do not wait.
 func TestClosingOnALoop(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
-		c := r.dial(Config{})
+		c := r.dial()
 		_ = r.onLoop(r.Runtime(), func() error { c.Close(); return nil })
 		_ = r.onLoop(r.far, func() error { r.s.Close(); return nil })
 		r.Advance(0)
 		if _, err := CallRaw(r.t.Context(), c, echo, nil, nil); !errors.Is(err, ErrClosed) {
 			r.t.Errorf("after Close a call gets %v", err)
 		}
-		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr, Config{}); err == nil {
+		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr); err == nil {
 			r.t.Error("the server still listens")
 		}
 	})

@@ -24,7 +24,7 @@ func (s *slowly) AppendBinary(b []byte) ([]byte, error) {
 
 func (s *slowly) UnmarshalBinary([]byte) error { return nil }
 
-var slowItems = NewStream[Bytes, slowly]("test.SlowItems", MethodConfig{})
+var slowItems = NewStream[Bytes, slowly]("test.SlowItems")
 
 // A handler may give its Sender to other goroutines, which use it after the handler has returned.
 // That does not end the connection.
@@ -52,7 +52,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 		encoding, ended, sent = make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		r := &rig{World: w, t: w.T()}
 		r.far = w.Host("mem1", there)
-		r.s = NewServer(r.far, Config{})
+		r.s = NewServer(r.far)
 		HandleStream(r.s, slowItems, func(_ context.Context, _ *Bytes, out *Sender[slowly]) error {
 			go func() {
 				sent <- out.Send(&slowly{func() {
@@ -68,7 +68,7 @@ func TestSenderOutlivesItsHandler(t *testing.T) {
 			w.T().Fatal(err)
 		}
 		r.addr = at.String()
-		r.c = r.dial(Config{})
+		r.c = r.dial()
 		test(r)
 		r.c.Close()
 		r.s.Close()
@@ -84,7 +84,7 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 			<-release
 			return nil, nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		defer close(release)
 		ctx, cancel := context.WithCancel(r.t.Context())

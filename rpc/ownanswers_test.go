@@ -134,8 +134,8 @@ func answerTo(q []byte) []byte {
 func TestEachCallerGetsItsOwnAnswer(t *testing.T) {
 	for name, p := range underLoad {
 		for side, cfg := range map[string]rigConfig{
-			"client": {client: Config{Interceptors: []Interceptor{p.around}}},
-			"server": {server: Config{Interceptors: []Interceptor{p.around}}},
+			"client": {client: ClientConfig{Interceptors: []Interceptor{p.around}}},
+			"server": {server: ServerConfig{Interceptors: []Interceptor{p.around}}},
 		} {
 			if p.panics && side == "client" {
 				continue // a server does not report panics to its clients
@@ -165,7 +165,7 @@ func (p *tried) underLoad(t *testing.T, cfg rigConfig) {
 				panic("planned")
 			}
 			return reply, nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		type kept struct{ buffer, was []byte }
 		var mu sync.Mutex

@@ -76,8 +76,8 @@ var patterns = map[string]struct {
 func TestPatterns(t *testing.T) {
 	for name, p := range patterns {
 		for side, cfg := range map[string]rigConfig{
-			"client": {client: Config{Interceptors: []Interceptor{p.around}}},
-			"server": {server: Config{Interceptors: []Interceptor{p.around}}},
+			"client": {client: ClientConfig{Interceptors: []Interceptor{p.around}}},
+			"server": {server: ServerConfig{Interceptors: []Interceptor{p.around}}},
 		} {
 			t.Run(name+"/"+side, func(t *testing.T) {
 				var handled atomic.Int64
@@ -85,10 +85,10 @@ func TestPatterns(t *testing.T) {
 					HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 						handled.Add(1)
 						return append(reply, q...), nil
-					}, HandlerConfig{})
+					})
 					Handle(s, length, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
 						return wrapperspb.Int64(int64(len(q.Value))), nil
-					}, HandlerConfig{})
+					})
 					handleCount(s)
 				}, func(r *rig) {
 					for i := range 20 {
@@ -140,7 +140,7 @@ func TestInterceptorsKeepAnswers(t *testing.T) {
 		return err
 	}
 	for side, cfg := range map[string]rigConfig{
-		"client": {client: Config{Interceptors: []Interceptor{keep}}}, "server": {server: Config{Interceptors: []Interceptor{keep}}},
+		"client": {client: ClientConfig{Interceptors: []Interceptor{keep}}}, "server": {server: ServerConfig{Interceptors: []Interceptor{keep}}},
 	} {
 		kept = nil
 		inWorld(t, cfg, handleEcho, func(r *rig) {

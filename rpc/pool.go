@@ -15,9 +15,9 @@ import (
 
 // PoolConfig configures a Client of several servers. Zero fields have their defaults.
 type PoolConfig struct {
-	// Config is that of all its connections and calls. MaxCalls is per connection; MaxStreams and
-	// Memory are for all.
-	Config
+	// ClientConfig is that of all its connections and calls. MaxCalls is per connection; MaxStreams
+	// and Memory are for all.
+	ClientConfig
 	// Balance chooses the server of a call among those that are connected and not ejected.
 	Balance Balance
 	// Subset is the number of servers to which this client connects: 0, all. Each client draws its
@@ -77,10 +77,11 @@ func WithKey(ctx context.Context, key string) context.Context {
 // NewPool makes a client of the servers that a resolver finds, with one connection to each. The
 // first call, or Connect, begins to connect. A call that was certainly not executed, because its
 // server drained or its connection was lost, is made again at another server immediately; other
-// repetitions are Config.Retry's, and go to another server as well. Interceptors do not see the
-// choice: Info.Peer is zero.
-func NewPool(rt *rdma.Runtime, servers Resolver, cfg PoolConfig) *Client {
-	c := newClient(rt, cfg.Config)
+// repetitions are Retry's, and go to another server as well. Interceptors do not see the choice:
+// Info.Peer is zero.
+func NewPool(rt *rdma.Runtime, servers Resolver, configs ...PoolConfig) *Client {
+	cfg := optional(configs)
+	c := newClient(rt, cfg.ClientConfig)
 	if cfg.Eject = max(cfg.Eject, -1); cfg.Eject == 0 {
 		cfg.Eject = 5
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	placeOrder = NewRawMethod("test.Order", MethodConfig{})
+	placeOrder = NewRawMethod("test.Order")
 	placeTwice = NewRawMethod("test.OrderTwice", MethodConfig{Idempotent: true})
 )
 
@@ -43,8 +43,8 @@ func (o *orders) handle(m *member) {
 		}
 		return append(reply, q...), nil
 	}
-	HandleRaw(m.s, placeOrder, execute, HandlerConfig{})
-	HandleRaw(m.s, placeTwice, execute, HandlerConfig{})
+	HandleRaw(m.s, placeOrder, execute)
+	HandleRaw(m.s, placeTwice, execute)
 }
 
 // call makes one call, and notes what became of it.

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	who      = NewRawMethod("test.Who", MethodConfig{})
+	who      = NewRawMethod("test.Who")
 	whoTwice = NewRawMethod("test.WhoTwice", MethodConfig{Idempotent: true})
 )
 
@@ -77,7 +77,7 @@ func (f *fleet) addrs() (all []string) {
 // serve starts the member's server, again if it was closed.
 func (m *member) serve(t *testing.T) {
 	t.Helper()
-	m.s = NewServer(m.rt, Config{})
+	m.s = NewServer(m.rt)
 	answer := func(ctx context.Context, _, reply []byte) ([]byte, error) {
 		m.mu.Lock()
 		m.calls++
@@ -90,8 +90,8 @@ func (m *member) serve(t *testing.T) {
 		}
 		return append(reply, m.addr...), fails
 	}
-	HandleRaw(m.s, who, answer, HandlerConfig{})
-	HandleRaw(m.s, whoTwice, answer, HandlerConfig{})
+	HandleRaw(m.s, who, answer)
+	HandleRaw(m.s, whoTwice, answer)
 	HandleStream(m.s, count, func(_ context.Context, q *wrapperspb.Int64Value, out *Sender[wrapperspb.Int64Value]) error {
 		for i := range q.Value {
 			if err := out.Send(wrapperspb.Int64(i)); err != nil {

@@ -13,7 +13,7 @@ import (
 // again starts the rig's server anew, at the same address.
 func (r *rig) again() {
 	r.t.Helper()
-	s := NewServer(r.far, Config{})
+	s := NewServer(r.far)
 	handleEcho(s)
 	if _, err := s.Listen(r.t.Context(), r.addr); err != nil {
 		r.t.Fatal(err)
@@ -22,7 +22,7 @@ func (r *rig) again() {
 	r.s = s
 }
 
-var quick = Config{Backoff: reconnect.Backoff{First: 10 * time.Millisecond, Most: 500 * time.Millisecond, Stable: time.Second}}
+var quick = ClientConfig{Backoff: reconnect.Backoff{First: 10 * time.Millisecond, Most: 500 * time.Millisecond, Stable: time.Second}}
 
 func TestRedials(t *testing.T) {
 	inWorld(t, rigConfig{client: quick}, handleEcho, func(r *rig) {
@@ -74,7 +74,7 @@ func TestPauseAfterAConnection(t *testing.T) {
 		"lost": {by: func(r *rig) { r.Disconnect(r.c.link().id) }, grows: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inWorld(t, rigConfig{client: Config{Backoff: backoff}}, handleEcho, func(r *rig) {
+			inWorld(t, rigConfig{client: ClientConfig{Backoff: backoff}}, handleEcho, func(r *rig) {
 				connected := func() bool { return r.c.link() != nil }
 				longest := time.Duration(0)
 				for range 10 {
@@ -95,7 +95,7 @@ func TestPauseAfterAConnection(t *testing.T) {
 }
 
 func TestWaitForReady(t *testing.T) {
-	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 3}}, handleEcho, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Backoff: quick.Backoff, WaitForReady: true, MaxCalls: 3}}, handleEcho, func(r *rig) {
 		r.s.Close()
 		begin := r.Elapsed()
 		_, err := CallRaw(r.within(time.Minute), r.c, echo, nil, nil)
@@ -134,13 +134,13 @@ func TestWaitForReady(t *testing.T) {
 // with the old one.
 func TestMovesOnFromADrainingServer(t *testing.T) {
 	var b *blocking
-	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Backoff: quick.Backoff, WaitForReady: true}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 2)
 		old := r.s
 		drained := make(chan error, 1)
 		go func() { drained <- old.Drain(r.t.Context()) }()
 		r.Wait()
-		r.s = NewServer(r.far, Config{})
+		r.s = NewServer(r.far)
 		handleEcho(r.s)
 		if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
 			r.t.Fatal(err)
@@ -172,7 +172,7 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 	var b *blocking
 	retry := Retry{Attempts: 5, Backoff: 100 * time.Millisecond}
 	twice := RawMethod{newMethod("test.Block", unary, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
-	inWorld(t, rigConfig{client: Config{Backoff: quick.Backoff, WaitForReady: true, Retry: retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
+	inWorld(t, rigConfig{client: ClientConfig{Backoff: quick.Backoff, WaitForReady: true, Retry: retry}}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := make(chan error, 1)
 		for _, m := range []RawMethod{twice, block} {
 			began := len(b.began)
@@ -201,7 +201,7 @@ func TestRetryOverTheNextConnection(t *testing.T) {
 // was not even sent.
 func TestRetryKeepsFate(t *testing.T) {
 	retry := Retry{Attempts: 2, Backoff: time.Millisecond}
-	never := Config{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, Retry: retry}
+	never := ClientConfig{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, Retry: retry}
 	twice := RawMethod{newMethod("test.Block", unary, bytesCodec, bytesCodec, MethodConfig{Idempotent: true})}
 	var b *blocking
 	inWorld(t, rigConfig{client: never}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
@@ -219,7 +219,7 @@ func TestRetryKeepsFate(t *testing.T) {
 func TestNoRedialAfterShutdown(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		far := w.Host("mem1", there)
-		s := NewServer(far, Config{})
+		s := NewServer(far)
 		at, err := s.Listen(w.T().Context(), there+":7471")
 		if err != nil {
 			w.T().Fatal(err)
@@ -246,7 +246,7 @@ func TestNoRedialAfterShutdown(t *testing.T) {
 // A client whose server drains has no connection until it is time to dial again. When its runtime
 // is shut down then, calls that wait for a connection fail: none will come.
 func TestNoWaitAfterShutdownBesideADrain(t *testing.T) {
-	later := Config{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, WaitForReady: true}
+	later := ClientConfig{Backoff: reconnect.Backoff{First: time.Hour, Most: time.Hour}, WaitForReady: true}
 	inWorld(t, rigConfig{client: later}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1) // keeps the connection that drains
 		drained := make(chan error, 1)

@@ -49,11 +49,11 @@ func (l *table) refusalLocked(m *method) error {
 	case l.draining:
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case int(l.inUse.Load()) >= l.limit:
-		return l.overloaded(m, "%d calls of the connection wait for their answers (Config.MaxCalls, here or at the server)", l.limit)
+		return l.overloaded(m, "%d calls of the connection wait for their answers (MaxCalls, here or at the server)", l.limit)
 	case m.sends && l.version < 2:
 		return &Error{Code: CodeVersion, Method: m.name, Fate: FateNotSent, Message: "the server takes no streams of clients"}
 	case m.stream && l.open.Load() >= l.streams:
-		return l.overloaded(m, "%d streams are open (Config.MaxStreams, StreamWindow and Memory)", int(l.streams))
+		return l.overloaded(m, "%d streams are open (ClientConfig.MaxStreams, StreamWindow and Memory)", int(l.streams))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func inReset(t *testing.T, test func(w *actortest.World, far *rdma.Runtime, s *S
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{InfiniBand: infiniBand}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
-				s := NewServer(far, Config{})
+				s := NewServer(far)
 				defer s.Close()
 				handleEcho(s)
 				over := make(chan error, 1)
@@ -40,7 +40,7 @@ func TestServesAgainAfterReset(t *testing.T) {
 		for range 3 { // as often as the device is reset
 			w.AddDevice("mem1")
 			time.Sleep(10 * time.Second)
-			c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{})
+			c, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
 			if err != nil {
 				w.T().Fatal(err)
 			}

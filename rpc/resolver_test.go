@@ -18,7 +18,7 @@ import (
 func TestServersChange(t *testing.T) {
 	inFleet(t, 3, PoolConfig{}, func(f *fleet) {
 		var l listed
-		c := NewPool(f.Runtime(), &l, PoolConfig{})
+		c := NewPool(f.Runtime(), &l)
 		defer c.Close()
 		waits := make(chan error, 1)
 		go func() {

@@ -24,8 +24,8 @@ type rig struct {
 const there = "10.0.0.2"
 
 type rigConfig struct {
-	server Config
-	client Config
+	server ServerConfig
+	client ClientConfig
 	world  actortest.Config
 }
 
@@ -60,9 +60,9 @@ func inWorld(t *testing.T, cfg rigConfig, setup func(s *Server), test func(r *ri
 	})
 }
 
-func (r *rig) dial(cfg Config) *Client {
+func (r *rig) dial(cfg ...ClientConfig) *Client {
 	r.t.Helper()
-	c, err := Dial(r.t.Context(), r.Runtime(), r.addr, cfg)
+	c, err := Dial(r.t.Context(), r.Runtime(), r.addr, cfg...)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (r *rig) dial(cfg Config) *Client {
 // good asserts that the server still serves, over a new connection.
 func (r *rig) good() {
 	r.t.Helper()
-	c := r.dial(Config{})
+	c := r.dial()
 	defer c.Close()
 	if got, err := CallRaw(r.t.Context(), c, echo, []byte("still there"), nil); err != nil || string(got) != "still there" {
 		r.t.Errorf("another connection: %q, %v", got, err)
@@ -89,15 +89,15 @@ func want(t *testing.T, err, is error, f Fate) {
 }
 
 var (
-	echo     = NewRawMethod("test.Echo", MethodConfig{})
-	block    = NewRawMethod("test.Block", MethodConfig{})
-	fail     = NewRawMethod("test.Fail", MethodConfig{})
-	nowhere  = NewRawMethod("test.Nowhere", MethodConfig{})
+	echo     = NewRawMethod("test.Echo")
+	block    = NewRawMethod("test.Block")
+	fail     = NewRawMethod("test.Fail")
+	nowhere  = NewRawMethod("test.Nowhere")
 	errTaken = RegisterCode(1001, "taken")
 )
 
 func handleEcho(s *Server) {
-	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{})
+	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
 }
 
 // blocking is a handler of block that waits for its context, or for release, and reports the
@@ -120,7 +120,7 @@ func handleBlock(s *Server) *blocking {
 			b.ended <- context.Cause(ctx)
 			return nil, ctx.Err()
 		}
-	}, HandlerConfig{})
+	})
 	return b
 }
 

@@ -25,7 +25,7 @@ type Server struct {
 	rt      *rdma.Runtime
 	sys     *actor.ActorSystem
 	log     *slog.Logger
-	cfg     Config
+	cfg     ServerConfig
 	workers workers
 	shares  *share.Account
 	ledger  *ledger
@@ -45,9 +45,9 @@ type Server struct {
 }
 
 // NewServer makes a server on a runtime. It has to be closed before the runtime is shut down.
-func NewServer(rt *rdma.Runtime, cfg Config) *Server {
+func NewServer(rt *rdma.Runtime, cfg ...ServerConfig) *Server {
 	s := &Server{
-		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: cfg.withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
+		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: optional(cfg).withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
 		gone:     make(chan struct{}),
 		ledger:   newLedger(),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
@@ -55,8 +55,8 @@ func NewServer(rt *rdma.Runtime, cfg Config) *Server {
 	s.workers.sched = rt.Scheduler()
 	s.workers.max = s.cfg.MaxCallsInAll + s.cfg.MaxStreamsInAll
 	s.shares = share.New(
-		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.keeps()},
-		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Streams: s.cfg.streamsOf(s.cfg.MaxCalls), share.Memory: s.cfg.keeps()},
+		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.Memory},
+		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Streams: streamsOf(s.cfg.MaxStreams, s.cfg.MaxCalls), share.Memory: s.cfg.Memory},
 	)
 	return s
 }
@@ -73,7 +73,7 @@ func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
 // listen is Listen. When the listener ends, over delivers the reason.
 func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
 	ended := make(chan error, 1)
-	cfg := s.cfg.id()
+	cfg := idConfig(s.cfg.MaxMessage, s.cfg.Credits)
 	cfg.Handler = actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
 	l, err := relisten.Listen(ctx, s.rt, relisten.Config{
 		Name: "rpc", Addr: addr, ID: cfg, GiveUp: relisten.GiveUp, Ended: func(err error) { ended <- err },
@@ -239,9 +239,9 @@ func (s *Server) admit(c *serverConn, h *handler) (refused Code, why string) {
 	case s.draining.Load():
 		refused = CodeDraining
 	case !h.inline && !c.share.Take(h.place(), 1):
-		refused, why = CodeOverloaded, fmt.Sprintf("the server has %d places for calls (Config.MaxCallsInAll), and this client has its share", s.cfg.MaxCallsInAll)
+		refused, why = CodeOverloaded, fmt.Sprintf("the server has %d places for calls (ServerConfig.MaxCallsInAll), and this client has its share", s.cfg.MaxCallsInAll)
 		if h.m.stream {
-			why = fmt.Sprintf("the server has %d places for streams (Config.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
+			why = fmt.Sprintf("the server has %d places for streams (ServerConfig.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
 		}
 	default:
 		return 0, ""

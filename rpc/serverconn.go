@@ -428,7 +428,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		call.drop()
 		call.givePlaceBack()
 		c.s.answered()
-		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (Config.Memory)", c.s.cfg.keeps()), counts, forMemory)
+		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (ServerConfig.Memory)", c.s.cfg.Memory), counts, forMemory)
 		return nil
 	}
 	if c.tail == nil {

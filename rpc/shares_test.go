@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle", MethodConfig{})
+var idle = NewStream[wrapperspb.Int64Value, Bytes]("test.Idle")
 
-var stuck = NewRawMethod("test.Stuck", MethodConfig{})
+var stuck = NewRawMethod("test.Stuck")
 
 // handleIdle handles streams of idle by sending nothing until their contexts end.
 func handleIdle(s *Server) {
@@ -80,7 +80,7 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 				HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
-				}, HandlerConfig{})
+				})
 				HandleRaw(s, nowhere, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, HandlerConfig{OnLoop: true})
 			}, func(r *rig) {
 				far := r.at("10.0.0.9")
@@ -99,7 +99,7 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 					r.t.Errorf("one machine has %d places", places)
 				}
 				for from, rt := range map[string]*rdma.Runtime{"the same machine": r.Runtime(), "another machine": far} {
-					c, err := Dial(r.t.Context(), rt, r.addr, Config{})
+					c, err := Dial(r.t.Context(), rt, r.addr)
 					if err != nil {
 						r.t.Fatal(err)
 					}
@@ -125,7 +125,7 @@ func TestIdleStreamsStarveNobody(t *testing.T) {
 // A machine that comes later gets its share, and so do those after it. The rest is shared by the
 // same rule, and a machine without a place always gets one.
 func TestStreamsAreSharedFairly(t *testing.T) {
-	inWorld(t, rigConfig{server: Config{MaxStreamsInAll: 64, MaxStreams: 64, MaxCalls: 100}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxStreamsInAll: 64, MaxStreams: 64, MaxCalls: 100}}, func(s *Server) {
 		handleIdle(s)
 	}, func(r *rig) {
 		var got []int
@@ -149,7 +149,7 @@ func TestStreamsAreSharedFairly(t *testing.T) {
 
 // Streams beyond their limit are refused where they are opened, and leave room for calls.
 func TestStreamsLeaveRoomForCalls(t *testing.T) {
-	inWorld(t, rigConfig{client: Config{MaxCalls: 10}}, func(s *Server) {
+	inWorld(t, rigConfig{client: ClientConfig{MaxCalls: 10}}, func(s *Server) {
 		handleEcho(s)
 		handleCount(s)
 	}, func(r *rig) {
@@ -185,7 +185,7 @@ func TestStreamsLeaveRoomForCalls(t *testing.T) {
 
 // A server counts the streams of a connection itself: it does not rely on a limit of its client.
 func TestStreamsOfAConnection(t *testing.T) {
-	inWorld(t, rigConfig{server: Config{MaxCalls: 8}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxCalls: 8}}, func(s *Server) {
 		handleEcho(s)
 		handleIdle(s)
 	}, func(r *rig) {

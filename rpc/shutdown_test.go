@@ -22,12 +22,12 @@ func TestAfterShutdown(t *testing.T) {
 			if err := w.Runtime().Shutdown(w.T().Context()); err != nil {
 				w.T().Error(err)
 			}
-			if _, err := Dial(context.Background(), w.Runtime(), at, Config{}); !errors.Is(err, rdma.ErrShutdown) {
+			if _, err := Dial(context.Background(), w.Runtime(), at); !errors.Is(err, rdma.ErrShutdown) {
 				w.T().Errorf("Dial says %v, want ErrShutdown", err)
 			}
 		},
 		"calls that wait": func(w *actortest.World, at string) {
-			c := dialAt(w, at, Config{WaitForReady: true})
+			c := dialAt(w, at, ClientConfig{WaitForReady: true})
 			var err error
 			waited := make(chan struct{})
 			w.RemoveDevice("mem0")
@@ -50,7 +50,7 @@ func TestAfterShutdown(t *testing.T) {
 			c.Close()
 		},
 		"Close": func(w *actortest.World, at string) {
-			c := dialAt(w, at, Config{})
+			c := dialAt(w, at)
 			w.RemoveDevice("mem0")
 			// while it is about to connect again
 			if err := w.Runtime().Shutdown(w.T().Context()); err != nil {
@@ -62,7 +62,7 @@ func TestAfterShutdown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-				s := NewServer(w.Host("mem1", there), Config{})
+				s := NewServer(w.Host("mem1", there))
 				at, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
 					w.T().Fatal(err)
@@ -90,7 +90,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
-				s := NewServer(far, Config{})
+				s := NewServer(far)
 				over := make(chan error, 1)
 				go func() { over <- s.Serve(w.T().Context(), there+":7471") }()
 				time.Sleep(time.Second)
@@ -131,7 +131,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 			inWorldAt := func(test func(w *actortest.World, at string)) func(t *testing.T) {
 				return func(t *testing.T) {
 					actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-						s := NewServer(w.Host("mem1", there), Config{})
+						s := NewServer(w.Host("mem1", there))
 						addr, err := s.Listen(w.T().Context(), there+":7471")
 						if err != nil {
 							w.T().Fatal(err)
@@ -161,7 +161,7 @@ func TestShutdownAtEveryStage(t *testing.T) {
 				}
 			}))
 			t.Run("Close, "+how+" "+stage, inWorldAt(func(w *actortest.World, addr string) {
-				c := dialAt(w, addr, Config{})
+				c := dialAt(w, addr)
 				at.before(w)
 				if stage != "between attempts" {
 					w.Disconnect(c.link().id)
@@ -183,13 +183,13 @@ func TestDialWithoutTime(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Dial(over, w.Runtime(), there+":7471", Config{}); !errors.Is(err, context.Canceled) {
+		if _, err := Dial(over, w.Runtime(), there+":7471"); !errors.Is(err, context.Canceled) {
 			w.T().Errorf("%v, want Canceled", err)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		begin := w.Elapsed()
-		if _, err := Dial(ctx, w.Runtime(), "10.0.0.9:7471", Config{}); !errors.Is(err, ErrDeadline) {
+		if _, err := Dial(ctx, w.Runtime(), "10.0.0.9:7471"); !errors.Is(err, ErrDeadline) {
 			w.T().Errorf("%v, want ErrDeadline", err)
 		}
 		if d := w.Elapsed() - begin; d != time.Second {
@@ -200,7 +200,7 @@ func TestDialWithoutTime(t *testing.T) {
 
 // Numbers that make no sense are replaced by the defaults, or by the least that works.
 func TestConfigWithoutSense(t *testing.T) {
-	for name, cfg := range map[string]Config{
+	for name, cfg := range map[string]ClientConfig{
 		"First": {Backoff: reconnect.Backoff{First: -1}}, "Most": {Backoff: reconnect.Backoff{Most: -1}},
 		"Stable":   {Backoff: reconnect.Backoff{Stable: -1}},
 		"all":      {Backoff: reconnect.Backoff{First: -1, Most: -1, Stable: -1}},
@@ -211,7 +211,7 @@ func TestConfigWithoutSense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				far := w.Host("mem1", there)
-				s := NewServer(far, Config{})
+				s := NewServer(far)
 				handleEcho(s)
 				addr, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
@@ -245,13 +245,13 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-				s := NewServer(w.Host("mem1", there), Config{})
+				s := NewServer(w.Host("mem1", there))
 				handleEcho(s)
 				addr, err := s.Listen(w.T().Context(), there+":7471")
 				if err != nil {
 					w.T().Fatal(err)
 				}
-				c := dialAt(w, addr.String(), Config{})
+				c := dialAt(w, addr.String())
 				stop(w, s)
 				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 				defer cancel()
@@ -268,9 +268,10 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 	}
 }
 
-func dialAt(w *actortest.World, at string, cfg Config) *Client {
-	cfg.Backoff = quick.Backoff
-	c, err := Dial(w.T().Context(), w.Runtime(), at, cfg)
+func dialAt(w *actortest.World, at string, cfg ...ClientConfig) *Client {
+	one := optional(cfg)
+	one.Backoff = quick.Backoff
+	c, err := Dial(w.T().Context(), w.Runtime(), at, one)
 	if err != nil {
 		w.T().Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 // Open opens a stream whose items the server sends. It returns before the server has answered: if
 // the server refuses the stream, Receive returns the error. The stream ends when ctx ends. It is
-// not repeated (Config.Retry). Config.Timeout limits how long Open waits for a connection
+// not repeated (Retry). ClientConfig.Timeout limits how long Open waits for a connection
 // (WaitForReady), and not how long the stream lasts. A stream that is not read to its end must be
 // closed, or its ctx must end. All this applies to OpenClientStream and OpenBidiStream, too.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q, opts ...CallOption) (*Receiver[T], error) {

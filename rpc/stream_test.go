@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	count = NewStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Count", MethodConfig{})
-	blobs = NewStream[wrapperspb.Int64Value, Bytes]("test.Blobs", MethodConfig{})
+	count = NewStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("test.Count")
+	blobs = NewStream[wrapperspb.Int64Value, Bytes]("test.Blobs")
 )
 
 // handleCount counts up to the request, or forever if that is negative.
@@ -65,7 +65,7 @@ func TestStream(t *testing.T) {
 func TestSlowReceiverStopsItsStreamOnly(t *testing.T) {
 	var sent *atomic.Int64
 	var ended chan error
-	inWorld(t, rigConfig{client: Config{StreamWindow: 4 << 10}}, func(s *Server) {
+	inWorld(t, rigConfig{client: ClientConfig{StreamWindow: 4 << 10}}, func(s *Server) {
 		handleEcho(s)
 		sent, ended = handleCount(s)
 	}, func(r *rig) {
@@ -144,7 +144,7 @@ func TestStreamEnds(t *testing.T) {
 		_, err = in.Receive()
 		want(r.t, err, ErrTooLarge, FateAnswered)
 
-		in, err = Open(r.t.Context(), r.c, Stream[wrapperspb.Int64Value, Bytes]{newMethod("test.None", serverSends, protoCodec, bytesCodec, MethodConfig{})},
+		in, err = Open(r.t.Context(), r.c, Stream[wrapperspb.Int64Value, Bytes]{newMethod("test.None", serverSends, protoCodec, bytesCodec)},
 			wrapperspb.Int64(1))
 		if err != nil {
 			r.t.Fatal(err)
@@ -167,7 +167,7 @@ func TestStreamEnds(t *testing.T) {
 			r.t.Error(err)
 		}
 
-		_, err = CallRaw(r.t.Context(), r.c, RawMethod{newMethod("test.Count", unary, bytesCodec, bytesCodec, MethodConfig{})}, nil, nil)
+		_, err = CallRaw(r.t.Context(), r.c, RawMethod{newMethod("test.Count", unary, bytesCodec, bytesCodec)}, nil, nil)
 		want(r.t, err, ErrUnknownMethod, FateRefused) // a stream there, a call here
 		r.Wait()
 		if n, m := r.c.InFlight(), r.s.InFlight(); n+m != 0 {

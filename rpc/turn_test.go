@@ -72,7 +72,7 @@ func inMisersWorld(t *testing.T, test func(w *actortest.World, s *miser, c *Clie
 		props := actor.PropsFromFunc(func(ctx actor.Context) { s.receive(ctx, far) }, far.OnLoop())
 		server := w.System().Root.Spawn(props)
 		w.Wait()
-		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{})
+		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
 		if err != nil {
 			w.T().Fatal(err)
 		}

@@ -51,7 +51,7 @@ func manyFrames(first, nothing, last []byte) []byte {
 // clients that arrive then do not wait for all of it.
 func TestServerReadsInTurns(t *testing.T) {
 	var o order
-	inWorld(t, rigConfig{server: Config{MaxMessage: 4 << 20, Credits: 4}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 4 << 20, Credits: 4}}, func(s *Server) {
 		HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 			o.note(string(q))
 			return reply, nil
@@ -78,7 +78,7 @@ func TestServerReadsInTurns(t *testing.T) {
 }
 
 var (
-	notes = NewMethod[Bytes, noting]("test.Notes", MethodConfig{})
+	notes = NewMethod[Bytes, noting]("test.Notes")
 	noted atomic.Pointer[order]
 )
 
@@ -140,7 +140,7 @@ func TestClientReadsInTurns(t *testing.T) {
 			w.Wait()
 			var clients []*Client
 			for range 2 {
-				c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{MaxMessage: 4 << 20, Credits: 4})
+				c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{MaxMessage: 4 << 20, Credits: 4})
 				if err != nil {
 					w.T().Fatal(err)
 				}
@@ -157,7 +157,7 @@ func TestClientReadsInTurns(t *testing.T) {
 			pid := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {
 				case *Client:
-					Go(ctx, m, notes, &Bytes{}, GoConfig{})
+					Go(ctx, m, notes, &Bytes{})
 				case *Reply[noting]:
 					if m.Err != nil {
 						errs = append(errs, m.Err)

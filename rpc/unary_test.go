@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-var length = NewMethod[wrapperspb.StringValue, wrapperspb.Int64Value]("test.Length", MethodConfig{})
+var length = NewMethod[wrapperspb.StringValue, wrapperspb.Int64Value]("test.Length")
 
 func TestCall(t *testing.T) {
 	for name, cfg := range map[string]HandlerConfig{"goroutine": {}, "loop": {OnLoop: true}} {
@@ -96,7 +96,7 @@ func TestErrors(t *testing.T) {
 				return nil, errors.New(strings.Repeat("x", 2*wire.MaxErrorText))
 			}
 			panic("on the way")
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		say := func(q string) error {
 			_, err := CallRaw(r.t.Context(), r.c, fail, []byte(q), nil)
@@ -143,13 +143,13 @@ func TestErrors(t *testing.T) {
 
 func TestBadMessage(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) {
-		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, nil }, HandlerConfig{})
-		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return []byte{0xff}, nil }, HandlerConfig{})
+		Handle(s, length, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) { return nil, nil })
+		HandleRaw(s, echo, func(context.Context, []byte, []byte) ([]byte, error) { return []byte{0xff}, nil })
 	}, func(r *rig) {
 		_, err := Call(r.t.Context(), r.c, length, wrapperspb.String("x"))
 		want(t, err, ErrInternal, FateAnswered) // nothing, and no error
-		asRaw, asProto := RawMethod{newMethod("test.Length", unary, bytesCodec, bytesCodec, MethodConfig{})},
-			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", unary, protoCodec, protoCodec, MethodConfig{})}
+		asRaw, asProto := RawMethod{newMethod("test.Length", unary, bytesCodec, bytesCodec)},
+			Method[wrapperspb.StringValue, wrapperspb.Int64Value]{newMethod("test.Echo", unary, protoCodec, protoCodec)}
 		_, err = CallRaw(r.t.Context(), r.c, asRaw, []byte{0xff}, nil)
 		want(t, err, ErrBadMessage, FateAnswered)
 		_, err = Call(r.t.Context(), r.c, asProto, wrapperspb.String("x"))
@@ -164,7 +164,7 @@ func TestDeadlineReachesTheServer(t *testing.T) {
 		HandleRaw(s, echo, func(ctx context.Context, _, reply []byte) ([]byte, error) {
 			deadline, ok := ctx.Deadline()
 			return fmt.Append(reply, ok, time.Until(deadline)), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		// in milliseconds on the wire
 		got, err := CallRaw(r.within(90*time.Minute), r.c, echo, nil, nil)
@@ -229,7 +229,7 @@ func TestMetadata(t *testing.T) {
 		HandleRaw(s, echo, func(ctx context.Context, q, reply []byte) ([]byte, error) {
 			v, ok := Metadata(ctx, string(q))
 			return fmt.Appendf(reply, "%s %v", v, ok), nil
-		}, HandlerConfig{})
+		})
 	}, func(r *rig) {
 		ctx := WithMetadata(WithMetadata(WithMetadata(r.t.Context(), "user", "a"), "trace", "1234"), "user", "b")
 		for key, v := range map[string]string{"user": "b true", "trace": "1234 true", "none": " false"} {
@@ -253,8 +253,8 @@ func TestInfiniBandPadsTheHello(t *testing.T) {
 }
 
 func TestLargeMessages(t *testing.T) {
-	large := Config{MaxMessage: 4 << 20, Credits: 8}
-	inWorld(t, rigConfig{server: large, client: large}, handleEcho, func(r *rig) {
+	large := rigConfig{server: ServerConfig{MaxMessage: 4 << 20, Credits: 8}, client: ClientConfig{MaxMessage: 4 << 20, Credits: 8}}
+	inWorld(t, large, handleEcho, func(r *rig) {
 		errs := make(chan error, 4)
 		for i := range cap(errs) {
 			go func() {
@@ -313,11 +313,11 @@ func TestServe(t *testing.T) {
 	inWorld(t, rigConfig{}, handleEcho, func(r *rig) {
 		ctx, cancel := context.WithCancel(r.t.Context())
 		served := make(chan error, 1)
-		s := NewServer(r.far, Config{})
+		s := NewServer(r.far)
 		handleEcho(s)
 		go func() { served <- s.Serve(ctx, there+":7472") }()
 		r.Wait()
-		c, err := Dial(r.t.Context(), r.Runtime(), there+":7472", Config{})
+		c, err := Dial(r.t.Context(), r.Runtime(), there+":7472")
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -56,11 +56,11 @@ func handleVersion1(s *Server) {
 	handleCount(s)
 	HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) {
 		return nil, &Error{Code: 1001, Message: "no", Details: []byte("details")}
-	}, HandlerConfig{})
+	})
 	HandleRaw(s, block, func(ctx context.Context, _, _ []byte) ([]byte, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}, HandlerConfig{})
+	})
 }
 
 // A client of version 1 gets the bytes that it got from a server of its time.
@@ -126,7 +126,7 @@ func TestClientSpeaksVersion1(t *testing.T) {
 			}
 		}, far.OnLoop()))
 		w.Wait()
-		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", Config{StreamWindow: 1 << 10})
+		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{StreamWindow: 1 << 10})
 		if err != nil {
 			w.T().Fatal(err)
 		}

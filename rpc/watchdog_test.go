@@ -33,7 +33,7 @@ func TestWatchdogNamesASlowHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := NewServer(there, Config{})
+	s := NewServer(there)
 	HandleRaw(s, echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 		stall := <-stalls // until it is reported
 		return append(reply, stall.Holder.String()...), nil
@@ -42,7 +42,7 @@ func TestWatchdogNamesASlowHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Dial(t.Context(), here, at.String(), Config{})
+	c, err := Dial(t.Context(), here, at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,12 +41,13 @@ func BenchmarkCall(b *testing.B) {
 				o = m.tr.Observer(nil)
 			}
 			m.open(o)
-			var client, server rpc.Config
+			var client rpc.ClientConfig
+			var server rpc.ServerConfig
 			if c.calls {
 				client.Interceptors, server.Interceptors = []rpc.Interceptor{m.tr.Client()}, []rpc.Interceptor{m.tr.Server()}
 			}
 			s := rpc.NewServer(m.rt, server)
-			rpc.HandleRaw(s, greet, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, rpc.HandlerConfig{})
+			rpc.HandleRaw(s, greet, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
 			conn := m.dial(m.listen(s), client)
 			var reply []byte
 			b.ReportAllocs()

@@ -22,9 +22,9 @@ import (
 // call makes one call over a new connection, and closes it.
 func call(t *testing.T, here, there *machine) {
 	t.Helper()
-	server := rpc.NewServer(there.rt, rpc.Config{})
-	rpc.HandleRaw(server, greet, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, rpc.HandlerConfig{})
-	c, err := rpc.Dial(t.Context(), here.rt, there.listen(server), rpc.Config{})
+	server := rpc.NewServer(there.rt)
+	rpc.HandleRaw(server, greet, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil })
+	c, err := rpc.Dial(t.Context(), here.rt, there.listen(server))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestConnection(t *testing.T) {
 // A failed dial reports the cause in its command's span, and in its own.
 func TestRefusedConnection(t *testing.T) {
 	m := boot(t)
-	if _, err := rpc.Dial(t.Context(), m.rt, "127.0.0.1:1", rpc.Config{}); err == nil {
+	if _, err := rpc.Dial(t.Context(), m.rt, "127.0.0.1:1"); err == nil {
 		t.Fatal("somebody listens there")
 	}
 	connect := m.await(states.OpConnect.String())

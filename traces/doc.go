@@ -5,8 +5,8 @@
 //
 //	t := traces.New(traces.Config{Provider: provider})
 //	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New(), Observer: t.Observer(nil)})
-//	server := rpc.NewServer(rt, rpc.Config{Interceptors: []rpc.Interceptor{t.Server()}})
-//	client, err := rpc.Dial(ctx, rt, addr, rpc.Config{Interceptors: []rpc.Interceptor{t.Client()}})
+//	server := rpc.NewServer(rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{t.Server()}})
+//	client, err := rpc.Dial(ctx, rt, addr, rpc.ClientConfig{Interceptors: []rpc.Interceptor{t.Client()}})
 //	props := actor.PropsFromFunc(receive, t.Props()...)
 //	t.Root(ctx, system.Root).Send(pid, message) // from outside of actors, as from an rpc handler
 //

@@ -43,20 +43,20 @@ func Example() {
 		}
 	}, append(t.Props(), rt.OnLoop())...))
 
-	method := rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("greeter.Greet", rpc.MethodConfig{})
-	server := rpc.NewServer(rt, rpc.Config{Interceptors: []rpc.Interceptor{t.Server()}})
+	method := rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("greeter.Greet")
+	server := rpc.NewServer(rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{t.Server()}})
 	rpc.Handle(server, method, func(ctx context.Context, name *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
 		answer, err := t.Root(ctx, system.Root).RequestFuture(clerk, name, time.Second).Result()
 		if err != nil {
 			return nil, err
 		}
 		return answer.(*wrapperspb.StringValue), nil
-	}, rpc.HandlerConfig{})
+	})
 	at, err := server.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := rpc.Dial(context.Background(), rt, at.String(), rpc.Config{Interceptors: []rpc.Interceptor{t.Client()}})
+	client, err := rpc.Dial(context.Background(), rt, at.String(), rpc.ClientConfig{Interceptors: []rpc.Interceptor{t.Client()}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -42,18 +42,18 @@ var contexts = map[string]map[string]string{
 // hostileServer returns a machine with a server whose handler reports the trace of each call.
 func hostileServer(t *testing.T) (m *machine, addr string, traces chan trace.SpanContext) {
 	m, traces = boot(t), make(chan trace.SpanContext, 1)
-	server := rpc.NewServer(m.rt, rpc.Config{Interceptors: []rpc.Interceptor{m.tr.Server()}})
+	server := rpc.NewServer(m.rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{m.tr.Server()}})
 	rpc.HandleRaw(server, greet, func(ctx context.Context, q, reply []byte) ([]byte, error) {
 		traces <- trace.SpanContextFromContext(ctx)
 		return append(reply, q...), nil
-	}, rpc.HandlerConfig{})
+	})
 	return m, m.listen(server), traces
 }
 
 // A call with an invalid context is handled, and begins a new trace.
 func TestHostileMetadata(t *testing.T) {
 	_, addr, traces := hostileServer(t)
-	c := boot(t).dial(addr, rpc.Config{})
+	c := boot(t).dial(addr)
 	for name, pairs := range contexts {
 		ctx := t.Context()
 		for k, v := range pairs {
@@ -80,7 +80,7 @@ func TestHostileMetadata(t *testing.T) {
 // A call with 1,000 values is handled.
 func TestManyValues(t *testing.T) {
 	_, addr, traces := hostileServer(t)
-	c := boot(t).dial(addr, rpc.Config{})
+	c := boot(t).dial(addr)
 	ctx := t.Context()
 	for i := range 1000 {
 		ctx = rpc.WithMetadata(ctx, fmt.Sprint(i), "")
@@ -99,7 +99,7 @@ func TestManyValues(t *testing.T) {
 func TestNoRoom(t *testing.T) {
 	_, addr, traces := hostileServer(t)
 	client := boot(t)
-	c := client.dial(addr, rpc.Config{Interceptors: []rpc.Interceptor{client.tr.Client()}})
+	c := client.dial(addr, rpc.ClientConfig{Interceptors: []rpc.Interceptor{client.tr.Client()}})
 	ctx := rpc.WithMetadata(rpc.WithMetadata(t.Context(), "a", strings.Repeat("x", 4<<10)), "b", strings.Repeat("x", 4<<10-8))
 	if room := rpc.MetadataRoom(ctx); room != 0 {
 		t.Fatalf("room for %d bytes", room)
@@ -219,10 +219,10 @@ func (sampler) Description() string { return "bad" }
 // calls calls a handler on a loop n times; all spans are m's.
 func (m *machine) calls(t *testing.T, n int) {
 	t.Helper()
-	server := rpc.NewServer(m.rt, rpc.Config{Interceptors: []rpc.Interceptor{m.tr.Server()}})
+	server := rpc.NewServer(m.rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{m.tr.Server()}})
 	rpc.HandleRaw(server, greet, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil },
 		rpc.HandlerConfig{OnLoop: true})
-	c := m.dial(m.listen(server), rpc.Config{Interceptors: []rpc.Interceptor{m.tr.Client()}})
+	c := m.dial(m.listen(server), rpc.ClientConfig{Interceptors: []rpc.Interceptor{m.tr.Client()}})
 	for range n {
 		if reply, err := rpc.CallRaw(t.Context(), c, greet, []byte("x"), nil); err != nil || string(reply) != "x" {
 			t.Fatal(err)

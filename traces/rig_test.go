@@ -84,9 +84,9 @@ func (m *machine) listen(s *rpc.Server) string {
 	return at.String()
 }
 
-func (m *machine) dial(addr string, cfg rpc.Config) *rpc.Client {
+func (m *machine) dial(addr string, cfg ...rpc.ClientConfig) *rpc.Client {
 	m.t.Helper()
-	c, err := rpc.Dial(context.Background(), m.rt, addr, cfg)
+	c, err := rpc.Dial(context.Background(), m.rt, addr, cfg...)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -15,15 +15,15 @@ import (
 )
 
 var (
-	count   = rpc.NewStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("counter.Count", rpc.MethodConfig{})
+	count   = rpc.NewStream[wrapperspb.Int64Value, wrapperspb.Int64Value]("counter.Count")
 	errGone = rpc.RegisterCode(4711, "gone")
 )
 
 // pair returns a client and a server with spans.
 func pair(t *testing.T, handle func(ctx context.Context, q, reply []byte) ([]byte, error)) (client, server *machine, c *rpc.Client) {
 	client, server = boot(t), boot(t)
-	s := rpc.NewServer(server.rt, rpc.Config{Interceptors: []rpc.Interceptor{server.tr.Server()}})
-	rpc.HandleRaw(s, greet, handle, rpc.HandlerConfig{})
+	s := rpc.NewServer(server.rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{server.tr.Server()}})
+	rpc.HandleRaw(s, greet, handle)
 	rpc.HandleStream(s, count, func(_ context.Context, q *wrapperspb.Int64Value, out *rpc.Sender[wrapperspb.Int64Value]) error {
 		for i := int64(0); q.Value < 0 || i < q.Value; i++ {
 			if err := out.Send(wrapperspb.Int64(i)); err != nil {
@@ -32,7 +32,7 @@ func pair(t *testing.T, handle func(ctx context.Context, q, reply []byte) ([]byt
 		}
 		return nil
 	})
-	return client, server, client.dial(server.listen(s), rpc.Config{Interceptors: []rpc.Interceptor{client.tr.Client()}})
+	return client, server, client.dial(server.listen(s), rpc.ClientConfig{Interceptors: []rpc.Interceptor{client.tr.Client()}})
 }
 
 // Errors have this package's code names, on both sides; a text of any length is cut.
@@ -125,13 +125,13 @@ func TestStreams(t *testing.T) {
 func TestUnsampled(t *testing.T) {
 	server := boot(t) // its sampler follows the parent's decision
 	got := make(chan trace.SpanContext, 1)
-	s := rpc.NewServer(server.rt, rpc.Config{Interceptors: []rpc.Interceptor{server.tr.Server()}})
+	s := rpc.NewServer(server.rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{server.tr.Server()}})
 	rpc.HandleRaw(s, greet, func(ctx context.Context, _, reply []byte) ([]byte, error) {
 		got <- trace.SpanContextFromContext(ctx)
 		return reply, nil
-	}, rpc.HandlerConfig{})
+	})
 	client := boot(t, sdktrace.WithSampler(sdktrace.NeverSample()))
-	c := client.dial(server.listen(s), rpc.Config{Interceptors: []rpc.Interceptor{client.tr.Client()}})
+	c := client.dial(server.listen(s), rpc.ClientConfig{Interceptors: []rpc.Interceptor{client.tr.Client()}})
 	ctx, span := client.tr.start(t.Context(), "shop")
 	if _, err := rpc.CallRaw(ctx, c, greet, nil, nil); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-var greet = rpc.NewRawMethod("greeter.Greet", rpc.MethodConfig{})
+var greet = rpc.NewRawMethod("greeter.Greet")
 
 // One trace leads from a client through a handler to an actor on another node, and on to a second
 // actor there. The links between the spans show the order and the place of each step.
@@ -38,7 +38,7 @@ func TestOneTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	server := rpc.NewServer(front.rt, rpc.Config{Interceptors: []rpc.Interceptor{front.tr.Server()}})
+	server := rpc.NewServer(front.rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{front.tr.Server()}})
 	rpc.HandleRaw(server, greet, func(ctx context.Context, q, reply []byte) ([]byte, error) {
 		root := front.tr.Root(ctx, front.sys.Root)
 		answer, err := remoting.Result(root.RequestFuture(actor.NewPID(backNode.Name(), "clerk"), wrapperspb.String(string(q)), soon))
@@ -46,8 +46,8 @@ func TestOneTrace(t *testing.T) {
 			return nil, err
 		}
 		return append(reply, answer.(*wrapperspb.StringValue).Value...), nil
-	}, rpc.HandlerConfig{})
-	c := client.dial(front.listen(server), rpc.Config{Interceptors: []rpc.Interceptor{client.tr.Client()}})
+	})
+	c := client.dial(front.listen(server), rpc.ClientConfig{Interceptors: []rpc.Interceptor{client.tr.Client()}})
 
 	user, _ := baggage.NewMember("user", "ann")
 	bag, _ := baggage.New(user)

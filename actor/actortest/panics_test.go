@@ -59,14 +59,14 @@ func request(w *actortest.World) *actortest.Probe {
 
 // call runs do in an rpc handler.
 func call(t *testing.T, w *actortest.World, do func(), cfg ...rpc.HandlerConfig) {
-	s := rpc.NewServer(w.Runtime(), rpc.Config{})
-	m := rpc.NewRawMethod("test.Do", rpc.MethodConfig{})
+	s := rpc.NewServer(w.Runtime())
+	m := rpc.NewRawMethod("test.Do")
 	rpc.HandleRaw(s, m, func(context.Context, []byte, []byte) ([]byte, error) { do(); return nil, nil }, one(cfg))
 	at, err := s.Listen(w.T().Context(), "10.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := rpc.Dial(w.T().Context(), w.Runtime(), at.String(), rpc.Config{})
+	c, err := rpc.Dial(w.T().Context(), w.Runtime(), at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,11 +82,11 @@ func (g *generator) methods(s *protogen.Service) {
 	g.P("// The methods of ", s.GoName, ", for package rpc's functions.")
 	g.P("var (")
 	for _, m := range s.Methods {
-		cfg := ""
+		args := nameOf(m)
 		if o, ok := m.Desc.Options().(*descriptorpb.MethodOptions); ok && o.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
-			cfg = "Idempotent: true"
+			args += ", " + g.rpc("MethodConfig") + "{Idempotent: true}"
 		}
-		g.P(s.GoName, m.GoName, " = ", g.rpc(kindOf(m).declare), g.types(m), "(", nameOf(m), ", ", g.rpc("MethodConfig"), "{", cfg, "})")
+		g.P(s.GoName, m.GoName, " = ", g.rpc(kindOf(m).declare), g.types(m), "(", args, ")")
 	}
 	g.P(")")
 }

@@ -22,7 +22,7 @@
 // The option package_suffix=rdma puts the file into a package of its own, shoprdma in a folder of
 // that name. Then gRPC's code can be generated beside the messages, whose names are the same.
 //
-// Methods with the option idempotency_level are idempotent: rpc.Config.Retry may repeat them.
+// Methods with the option idempotency_level are idempotent: rpc.Retry may repeat them.
 package main
 
 import (

@@ -46,7 +46,7 @@ func benchMethod(ctx context.Context, args []string, stdout, stderr io.Writer) e
 			defer c.Close()
 			clients = append(clients, c)
 		}
-		b := bench{o: &o, request: request, method: rpc.NewMethod[rpc.Bytes, rpc.Bytes](nameOf(m), rpc.MethodConfig{})}
+		b := bench{o: &o, request: request, method: rpc.NewMethod[rpc.Bytes, rpc.Bytes](nameOf(m))}
 		b.run(ctx, clients)
 		b.print(stdout)
 		return nil

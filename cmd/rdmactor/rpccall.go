@@ -161,7 +161,7 @@ func (d *described) call(ctx context.Context, c *rpc.Client) error {
 	if err != nil {
 		return err
 	}
-	r, err := rpc.Call(ctx, c, rpc.NewMethod[rpc.Bytes, rpc.Bytes](nameOf(d.m), rpc.MethodConfig{}), q)
+	r, err := rpc.Call(ctx, c, rpc.NewMethod[rpc.Bytes, rpc.Bytes](nameOf(d.m)), q)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (d *described) download(ctx context.Context, c *rpc.Client) error {
 	if err != nil {
 		return err
 	}
-	for item, err := range rpc.Items(ctx, c, rpc.NewStream[rpc.Bytes, rpc.Bytes](nameOf(d.m), rpc.MethodConfig{}), q) {
+	for item, err := range rpc.Items(ctx, c, rpc.NewStream[rpc.Bytes, rpc.Bytes](nameOf(d.m)), q) {
 		if err == nil {
 			err = d.print(item)
 		}
@@ -185,7 +185,7 @@ func (d *described) download(ctx context.Context, c *rpc.Client) error {
 }
 
 func (d *described) upload(ctx context.Context, c *rpc.Client) error {
-	s, err := rpc.OpenClientStream(ctx, c, rpc.NewClientStream[rpc.Bytes, rpc.Bytes](nameOf(d.m), rpc.MethodConfig{}))
+	s, err := rpc.OpenClientStream(ctx, c, rpc.NewClientStream[rpc.Bytes, rpc.Bytes](nameOf(d.m)))
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (d *described) sendAll(send func(*rpc.Bytes) error) error {
 func (d *described) dialog(ctx context.Context, c *rpc.Client) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := rpc.OpenBidiStream(ctx, c, rpc.NewBidiStream[rpc.Bytes, rpc.Bytes](nameOf(d.m), rpc.MethodConfig{}))
+	s, err := rpc.OpenBidiStream(ctx, c, rpc.NewBidiStream[rpc.Bytes, rpc.Bytes](nameOf(d.m)))
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func serveOrders(t *testing.T, reflects bool) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rpc.NewServer(rt, rpc.Config{})
+	s := rpc.NewServer(rt)
 	type text = wrapperspb.StringValue
 	rpc.Handle(s, orders.Get, func(ctx context.Context, q *text) (*text, error) {
 		if q.Value == "sold out" {
@@ -39,7 +39,7 @@ func serveOrders(t *testing.T, reflects bool) string {
 		}
 		who, _ := rpc.Metadata(ctx, "user")
 		return wrapperspb.String(q.Value + who), nil
-	}, rpc.HandlerConfig{})
+	})
 	rpc.HandleStream(s, orders.Watch, func(_ context.Context, q *text, out *rpc.Sender[text]) error {
 		for _, item := range strings.Fields(q.Value) {
 			if err := out.Send(wrapperspb.String(item)); err != nil {

@@ -155,5 +155,5 @@ func (o *rpcFlags) withClient(ctx context.Context, stderr io.Writer, do func(rt 
 }
 
 func (o *rpcFlags) dial(ctx context.Context, rt *rdma.Runtime) (*rpc.Client, error) {
-	return rpc.Dial(ctx, rt, o.addr, rpc.Config{MaxMessage: 4 << 20, Credits: 8})
+	return rpc.Dial(ctx, rt, o.addr, rpc.ClientConfig{MaxMessage: 4 << 20, Credits: 8})
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-var echo = rpc.NewRawMethod("test.Echo", rpc.MethodConfig{})
+var echo = rpc.NewRawMethod("test.Echo")
 
 // TestRecent: the calls of the last 10 to 20 s are shown, and after a pause the older ones once
 // more.
 func TestRecent(t *testing.T) {
 	rt, _ := program(t)
-	server := rpc.NewServer(rt, rpc.Config{})
-	rpc.HandleRaw(server, echo, func(_ context.Context, _, reply []byte) ([]byte, error) { return reply, nil }, rpc.HandlerConfig{})
+	server := rpc.NewServer(rt)
+	rpc.HandleRaw(server, echo, func(_ context.Context, _, reply []byte) ([]byte, error) { return reply, nil })
 	at, err := server.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	there, _ := program(t)
-	c, err := rpc.Dial(t.Context(), there, at.String(), rpc.Config{})
+	c, err := rpc.Dial(t.Context(), there, at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // it was certainly not executed.
 func dial(ctx context.Context, rt *rdma.Runtime, addr string) (*rpc.Client, error) {
 	return rpc.Dial(ctx, rt, addr,
-		rpc.Config{Retry: rpc.Retry{Attempts: 5}, Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
+		rpc.ClientConfig{Retry: rpc.Retry{Attempts: 5}, Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
 }
 
 // callFor limits how long a call may take.

@@ -54,7 +54,7 @@ type tally struct {
 func (l load) run(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) error {
 	clients := make([]*rpc.Client, l.connections)
 	for i := range clients {
-		c, err := rpc.Dial(ctx, rt, addr, rpc.Config{Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
+		c, err := rpc.Dial(ctx, rt, addr, rpc.ClientConfig{Timeout: callFor, MaxMessage: maxMessage, Credits: 32})
 		if err != nil {
 			return err
 		}

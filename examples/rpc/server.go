@@ -16,7 +16,7 @@ const maxMessage = maxValue + 64<<10
 // newServer makes a store callable. Nothing in the store blocks, so calls are answered on the loop
 // on which they arrive. A watch blocks, and so it has a goroutine.
 func newServer(rt *rdma.Runtime, s *store) *rpc.Server {
-	srv := rpc.NewServer(rt, rpc.Config{MaxMessage: maxMessage, Credits: 32})
+	srv := rpc.NewServer(rt, rpc.ServerConfig{MaxMessage: maxMessage, Credits: 32})
 	kv.RegisterStoreServer(srv, &service{store: s, draining: srv.Draining()}, rpc.HandlerConfig{OnLoop: true})
 	rpcreflect.Register(srv) // for rdmactor list and rdmactor call
 	return srv

@@ -15,10 +15,10 @@ type text = wrapperspb.StringValue
 
 // The methods of the service test.Orders. Every message is a google.protobuf.StringValue.
 var (
-	Get   = rpc.NewMethod[text, text]("test.Orders/Get", rpc.MethodConfig{})
-	Watch = rpc.NewStream[text, text]("test.Orders/Watch", rpc.MethodConfig{})
-	Put   = rpc.NewClientStream[text, text]("test.Orders/Put", rpc.MethodConfig{})
-	Talk  = rpc.NewBidiStream[text, text]("test.Orders/Talk", rpc.MethodConfig{})
+	Get   = rpc.NewMethod[text, text]("test.Orders/Get")
+	Watch = rpc.NewStream[text, text]("test.Orders/Watch")
+	Put   = rpc.NewClientStream[text, text]("test.Orders/Put")
+	Talk  = rpc.NewBidiStream[text, text]("test.Orders/Talk")
 )
 
 func init() {

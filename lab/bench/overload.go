@@ -44,7 +44,7 @@ func serveOverload(e measure.Entry) (measure.Service, error) {
 		}
 		return append(reply, q...), nil
 	}
-	return listenRPC(e, work, rpc.HandlerConfig{}, rpc.Config{MaxCallsInAll: callLimit, MaxCalls: callsPerConn})
+	return listenRPC(e, work, rpc.HandlerConfig{}, rpc.ServerConfig{MaxCallsInAll: callLimit, MaxCalls: callsPerConn})
 }
 
 type overloadClient struct {

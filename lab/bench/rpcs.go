@@ -10,27 +10,27 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-var echoMethod = rpc.NewRawMethod("bench.Echo", rpc.MethodConfig{})
+var echoMethod = rpc.NewRawMethod("bench.Echo")
 
 // serveRPC answers on goroutines, as all the others do. serveRPCOnLoop answers on the loop.
 func serveRPC(e measure.Entry) (measure.Service, error) {
-	return listenRPC(e, echoCall, rpc.HandlerConfig{}, rpc.Config{})
+	return listenRPC(e, echoCall, rpc.HandlerConfig{})
 }
 
 func serveRPCOnLoop(e measure.Entry) (measure.Service, error) {
-	return listenRPC(e, echoCall, rpc.HandlerConfig{OnLoop: true}, rpc.Config{})
+	return listenRPC(e, echoCall, rpc.HandlerConfig{OnLoop: true})
 }
 
 func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }
 
 type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
 
-func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg rpc.Config) (measure.Service, error) {
+func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg ...rpc.ServerConfig) (measure.Service, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
-	s := rpc.NewServer(w.RT, cfg)
+	s := rpc.NewServer(w.RT, cfg...)
 	rpc.HandleRaw(s, echoMethod, h, on)
 	addr, err := s.Listen(context.Background(), contest.Loopback)
 	return measure.NewService(addr.String(), func() error {
@@ -43,7 +43,7 @@ func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg rpc.Conf
 func connect(w contest.World, addr string) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return rpc.Dial(ctx, w.RT, addr, rpc.Config{})
+	return rpc.Dial(ctx, w.RT, addr)
 }
 
 func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {

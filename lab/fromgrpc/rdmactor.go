@@ -88,12 +88,12 @@ func serve(ctx context.Context, all *orders, addr, web string, certificates *tls
 		return err
 	}
 	defer rt.Shutdown(context.Background())
-	server := rpc.NewServer(rt, rpc.Config{})
+	server := rpc.NewServer(rt)
 	shop.RegisterOrdersServer(server, all)
 	if _, err := server.Listen(ctx, addr); err != nil {
 		return err
 	}
-	local := rpc.NewClient(rt, addr, rpc.Config{})
+	local := rpc.NewClient(rt, addr)
 	defer local.Close()
 	forCurl, err := rpchttp.New(local, rpchttp.Config{}, "shop.v1.Orders")
 	if err != nil {

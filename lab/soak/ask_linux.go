@@ -70,7 +70,7 @@ func (a *asker) next(ctx actor.Context) {
 	q := question{Client: a.c.number, Worker: a.worker, Seq: a.seq, Never: a.never, Size: rand.N(uint32(most))}
 	request := rpc.Bytes(q.pack(rand.N(most)))
 	end := a.c.begin(askedCalls, patience+grace)
-	a.asked[rpc.Go(ctx, a.client, ask, &request, rpc.GoConfig{})] = asked{q, end}
+	a.asked[rpc.Go(ctx, a.client, ask, &request)] = asked{q, end}
 }
 
 func (a *asker) reply(m *rpc.Reply[rpc.Bytes]) {

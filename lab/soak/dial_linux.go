@@ -12,11 +12,11 @@ func dial(h *host) (end func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &customer{host: h, ctx: ctx, audits: make(chan fates, 64)}
 	backoff := reconnect.Backoff{First: 20 * time.Millisecond, Most: time.Second}
-	plain := rpc.Config{MaxMessage: maxMessage, Backoff: backoff, Timeout: patience}
+	plain := rpc.ClientConfig{MaxMessage: maxMessage, Backoff: backoff, Timeout: patience}
 	waits := plain
 	waits.WaitForReady, waits.Retry = true, rpc.Retry{Attempts: 3}
 	var clients [2]*rpc.Client
-	for i, cfg := range []rpc.Config{plain, waits} {
+	for i, cfg := range []rpc.ClientConfig{plain, waits} {
 		if err := eventually(ctx, func() (err error) {
 			within, stop := context.WithTimeout(ctx, patience)
 			defer stop()

@@ -27,19 +27,19 @@ type servant struct {
 
 func serve(h *host) (s *servant, err error) {
 	s = &servant{host: h}
-	s.server = rpc.NewServer(h.rt, rpc.Config{MaxMessage: maxMessage})
-	rpc.HandleRaw(s.server, echo, s.echo(true), rpc.HandlerConfig{})
-	rpc.HandleRaw(s.server, again, s.echo(false), rpc.HandlerConfig{})
+	s.server = rpc.NewServer(h.rt, rpc.ServerConfig{MaxMessage: maxMessage})
+	rpc.HandleRaw(s.server, echo, s.echo(true))
+	rpc.HandleRaw(s.server, again, s.echo(false))
 	rpc.HandleRaw(s.server, quick, s.echo(true), rpc.HandlerConfig{OnLoop: true})
 	rpc.HandleRaw(s.server, crowd, func(_ context.Context, _, reply []byte) ([]byte, error) {
 		time.Sleep(beat / 2)
 		return reply, nil
-	}, rpc.HandlerConfig{})
+	})
 	rpc.HandleRaw(s.server, bulk, func(_ context.Context, b, reply []byte) ([]byte, error) {
 		return append(reply, b...), nil
-	}, rpc.HandlerConfig{})
-	rpc.HandleRaw(s.server, audit, s.audit, rpc.HandlerConfig{})
-	rpc.Handle(s.server, ask, s.ask, rpc.HandlerConfig{})
+	})
+	rpc.HandleRaw(s.server, audit, s.audit)
+	rpc.Handle(s.server, ask, s.ask)
 	rpc.HandleStream(s.server, items, s.items)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

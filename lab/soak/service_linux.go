@@ -16,14 +16,14 @@ const patience = 10 * time.Second
 
 // The methods of the service. Requests and answers begin with a question.
 var (
-	echo  = rpc.NewRawMethod("soak.Echo", rpc.MethodConfig{})
-	quick = rpc.NewRawMethod("soak.Quick", rpc.MethodConfig{}) // answered on the loop
+	echo  = rpc.NewRawMethod("soak.Echo")
+	quick = rpc.NewRawMethod("soak.Quick") // answered on the loop
 	again = rpc.NewRawMethod("soak.Again", rpc.MethodConfig{Idempotent: true})
-	ask   = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("soak.Ask", rpc.MethodConfig{})
-	items = rpc.NewStream[rpc.Bytes, rpc.Bytes]("soak.Items", rpc.MethodConfig{})
+	ask   = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("soak.Ask")
+	items = rpc.NewStream[rpc.Bytes, rpc.Bytes]("soak.Items")
 	// blocks its goroutine for a moment
-	crowd = rpc.NewRawMethod("soak.Crowd", rpc.MethodConfig{})
-	bulk  = rpc.NewRawMethod("soak.Bulk", rpc.MethodConfig{}) // answered with the request itself
+	crowd = rpc.NewRawMethod("soak.Crowd")
+	bulk  = rpc.NewRawMethod("soak.Bulk") // answered with the request itself
 	audit = rpc.NewRawMethod("soak.Audit", rpc.MethodConfig{Idempotent: true})
 )
 

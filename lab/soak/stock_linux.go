@@ -14,7 +14,7 @@ const largest = 400 << 10
 // MiB for each of two loops. With messages of random sizes this would take hours, and look like a
 // leak. So additional clients, several for each loop, make many concurrent large calls, of every
 // size for which memory is retained.
-func (h *host) stock(ctx context.Context, cfg rpc.Config) error {
+func (h *host) stock(ctx context.Context, cfg rpc.ClientConfig) error {
 	const clients, atATime, smallest = 4, 8, 64 << 10
 	ctx, cancel := context.WithTimeout(ctx, 6*patience)
 	defer cancel()

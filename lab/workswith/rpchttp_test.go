@@ -42,7 +42,7 @@ func serveOrders(t *testing.T) (addr string, intercepted *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rpc.NewServer(rt, rpc.Config{Interceptors: []rpc.Interceptor{
+	s := rpc.NewServer(rt, rpc.ServerConfig{Interceptors: []rpc.Interceptor{
 		func(ctx context.Context, _ *rpc.Info, next func(context.Context) error) error {
 			intercepted.Add(1)
 			return next(ctx)
@@ -53,7 +53,7 @@ func serveOrders(t *testing.T) (addr string, intercepted *atomic.Int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := rpc.NewClient(rt, at.String(), rpc.Config{})
+	c := rpc.NewClient(rt, at.String())
 	h, err := rpchttp.New(c, rpchttp.Config{}, "test.Orders")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func handleOrders(s *rpc.Server) {
 			return nil, ctx.Err()
 		}
 		return q, nil
-	}, rpc.HandlerConfig{})
+	})
 	rpc.HandleStream(s, orders.Watch, func(_ context.Context, q *text, out *rpc.Sender[text]) error {
 		for _, item := range strings.Fields(q.Value) {
 			if err := out.Send(wrapperspb.String(item)); err != nil {

@@ -1,7 +1,7 @@
 // Package rpchttp lets any HTTP client call the methods of protobuf services that package rpc
 // serves: curl, browsers, and clients of Connect (https://connectrpc.com/docs/protocol).
 //
-//	local := rpc.NewClient(rt, server.Addr, rpc.Config{})
+//	local := rpc.NewClient(rt, server.Addr)
 //	h, err := rpchttp.New(local, rpchttp.Config{}, "shop.Orders")
 //	http.ListenAndServe(":8080", h)
 //

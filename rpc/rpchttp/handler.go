@@ -18,7 +18,7 @@ import (
 // Config configures a Handler. Zero fields have their defaults.
 type Config struct {
 	// MaxMessage is the size of the largest request or item that is read: 4 MiB. The server's own
-	// limit (rpc.Config.MaxMessage) counts as well.
+	// limit (rpc.ServerConfig.MaxMessage) counts as well.
 	MaxMessage int
 	// Code returns Connect's name for a code of a service (rpc.RegisterCode), such as "not_found".
 	// nil, or "": "unknown".
@@ -76,13 +76,13 @@ func methodOf(d protoreflect.MethodDescriptor) *method {
 	}
 	switch name := m.name(); {
 	case d.IsStreamingClient() && d.IsStreamingServer():
-		m.bidi = rpc.NewBidiStream[rpc.Bytes, rpc.Bytes](name, rpc.MethodConfig{})
+		m.bidi = rpc.NewBidiStream[rpc.Bytes, rpc.Bytes](name)
 	case d.IsStreamingClient():
-		m.client = rpc.NewClientStream[rpc.Bytes, rpc.Bytes](name, rpc.MethodConfig{})
+		m.client = rpc.NewClientStream[rpc.Bytes, rpc.Bytes](name)
 	case d.IsStreamingServer():
-		m.server = rpc.NewStream[rpc.Bytes, rpc.Bytes](name, rpc.MethodConfig{})
+		m.server = rpc.NewStream[rpc.Bytes, rpc.Bytes](name)
 	default:
-		m.unary = rpc.NewMethod[rpc.Bytes, rpc.Bytes](name, rpc.MethodConfig{})
+		m.unary = rpc.NewMethod[rpc.Bytes, rpc.Bytes](name)
 	}
 	first, _ := known.LoadOrStore(m.name(), m)
 	return first.(*method)

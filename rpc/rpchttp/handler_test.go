@@ -35,13 +35,13 @@ func serve(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rpc.NewServer(rt, rpc.Config{})
+	s := rpc.NewServer(rt)
 	handle(s)
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := rpc.NewClient(rt, at.String(), rpc.Config{})
+	c := rpc.NewClient(rt, at.String())
 	h, err := New(c, Config{MaxMessage: 32 << 10, Code: func(code rpc.Code) string {
 		if code == 7001 {
 			return "failed_precondition"
@@ -81,7 +81,7 @@ func handle(s *rpc.Server) {
 		}
 		who, _ := rpc.Metadata(ctx, "authorization")
 		return wrapperspb.String(q.Value + who), rpc.SetHeader(ctx, "Shop", "open")
-	}, rpc.HandlerConfig{})
+	})
 	rpc.HandleStream(s, orders.Watch, func(_ context.Context, q *text, out *rpc.Sender[text]) error {
 		for _, item := range strings.Fields(q.Value) {
 			if item == "sold-out" {

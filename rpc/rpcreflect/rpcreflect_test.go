@@ -20,18 +20,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // with them.
 func TestReflection(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-		s := rpc.NewServer(w.Host("mem1", "10.0.0.2"), rpc.Config{})
+		s := rpc.NewServer(w.Host("mem1", "10.0.0.2"))
 		defer s.Close()
 		rpc.Handle(s, orders.Get, func(context.Context, *wrapperspb.StringValue) (*wrapperspb.StringValue, error) {
 			return nil, nil
-		}, rpc.HandlerConfig{})
-		raw := rpc.NewRawMethod("raw", rpc.MethodConfig{})
-		rpc.HandleRaw(s, raw, func(_ context.Context, q, _ []byte) ([]byte, error) { return q, nil }, rpc.HandlerConfig{})
+		})
+		raw := rpc.NewRawMethod("raw")
+		rpc.HandleRaw(s, raw, func(_ context.Context, q, _ []byte) ([]byte, error) { return q, nil })
 		Register(s)
 		if _, err := s.Listen(w.T().Context(), "10.0.0.2:7471"); err != nil {
 			w.T().Fatal(err)
 		}
-		c := rpc.NewClient(w.Runtime(), "10.0.0.2:7471", rpc.Config{})
+		c := rpc.NewClient(w.Runtime(), "10.0.0.2:7471")
 		defer c.Close()
 		names, err := List(w.T().Context(), c)
 		if err != nil || !slices.Equal(names, []string{"raw", "test.Orders/Get"}) {

@@ -22,11 +22,11 @@ const (
 // The methods of Store, for package rpc's functions.
 var (
 	StoreGet            = rpc.NewMethod[KeyRequest, GetReply](Store_Get_Name, rpc.MethodConfig{Idempotent: true})
-	StorePut            = rpc.NewMethod[Entry, RevisionReply](Store_Put_Name, rpc.MethodConfig{})
-	StoreCompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply](Store_CompareAndSwap_Name, rpc.MethodConfig{})
-	StoreDelete         = rpc.NewMethod[KeyRequest, RevisionReply](Store_Delete_Name, rpc.MethodConfig{})
+	StorePut            = rpc.NewMethod[Entry, RevisionReply](Store_Put_Name)
+	StoreCompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply](Store_CompareAndSwap_Name)
+	StoreDelete         = rpc.NewMethod[KeyRequest, RevisionReply](Store_Delete_Name)
 	StoreList           = rpc.NewMethod[ListRequest, ListReply](Store_List_Name, rpc.MethodConfig{Idempotent: true})
-	StoreWatch          = rpc.NewStream[WatchRequest, Change](Store_Watch_Name, rpc.MethodConfig{})
+	StoreWatch          = rpc.NewStream[WatchRequest, Change](Store_Watch_Name)
 )
 
 // StoreAPI has the methods of StoreClient, for programs that replace it.

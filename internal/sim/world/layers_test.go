@@ -85,18 +85,18 @@ func several(p *Process, n int, fn func(i int)) {
 
 var (
 	echoes = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("order.Echo", rpc.MethodConfig{Idempotent: true})
-	count  = rpc.NewStream[rpc.Bytes, rpc.Bytes]("order.Count", rpc.MethodConfig{})
+	count  = rpc.NewStream[rpc.Bytes, rpc.Bytes]("order.Count")
 )
 
 // calls has goroutines that call, with deadlines that some calls miss, and read streams that some
 // of them give up. The server drains during that.
 func calls(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {
-		s := rpc.NewServer(rt, rpc.Config{MaxCalls: 4})
+		s := rpc.NewServer(rt, rpc.ServerConfig{MaxCalls: 4})
 		rpc.Handle(s, echoes, func(_ context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
 			p.Sleep(time.Duration(p.Rand().IntN(20)) * time.Millisecond)
 			return q, nil
-		}, rpc.HandlerConfig{})
+		})
 		rpc.HandleStream(s, count, func(_ context.Context, q *rpc.Bytes, out *rpc.Sender[rpc.Bytes]) error {
 			for range 50 {
 				if err := out.Send(q); err != nil {
@@ -117,7 +117,7 @@ func calls(w *World) {
 		return nil
 	}, func(p *Process, rt *rdma.Runtime) error {
 		ctx := context.Background()
-		c, err := rpc.Dial(ctx, rt, at, rpc.Config{
+		c, err := rpc.Dial(ctx, rt, at, rpc.ClientConfig{
 			Timeout: 15 * time.Millisecond, StreamWindow: 64 << 10, WaitForReady: true,
 			Retry: rpc.Retry{Attempts: 3},
 		})

@@ -20,9 +20,9 @@ const (
 // The methods of Orders, for package rpc's functions.
 var (
 	OrdersGet   = rpc.NewMethod[GetRequest, Order](Orders_Get_Name, rpc.MethodConfig{Idempotent: true})
-	OrdersWatch = rpc.NewStream[GetRequest, Order](Orders_Watch_Name, rpc.MethodConfig{})
-	OrdersPut   = rpc.NewClientStream[Order, PutReply](Orders_Put_Name, rpc.MethodConfig{})
-	OrdersPrice = rpc.NewBidiStream[GetRequest, Order](Orders_Price_Name, rpc.MethodConfig{})
+	OrdersWatch = rpc.NewStream[GetRequest, Order](Orders_Watch_Name)
+	OrdersPut   = rpc.NewClientStream[Order, PutReply](Orders_Put_Name)
+	OrdersPrice = rpc.NewBidiStream[GetRequest, Order](Orders_Price_Name)
 )
 
 // OrdersAPI has the methods of OrdersClient, for programs that replace it.

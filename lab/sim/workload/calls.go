@@ -140,11 +140,11 @@ type calls struct {
 	ledger  oracle.Calls
 	bounds  oracle.Bounds
 	iso     oracle.Isolation
-	clients [][perMachine]rpc.Config // per machine
-	callers []*caller                // per machine; nil: its process has not got that far
-	left    []bool                   // per machine: its caller has ended
-	servers []*service               // per machine
-	looked  time.Duration            // when all calls were judged last
+	clients [][perMachine]rpc.ClientConfig // per machine
+	callers []*caller                      // per machine; nil: its process has not got that far
+	left    []bool                         // per machine: its caller has ended
+	servers []*service                     // per machine
+	looked  time.Duration                  // when all calls were judged last
 }
 
 // callLate and callTransit are how long immediate actions may take: goroutines wait for their turn.
@@ -157,7 +157,7 @@ func newCalls(e *Env, ops []Op) *calls {
 	n := len(e.Machines)
 	w := &calls{
 		Env: e, ops: ops, begun: make([]bool, len(ops)), callers: make([]*caller, n), left: make([]bool, n),
-		clients: make([][perMachine]rpc.Config, n),
+		clients: make([][perMachine]rpc.ClientConfig, n),
 		ledger:  oracle.Calls{Fail: e.fail, Late: callLate, Transit: callTransit},
 		bounds:  oracle.Bounds{Fail: e.fail},
 		iso:     oracle.Isolation{Fail: e.fail, Within: 3 * time.Second},
@@ -180,38 +180,38 @@ func newCalls(e *Env, ops []Op) *calls {
 }
 
 // drawServer draws limits. They leave room for innocent calls, if there are any.
-func (w *calls) drawServer(innocent bool) rpc.Config {
-	cfg := rpc.Config{
+func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
+	cfg := rpc.ServerConfig{
 		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
 		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
 		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16),
 	}
 	if innocent {
 		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
-		w.generous(&cfg)
+		w.generous(&cfg.MaxCalls, &cfg.MaxStreams)
 	}
 	cfg.Interceptors = w.between(true)
 	return cfg
 }
 
-func (w *calls) drawClient() rpc.Config {
-	cfg := rpc.Config{
+func (w *calls) drawClient() rpc.ClientConfig {
+	cfg := rpc.ClientConfig{
 		MaxCalls: one(w.Env, 0, 0, 1, 2, 8), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 0, 1<<16),
 		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
 		StreamWindow: one(w.Env, 0, 1<<10, 4<<10), Timeout: one(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: one(w.Env, true, false),
 		Retry: rpc.Retry{Attempts: one(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
 	}
 	cfg.Backoff.First, cfg.Backoff.Most, cfg.Backoff.Stable = 10*time.Millisecond, 300*time.Millisecond, time.Second
-	w.generous(&cfg)
+	w.generous(&cfg.MaxCalls, &cfg.MaxStreams)
 	cfg.Interceptors = w.between(false)
 	return cfg
 }
 
 // generous removes the limits of a connection in half of the worlds, so that the shared limits
 // become short.
-func (w *calls) generous(cfg *rpc.Config) {
+func (w *calls) generous(calls, streams *int) {
 	if w.Rand.IntN(2) == 0 {
-		cfg.MaxCalls, cfg.MaxStreams = 0, 0
+		*calls, *streams = 0, 0
 	}
 }
 

@@ -19,12 +19,12 @@ import (
 
 // The methods.
 var (
-	plainMethod      = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Plain", rpc.MethodConfig{})
+	plainMethod      = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Plain")
 	idempotentMethod = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Idempotent", rpc.MethodConfig{Idempotent: true})
-	rawMethod        = rpc.NewRawMethod("sim.Raw", rpc.MethodConfig{})
-	onLoopMethod     = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.OnLoop", rpc.MethodConfig{})
-	nobodysMethod    = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Nobodys", rpc.MethodConfig{})
-	streamMethod     = rpc.NewStream[rpc.Bytes, item]("sim.Stream", rpc.MethodConfig{})
+	rawMethod        = rpc.NewRawMethod("sim.Raw")
+	onLoopMethod     = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.OnLoop")
+	nobodysMethod    = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Nobodys")
+	streamMethod     = rpc.NewStream[rpc.Bytes, item]("sim.Stream")
 )
 
 // frame is how many bytes of a stream's window each item takes besides its own.
@@ -67,7 +67,7 @@ type caller struct {
 
 // endpoint is a client, which may be closed and replaced.
 type endpoint struct {
-	cfg    rpc.Config
+	cfg    rpc.ClientConfig
 	server *service
 	c      *rpc.Client // nil: none now
 	ends   int         // how often it was ended in the middle

@@ -20,7 +20,7 @@ var errOfService = rpc.RegisterCode(rpc.FirstCode+7471, "the simulation's")
 type service struct {
 	w      *calls
 	n      int // its machine
-	cfg    rpc.Config
+	cfg    rpc.ServerConfig
 	drains bool // at the end, instead of Close
 
 	p    *world.Process
@@ -186,8 +186,8 @@ func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 		r := rpc.Bytes(b)
 		return &r, err
 	}
-	rpc.Handle(i.srv, plainMethod, unary, rpc.HandlerConfig{})
-	rpc.Handle(i.srv, idempotentMethod, unary, rpc.HandlerConfig{})
+	rpc.Handle(i.srv, plainMethod, unary)
+	rpc.Handle(i.srv, idempotentMethod, unary)
 	rpc.Handle(i.srv, onLoopMethod, func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
 		b, err := h.answer(ctx, *q, func() {})
 		r := rpc.Bytes(b)
@@ -196,7 +196,7 @@ func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 	rpc.HandleRaw(i.srv, rawMethod, func(ctx context.Context, q, reply []byte) ([]byte, error) {
 		b, err := h.answer(ctx, q, i.occupy(ctx, q, false))
 		return append(reply, b...), err
-	}, rpc.HandlerConfig{})
+	})
 	rpc.HandleStream(i.srv, streamMethod, func(ctx context.Context, q *rpc.Bytes, out *rpc.Sender[item]) error {
 		return h.stream(ctx, *q, out, i.occupy(ctx, *q, true))
 	})

@@ -494,7 +494,7 @@ func (l *life) link() {
 
 // serve starts a server of package rpc.
 func (l *life) serve() {
-	if _, err := rpc.NewServer(l.rt, rpc.Config{}).Listen(context.Background(), l.w.addr(l.number+lifeServers)); err != nil {
+	if _, err := rpc.NewServer(l.rt).Listen(context.Background(), l.w.addr(l.number+lifeServers)); err != nil {
 		l.w.World.Trace("%s: runtime %d: no server", l.w.Name, l.number)
 	}
 }
@@ -503,7 +503,7 @@ func (l *life) serve() {
 func (l *life) call() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := rpc.Dial(ctx, l.rt, l.w.addr(l.to+lifeServers), rpc.Config{})
+	c, err := rpc.Dial(ctx, l.rt, l.w.addr(l.to+lifeServers))
 	if err != nil {
 		l.w.World.Trace("%s: runtime %d: no client", l.w.Name, l.number)
 		return

@@ -30,7 +30,7 @@ const Messages = 10
 const Calls = 20
 
 // Echo is their method, whose name has characters that no label should contain.
-var Echo = rpc.NewRawMethod("a \"method\"\nof \\ \xff bytes", rpc.MethodConfig{})
+var Echo = rpc.NewRawMethod("a \"method\"\nof \\ \xff bytes")
 
 // Program is the first node.
 type Program struct {
@@ -92,18 +92,18 @@ func Start(t testing.TB) *Program {
 
 // calls makes b call a.
 func calls(t testing.TB, a, b *machine) (*rpc.Server, *rpc.Client) {
-	server := rpc.NewServer(a.rt, rpc.Config{})
+	server := rpc.NewServer(a.rt)
 	rpc.HandleRaw(server, Echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 		if len(q) == 0 {
 			return nil, errors.New("nothing was said")
 		}
 		return append(reply, q...), nil
-	}, rpc.HandlerConfig{})
+	})
 	at, err := server.Listen(context.Background(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := rpc.Dial(context.Background(), b.rt, at.String(), rpc.Config{})
+	client, err := rpc.Dial(context.Background(), b.rt, at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,13 +70,13 @@ func connect(t *testing.T, cfg ...rpc.HandlerConfig) *rpc.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := rpc.NewServer(rt, rpc.Config{})
+	s := rpc.NewServer(rt)
 	RegisterOrdersServer(s, shop{}, cfg...)
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := rpc.Dial(t.Context(), rt, at.String(), rpc.Config{})
+	c, err := rpc.Dial(t.Context(), rt, at.String())
 	if err != nil {
 		t.Fatal(err)
 	}

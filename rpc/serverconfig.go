@@ -1,0 +1,48 @@
+package rpc
+
+// ServerConfig configures a Server. Numbers that are not positive have the defaults, like other
+// zero fields.
+type ServerConfig struct {
+	// MaxCalls is the number of calls, streams included, that may be in flight on one connection:
+	// 1,024, at most 65,535. It is announced to the clients, so that a call too many is refused
+	// before it is sent. The lower number of the two sides counts. A call is in flight until it was
+	// answered, even if its caller has given up. ErrOverloaded.
+	MaxCalls int
+	// MaxStreams is the number of MaxCalls that may be streams, which can last forever: half of
+	// them, so that there is always a place for a call. ErrOverloaded.
+	MaxStreams int
+	// MaxCallsInAll is the number of calls that may be in flight on all connections, without
+	// streams and OnLoop handlers: 4,096. They are shared fairly between client addresses, and
+	// between the connections of an address: docs/rpc.md, "Shares". Where there are at least two
+	// places, one is kept for clients that have none. Further calls are refused before a handler is
+	// called: ErrOverloaded. Handlers run on at most this number of goroutines, plus
+	// MaxStreamsInAll.
+	MaxCallsInAll int
+	// MaxStreamsInAll is MaxCallsInAll for streams: 4,096. A single address may have about half.
+	MaxStreamsInAll int
+	// Memory is the number of bytes that calls in progress may occupy: 256 MiB, at least four of
+	// the largest messages. They are requests that handlers use, and answers and items for clients
+	// that do not take them. The clients share it as they share places. Answers and items for which
+	// there is no memory wait. Requests are refused: ErrOverloaded.
+	Memory int
+	// MaxMessage is the size of the largest message that a client may send: 64 KiB. A frame's
+	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send
+	// ahead: 32. See actor.IDConfig.MaxMessage.
+	MaxMessage, Credits int
+	// StreamWindow is the number of bytes of a stream that a client may send ahead of the handler:
+	// 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream keeps as much
+	// as the window and one item. The window of every stream that a client sends counts in Memory.
+	StreamWindow int
+	// Interceptors wrap every call, the outermost first.
+	Interceptors []Interceptor
+}
+
+// withDefaults returns c with defaults for values that are not positive, and within its bounds.
+func (c ServerConfig) withDefaults() ServerConfig {
+	c.MaxCalls, c.MaxStreams = boundCalls(c.MaxCalls), max(c.MaxStreams, 0)
+	c.MaxCallsInAll, c.MaxStreamsInAll = positive(c.MaxCallsInAll, 4096), positive(c.MaxStreamsInAll, 4096)
+	c.MaxMessage, c.Credits = positive(c.MaxMessage, defaultMessage), positive(c.Credits, defaultCredits)
+	c.Memory = boundMemory(c.Memory, c.MaxMessage)
+	c.StreamWindow = boundWindow(c.StreamWindow)
+	return c
+}
