@@ -13,11 +13,11 @@ import (
 // ends. changed gets the keys, which are overwritten when it returns, or why they cannot be read:
 // once, not each time. The file as it is at the beginning is a change, too.
 //
-// Later ones are seen by what is in the file, and count when two looks in a row have seen the same.
-// So a file that is written in its place changes nothing while it grows, unless its writer pauses
-// for longer than every. Nothing in a file shows whether it is whole: who changes it should write
-// another one and rename it to its name, as Add does. A program that keeps the keys that it has
-// when it gets an error loses nothing by a file that is gone for a moment.
+// Later changes are detected by the file's contents, and count when two looks in a row have found
+// the same. So a file that is written in place changes nothing while it grows, unless its writer
+// pauses for longer than every. Nothing in a file shows whether it is complete: to change it, write
+// another one and rename it, as Add does. A program that keeps the keys that it has when it gets an
+// error loses nothing by a file that is gone for a moment.
 func Follow(ctx context.Context, name string, every time.Duration, changed func([]rdma.Credential, error)) {
 	look := time.NewTicker(every)
 	defer look.Stop()
@@ -36,7 +36,7 @@ type follower struct {
 	last, reported state // of the last look, and of the last one that was reported
 }
 
-// state is what a look has found. The zero state is none.
+// state is the result of a look. The zero state is none.
 type state struct {
 	sum   [sha256.Size]byte // of the file's bytes
 	error string            // why there are none

@@ -38,7 +38,7 @@ func contents(name string) ([]byte, error) {
 
 // open opens a file of keys. how is os.O_RDONLY or os.O_RDWR.
 func open(name string, how int) (*os.File, fs.FileInfo, error) {
-	// opening a pipe would wait for somebody who writes
+	// opening a pipe would wait for a writer
 	f, err := os.OpenFile(name, how|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
@@ -80,8 +80,8 @@ func CheckMode(name string, info fs.FileInfo) error {
 	return nil
 }
 
-// Use has a program connect with the first key of list, and all of list be who may connect to it.
-// On an error the ring is as it was.
+// Use sets the first key of list as the one that the program connects with, and accepts peers with
+// any key of list. On an error the ring is unchanged.
 func Use(ring *rdma.Keyring, list []rdma.Credential) error {
 	if len(list) == 0 {
 		return ErrNoKeys

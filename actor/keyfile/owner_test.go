@@ -79,7 +79,7 @@ type info struct {
 func (i info) Mode() fs.FileMode { return i.mode }
 func (i info) Sys() any          { return &syscall.Stat_t{Uid: i.uid} }
 
-// A group may read a file that is root's, as Kubernetes makes it. Nobody but the owner may write.
+// A group may read a file that is root's, as Kubernetes makes it. Only the owner may write.
 func TestCheckMode(t *testing.T) {
 	for _, c := range []struct {
 		uid  uint32

@@ -67,7 +67,7 @@ func parse(b []byte) (list []rdma.Credential, err error) {
 		}
 	}()
 	keys := map[string]int{}                // how many each identity has
-	owners := make(map[[keyLen]byte]string) // whose each key is
+	owners := make(map[[keyLen]byte]string) // the identity of each key
 	defer clear(owners)
 	n := 0
 	for line := range bytes.Lines(b) {
@@ -99,7 +99,7 @@ func parse(b []byte) (list []rdma.Credential, err error) {
 	return list, nil
 }
 
-// parseLine reads one line. It returns what is wrong with it.
+// parseLine reads one line. It returns the reason if the line is invalid.
 func parseLine(line []byte, c *rdma.Credential) (what string) {
 	at := bytes.LastIndexByte(line, ':')
 	if at < 0 {
@@ -123,7 +123,7 @@ func parseLine(line []byte, c *rdma.Credential) (what string) {
 	return checkIdentity(c.Identity)
 }
 
-// checkIdentity returns what is wrong with an identity.
+// checkIdentity returns the reason if an identity is invalid.
 func checkIdentity(s string) (what string) {
 	switch {
 	case s == "" || len(s) > secure.MaxIdentity:

@@ -126,7 +126,7 @@ func (k *kept) Read(b []byte) (int, error) {
 	return k.Reader.Read(b)
 }
 
-// TestReadLeavesNoCopies: what was read is overwritten, whether it was good or not.
+// TestReadLeavesNoCopies: the bytes read are overwritten, valid or not.
 func TestReadLeavesNoCopies(t *testing.T) {
 	var good strings.Builder
 	for i := range 100 {
@@ -155,7 +155,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// what was read can be written, read again, and used
+		// the result can be written, read again, and used
 		var out bytes.Buffer
 		if err := keyfile.Write(&out, list...); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// A file that is being written in its place is no change before it stays as it is from one look to
-// the next, though what is there so far is a list of keys: the keys that there were stay.
+// A file that is being written in place is no change until two looks have found the same, even if
+// its first part is a valid list of keys: the earlier keys stay.
 func TestFollowWaitsForTheWholeFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a.key")
 	peer := func(name string, b byte) rdma.Credential { return rdma.Credential{Identity: name, Key: [32]byte{b}} }

@@ -132,7 +132,7 @@ func lock(name string) (*os.File, fs.FileInfo, error) {
 		if err = errors.Join(err, f.Close()); err != nil {
 			return nil, nil, fmt.Errorf("lock %s: %w", name, err)
 		}
-		// another one has replaced it until then: that is the file to be locked
+		// another file has replaced it since, and has to be locked
 	}
 }
 

@@ -19,7 +19,7 @@
 //   - for each method, such as Get, OrdersGet for package rpc's functions, and Orders_Get_Name, its
 //     full name: "shop.v1.Orders/Get".
 //
-// The option package_suffix=rdma puts the file into a package of its own, shoprdma in a folder of
+// The option package_suffix=rdma puts the file into a separate package, shoprdma in a folder of
 // that name. Then gRPC's code can be generated beside the messages, whose names are the same.
 //
 // Methods with the option idempotency_level are idempotent: rpc.Retry may repeat them.

@@ -77,7 +77,7 @@ func same(t *testing.T, name, content string) {
 	}
 }
 
-// The committed files are what the generator makes now.
+// The committed files match the generator's output.
 func TestCommittedFilesAreCurrent(t *testing.T) {
 	for _, c := range current {
 		name, content := generated(t, c.folder, c.file, "paths=source_relative")

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// access is what a requester asks of its peer's memory.
+// access is a requester's operation on its peer's memory.
 type access struct {
 	w   *world
 	c   *sides.Link

@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// These scenarios ask the peer which address and port an identifier has, because what a driver says
-// of itself may be wrong.
+// These scenarios ask the peer which address and port an identifier has, because a driver's report
+// about itself may be wrong.
 
 // asks connects an identifier whose address is resolved, and waits for the request at the peer. The
 // request must come from the address that the identifier reports.
@@ -105,7 +105,7 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
-// noRouteFromSource checks that there is no route from loopback to another host, because the
+// noRouteFromSource checks that a route from loopback to another host does not exist, because the
 // routing table decides.
 func noRouteFromSource(w *world) {
 	w.skipIf(w.Clock != nil || !w.differs(LoopbackHasDevice), "loopback is like a wildcard here, or there is no routing table")

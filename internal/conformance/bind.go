@@ -266,7 +266,7 @@ var resolveAddrScenarios = scenarios{
 		w.Must(id.ResolveRoute(0))
 		sides.Next[*cmid.RouteResolved](w.A, id)
 		if !w.rig.Silent.IsValid() {
-			return // nobody is asked before connecting
+			return // no peer is asked before connecting
 		}
 		w.timesOut(w.A.Create(tcp), 0, 2*time.Second)
 	},

@@ -52,15 +52,15 @@ func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
 	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
 }
 
-// somePath returns a path record with nothing but the flags that say it is usable. rdma_cm looks at
-// nothing else.
+// somePath returns a path record with nothing but the flags that mark it as usable. rdma_cm looks
+// at nothing else.
 func somePath() []byte {
 	b := make([]byte, cmid.PathLen)
 	binary.NativeEndian.PutUint32(b, pathUsable)
 	return b
 }
 
-// do returns the failure of a command that fails at once.
+// do returns the failure of a command that fails immediately.
 func do(id *cmid.ID, cmd cmid.Command) (err error) {
 	id.Do(cmd, func(ev cmid.Event) {
 		if f, ok := ev.(cmid.Failure); ok {
@@ -70,8 +70,8 @@ func do(id *cmid.ID, cmd cmid.Command) (err error) {
 	return err
 }
 
-// wantQPState requires that a queue pair has refused a work request because of its own state, and
-// not because of the request.
+// wantQPState requires that a queue pair has refused a work request because of its state, not
+// because of the request.
 func (w *world) wantQPState(what string, err error) {
 	w.Helper()
 	w.WantErr(what, err, unix.EINVAL)

@@ -156,7 +156,7 @@ var connectScenarios = scenarios{
 	},
 }
 
-// wantData compares private data with what was sent. On iWARP both are equal. On InfiniBand zeros
+// wantData compares private data with the sent bytes. On iWARP both are equal. On InfiniBand zeros
 // follow, up to the limit.
 func (w *world) wantData(what string, got []byte, sent string, limit int) {
 	w.Helper()

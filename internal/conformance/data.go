@@ -179,7 +179,7 @@ func sharedReceives(w *world) {
 	w.Must(s.srq.Close())
 }
 
-// shared is a connection whose passive side has a shared receive queue.
+// shared is a connection whose passive side uses a shared receive queue.
 type shared struct {
 	*sides.Link
 	w      *world

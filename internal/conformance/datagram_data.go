@@ -164,7 +164,7 @@ var datagramDataScenarios = scenarios{
 		for id := range uint64(2) {
 			w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: sides.Part(far, 0, verbs.GRHLen+limit+1)}))
 		}
-		// A device may also accept it and send it to nobody.
+		// A device may also accept it and drop it.
 		if err := c.post(verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}}); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}

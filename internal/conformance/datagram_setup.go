@@ -60,7 +60,7 @@ var datagramsScenarios = scenarios{
 		w.WantErr("without a device", w.B.Bound(udp, sides.Any4(0)).JoinMulticast(group), unix.EINVAL)
 	},
 	"queue key": func(w *world) {
-		// Only AF_IB identifiers have keys of their own.
+		// Only AF_IB identifiers have private keys.
 		_, id, child, _ := w.lookup(nil, &cmid.ConnParam{QKey: 7})
 		w.Must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
 		if est := sides.Next[*cmid.Established](w.A, id); est.UD.QKey != globalQKey {

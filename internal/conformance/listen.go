@@ -110,7 +110,7 @@ var listenScenarios = scenarios{
 }
 
 // backlogOfUnread checks that the backlog bounds the requests that the listener's loop has not
-// fetched. While the loop stands still, no more than the backlog wait. On soft-iWARP a request that
+// fetched. While the loop does not run, at most the backlog waits. On soft-iWARP a request that
 // finds no room is rejected. On other devices it is repeated, and delivered when the loop goes on.
 func backlogOfUnread(w *world) {
 	const backlog = 2
@@ -140,7 +140,7 @@ func backlogOfUnread(w *world) {
 	w.ActiveOnly()
 	while(func() bool { return len(w.A.Heard) < turnedAway }, w.ActiveOnly)
 	// Each request that is read makes room for another one, which may arrive again. So this reads
-	// no more requests than necessary.
+	// only the necessary requests.
 	while(func() bool { return len(w.B.Heard) == 0 }, func() { w.Must(w.B.Loop.Turn()) })
 	if n := len(w.B.Heard); n == 0 || n > room {
 		w.Errorf("%d requests were waiting for the loop, want 1 to %d of %d", n, room, clients)
@@ -156,7 +156,7 @@ func backlogOfUnread(w *world) {
 	w.WantQuiet("each is notified once")
 }
 
-// refuses connects to dst, where nobody listens. reason is that of InfiniBand's reject.
+// refuses connects to dst, which has no listener. reason is that of InfiniBand's reject.
 func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	w.Helper()
 	id := w.Connecting(dst)
@@ -182,7 +182,7 @@ func channel(t *testing.T, r *run) {
 	channelScenarios.run(t, r)
 }
 
-// pollsChannel waits for a channel's events with poll(2). Nobody turns its loop.
+// pollsChannel waits for a channel's events with poll(2). Its loop does not run.
 func pollsChannel(t *testing.T, rig Rig) {
 	ch := sides.Got(cmid.OpenChannel(rig.Passive))(t)
 	defer ch.Close()

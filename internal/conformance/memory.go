@@ -157,7 +157,7 @@ var memoryScenarios = scenarios{
 		text := "the Send of what a Read brings"
 		copy(far.Bytes[spanned-sides.SlotSize:], text)
 		w.Must(c.AQ.Read(1, verbs.Signaled, sides.Part(near, 0, spanned), far, 0))
-		w.Must(c.AQ.Post(&verbs.SendWR{ // what the Read has put at the end goes to the front
+		w.Must(c.AQ.Post(&verbs.SendWR{ // the bytes that the Read put at the end go to the front
 			ID: 2, Op: verbs.Write, Flags: verbs.Signaled | verbs.Fence, SGL: []verbs.SGE{sides.Part(near, spanned-sides.SlotSize, sides.SlotSize)},
 			RemoteAddr: far.Addr, RKey: far.RKey,
 		}))

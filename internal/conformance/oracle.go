@@ -243,7 +243,7 @@ func oracle(t *testing.T, r *run) {
 			reachable[name] = s
 		}
 	}
-	probe.Close() // a world that nobody turns would keep a device from being removed
+	probe.Close() // a world whose loop does not run would prevent the removal of a device
 	names := slices.Sorted(maps.Keys(reachable))
 	for _, name := range names {
 		var row map[string]cell

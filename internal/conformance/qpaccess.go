@@ -41,7 +41,7 @@ func (w *world) canAccess() bool {
 	return can
 }
 
-// way is a connection, and who uses whose memory.
+// way is a connection, and the direction in which memory is used.
 type way struct {
 	*sides.Link
 	from, to *sides.Queues

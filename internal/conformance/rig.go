@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Rig is a driver set up for Run, with what the suite must know about its environment.
+// Rig is a driver set up for Run, and the facts about its environment that the suite needs.
 type Rig struct {
 	// Active is the driver that connects, and Passive the one that listens. They may be the same.
 	Active, Passive cmid.Driver
@@ -36,10 +36,10 @@ type Rig struct {
 	// Plain is an address of Passive on an interface without an RDMA device. It is zero if every
 	// interface has one.
 	Plain netip.Addr
-	// Privileged says that ports below 1024 may be bound.
+	// Privileged: ports below 1024 may be bound.
 	Privileged bool
-	// Datagrams says that UD identifiers exist. The device's Attr.MaxDatagram says whether they
-	// have queue pairs.
+	// Datagrams: UD identifiers exist. The device's Attr.MaxDatagram shows whether they have queue
+	// pairs.
 	Datagrams bool
 	// Group is an IPv4 group whose datagrams get from Active's device to Passive's. It is zero if
 	// both are one port, which does not receive its own datagrams.
@@ -73,7 +73,7 @@ const (
 	// LoopbackOnly: a listener on 127.0.0.1 can be reached over loopback only, as rdma_listen(3)
 	// says. In the kernel it can be reached at every local address.
 	LoopbackOnly What = "a listener on 127.0.0.1 hears loopback only"
-	// RefusedIsRejected: a Connect to an address where nobody listens ends with Rejected and status
+	// RefusedIsRejected: a Connect to an address without a listener ends with Rejected and status
 	// -111. On soft-iWARP Connect itself fails with ECONNREFUSED.
 	RefusedIsRejected What = "nobody listening is Rejected, not a failing Connect"
 	// LoopbackHasDevice: 127.0.0.1 is an address of the device. The kernel treats it as a wildcard.
@@ -81,7 +81,7 @@ const (
 	// BacklogIsTCPs: a request that finds a listener's backlog full waits, and the backlog has room
 	// for one request more, as TCP's has. On soft-iWARP the request is rejected.
 	BacklogIsTCPs What = "the backlog is TCP's"
-	// OverflowHarms: a full backlog damages the kernel, so it has a test of its own elsewhere.
+	// OverflowHarms: a full backlog damages the kernel, so it has a separate test elsewhere.
 	OverflowHarms What = "a backlog is not filled"
 	// NoMigration, NoQPAttr, NoPath (SetIBPath and the queries for paths and GIDs) and NoUserEvent:
 	// the driver does not implement these calls. They fail with EOPNOTSUPP.
@@ -89,7 +89,7 @@ const (
 	NoQPAttr    What = "no attributes for queue pairs"
 	NoPath      What = "no path records and no GIDs"
 	NoUserEvent What = "no user events"
-	// OnlyTrafficClass: ID.Path has what was set as TOS, and nothing else. On soft-iWARP it has
+	// OnlyTrafficClass: ID.Path has the TOS that was set, and nothing else. On soft-iWARP it has
 	// nothing.
 	OnlyTrafficClass What = "a Path has the traffic class alone"
 	// SeparateFamilies: an IPv4 request to a listener on :: is rejected.
@@ -97,8 +97,8 @@ const (
 	// TooLongIsRemOp: a Send that is longer than its receive completes with StatusRemOp, not with
 	// StatusRemInvReq.
 	TooLongIsRemOp What = "a Send longer than its receive is a remote operation error"
-	// TooLongEnds: after a datagram that was longer than its receive, a queue pair receives no
-	// more.
+	// TooLongEnds: after a datagram that was longer than its receive, a queue pair receives
+	// nothing.
 	TooLongEnds What = "a datagram longer than its receive is the last one"
 	// OneMoreNotification: the first completion after CQ.ReqNotify(true) notifies, solicited or
 	// not.

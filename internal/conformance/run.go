@@ -2,8 +2,9 @@ package conformance
 
 import "testing"
 
-// Run compares a driver with Linux's rdma_cm (above the state machine's guards) and with what the
-// manual pages promise. It calls open for each subtest, so that each has its own drivers and loops.
+// Run compares a driver with Linux's rdma_cm (above the state machine's guards) and with the
+// promises of the manual pages. It calls open for each subtest, so that each has its own drivers
+// and loops.
 func Run(t *testing.T, open func(t *testing.T) Rig) {
 	r := &run{open: open, used: make(map[What]bool)}
 	for _, group := range []struct {

@@ -10,8 +10,8 @@ import (
 // exponent is the timeout that an exponent of InfiniBand's means.
 func exponent(n int) time.Duration { return 4096 * time.Nanosecond << n }
 
-// usualRNR is how long a peer waits for a receive if nobody has said so. The kernel's own 655 ms
-// would hold up every message that is sent before its receive.
+// usualRNR is how long a peer waits for a receive by default. The kernel's own 655 ms would hold up
+// every message that is sent before its receive.
 const usualRNR = 640 * time.Microsecond
 
 // transportScenarios test which way the packets of a connection go, and what of that each side
@@ -48,7 +48,7 @@ var transportScenarios = scenarios{
 	},
 }
 
-// travelling makes a connection whose sides choose what a and b say, and sends a message over it.
+// travelling makes a connection whose sides have the settings a and b, and sends a message over it.
 func (w *world) travelling(a, b *cmid.Transport) (active, passive cmid.Path) {
 	w.Helper()
 	c := &sides.Link{Listener: w.Listener(tcp, sides.Any4(0)), Active: w.A.Create(tcp)}
@@ -70,7 +70,7 @@ func (w *world) travelling(a, b *cmid.Transport) (active, passive cmid.Path) {
 }
 
 // wantPath requires that a connection was made with want. The rest of its Path is the device's. On
-// iWARP there is nothing to choose but the traffic class, and the kernel does not say it.
+// iWARP only the traffic class can be chosen, and the kernel does not report it.
 func (w *world) wantPath(which string, got, want cmid.Path) {
 	w.Helper()
 	switch {

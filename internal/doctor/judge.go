@@ -22,7 +22,7 @@ const (
 	unlock = "ulimit -l unlimited (/etc/security/limits.conf), LimitMEMLOCK=infinity in systemd, --ulimit memlock=-1 for containers"
 )
 
-// judge determines which devices are usable, and what is missing, the worst first.
+// judge determines which devices are usable, and lists the missing parts, the most serious first.
 func (r *Report) judge() {
 	r.Missing = []Missing{}
 	for i := range r.Devices {
@@ -81,7 +81,7 @@ func (r *Report) noDevices() {
 	r.miss("no RDMA device", way)
 }
 
-// judgeDevice reports what a device lacks.
+// judgeDevice reports the missing parts of a device.
 func (r *Report) judgeDevice(d *Device) {
 	if d.Error != "" {
 		r.miss(d.Name+" has no data path here: "+d.Error, d.Way)

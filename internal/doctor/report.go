@@ -2,7 +2,7 @@ package doctor
 
 import "net/netip"
 
-// Report lists what the machine has, and what is missing.
+// Report lists the machine's devices, and the missing parts.
 type Report struct {
 	Program string   `json:"program"` // including its version
 	Kernel  string   `json:"kernel"`  // release

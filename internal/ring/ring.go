@@ -59,8 +59,8 @@ func (r *Ring[T]) Pop() (v T) {
 }
 
 // Slot adds an element behind all others and returns it, with whatever Drop has left in its place,
-// so that slices inside can be used again. The ring grows to limit elements at most; with limit
-// elements Slot returns nil.
+// so that slices inside can be used again. The ring grows to limit elements at most; beyond that
+// Slot returns nil.
 func (r *Ring[T]) Slot(limit int) *T {
 	if r.n >= limit {
 		return nil

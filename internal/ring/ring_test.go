@@ -52,8 +52,8 @@ func TestRingIsAQueue(t *testing.T) {
 	})
 }
 
-// TestSlotsAreUsedAgain: a dropped value stays in its slot for the next one, and there are no more
-// slots than the limit.
+// TestSlotsAreUsedAgain: a dropped value stays in its slot for the next one, and the limit bounds
+// the number of slots.
 func TestSlotsAreUsedAgain(t *testing.T) {
 	const limit = 5
 	var r Ring[[]byte]

@@ -153,7 +153,7 @@ func imported(f *ast.File, paths ...string) (names []string) {
 	return names
 }
 
-// ownMeans says what is wrong with a name of another package.
+// ownMeans returns the complaint about a name of another package.
 func ownMeans(n *ast.SelectorExpr, random []string) string {
 	of, ok := n.X.(*ast.Ident)
 	if !ok {

@@ -17,10 +17,10 @@ import (
 // Scheduler is how a simulation decides when the goroutines of one process run. A nil *Scheduler
 // leaves that to Go. Any goroutine may call its methods.
 type Scheduler struct {
-	// Turn returns a function for goroutines of their own: there it waits for its turn, and then
-	// calls fn. If the process has ended it ends the goroutine (runtime.Goexit). Turn is called
-	// when a start is decided, not when it happens. So the order of the calls is the seed's, and
-	// the simulation knows goroutines by it that come at the same time. What Turn returns may be
+	// Turn returns a function for separate goroutines: there it waits for its turn, and then calls
+	// fn. If the process has ended it ends the goroutine (runtime.Goexit). Turn is called when a
+	// start is decided, not when it happens. So the order of the calls is the seed's, and the
+	// simulation knows goroutines by it that come at the same time. What Turn returns may be
 	// started any number of times, and need not be.
 	Turn func(fn func()) func()
 	// Wait is called on a goroutine whose wait has ended. It returns when the goroutine may go on,
@@ -31,7 +31,7 @@ type Scheduler struct {
 	Source rand.Source
 }
 
-// Go runs fn on a goroutine of its own.
+// Go runs fn on a separate goroutine.
 func (s *Scheduler) Go(fn func()) {
 	if s != nil {
 		fn = s.Turn(fn)

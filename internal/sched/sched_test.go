@@ -42,7 +42,7 @@ func TestLockWaitsWhereItIsSeen(t *testing.T) {
 	})
 }
 
-// Await prefers what it is asked about, and waits for what comes first.
+// Await prefers its argument, and otherwise waits for the first event.
 func TestAwait(t *testing.T) {
 	over, open := make(chan struct{}), make(chan struct{})
 	close(over)

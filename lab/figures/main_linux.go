@@ -1,6 +1,6 @@
 // Figures measures the figures in the first table of docs/figures.md. Each figure is the median
 // ratio of interleaved rounds. "missed" in the table means that the aim was not reached in this run
-// on this machine. If an aim is usually missed, docs/latency.md says why.
+// on this machine. If an aim is usually missed, docs/latency.md explains why.
 //
 //	go run ./lab/figures echo     # 64 B echo between actors, one CPU, against net.Conn
 //	go run ./lab/figures spin     # the same, busy polling, against spinning read and write

@@ -21,7 +21,7 @@ const (
 func serveRate(e measure.Entry) (measure.Service, error) {
 	if e.Contestant == "net.Conn" {
 		return contest.ListenTCP(func(c net.Conn) {
-			_, _ = c.Read(make([]byte, 1)) // until the client closes
+			_, _ = c.Read(make([]byte, 1)) // lasts until the client closes
 		})
 	}
 	return contest.ServeActors(e, func(actor.Context) {}, rdma.IDConfig{})

@@ -90,7 +90,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// free returns addresses that nobody listens at.
+// free returns addresses without a listener.
 func free(t *testing.T, n int) (addrs []string) {
 	t.Helper()
 	for range n {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	)
 }
 
-// listen returns a listener and a dialer, each on a runtime of its own.
+// listen returns a listener and a dialer, each on a separate runtime.
 func listen(t *testing.T) (net.Listener, *rdmanet.Dialer) {
 	t.Helper()
 	l, err := rdmanet.Listen(openRuntime(t), "127.0.0.1:0", rdmanet.Config{})

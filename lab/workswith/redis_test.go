@@ -63,7 +63,7 @@ func TestGoRedis(t *testing.T) {
 			t.Fatalf("%q, %v", v, err)
 		}
 	}
-	if err := client.Get(t.Context(), "other").Err(); err != redis.Nil { //nolint:errorlint // as its documents say
+	if err := client.Get(t.Context(), "other").Err(); err != redis.Nil { //nolint:errorlint // as documented
 		t.Errorf("a key that is not there: %v", err)
 	}
 }

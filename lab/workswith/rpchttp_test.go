@@ -31,7 +31,8 @@ import (
 type text = wrapperspb.StringValue
 
 // serveOrders serves test.Orders over rpc, and over HTTP at the address that it returns: Connect's
-// protocol itself, gRPC's through vanguard. intercepted counts what the server's interceptor sees.
+// protocol itself, gRPC's through vanguard. intercepted counts the calls of the server's
+// interceptor.
 func serveOrders(t *testing.T) (addr string, intercepted *atomic.Int64) {
 	t.Helper()
 	intercepted = new(atomic.Int64)

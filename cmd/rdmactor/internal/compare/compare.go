@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Who is the side that has an identifier.
+// Who is the side with an identifier.
 type Who string
 
 // The values of Who.
@@ -36,8 +36,8 @@ type Pair struct {
 // place is the key common to both tables.
 type place struct{ device, local, peer string }
 
-// Join pairs the rows of a program with the identifiers that the kernel has on those devices: by
-// device, local and peer address. Rows come first, in their order.
+// Join pairs the rows of a program with the identifiers that the kernel has on those devices:
+// indexed by device, local and peer address. Rows come first, in their order.
 func Join(rows []page.Row, ids []kernel.ID, devices []string) (pairs []Pair) {
 	at := make(map[place][]int)
 	for n := range ids {
