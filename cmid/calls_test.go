@@ -28,7 +28,7 @@ func (s *script) want(t *testing.T, why string, cmds ...Command) {
 
 // TestCalls shows what rdma_bind_addr(3), rdma_resolve_addr(3) and rdma_listen(3) promise above the
 // device: commands passed to it, answers, and refusals. Package conformance tests the promises of a
-// device. docs/manpages.md has the sentences.
+// device. internal/docscheck/manpages.md has the sentences.
 func TestCalls(t *testing.T) {
 	var (
 		local  = MustAddr("10.0.0.5:7471")

@@ -34,7 +34,7 @@ type covered struct {
 	Since         string   // the version node, or "inline"
 	Ours          []string // as package.Name, package.Type.Member
 	Note          string   // the difference; without an answer, the reason
-	Tests         []string // as in docs/manpages.md, without the back quotes
+	Tests         []string // as in manpages.md, without the back quotes
 	Page          string   // the manual page; "": it has none
 }
 
@@ -234,7 +234,7 @@ func (c covered) write(b *strings.Builder) {
 	if c.Page != "" {
 		page = c.Page
 		if short := strings.TrimSuffix(strings.TrimPrefix(page, "rdma_"), "(3)"); slices.ContainsFunc(pages, func(p manpage) bool { return p.name == short }) {
-			page = fmt.Sprintf("[%s](manpages.md#rdma_%s3)", page, short)
+			page = fmt.Sprintf("[%s](../internal/docscheck/manpages.md#rdma_%s3)", page, short)
 		}
 	}
 	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, here, c.Note, quoted(c.Tests), page)

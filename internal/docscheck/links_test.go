@@ -20,7 +20,7 @@ var (
 // TestLinks checks that the files and headings exist to which links of documents point.
 func TestLinks(t *testing.T) {
 	found := 0
-	for _, pattern := range []string{"*.md", "docs/*.md", "*/README.md", "*/*/README.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "*/README.md", "*/*/README.md", "internal/docscheck/*.md"} {
 		documents, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,7 +24,7 @@ const (
 	conformance = "internal/conformance"
 )
 
-// manpage is a man page that docs/manpages.md covers sentence by sentence.
+// manpage is a man page that manpages.md covers sentence by sentence.
 type manpage struct {
 	name string
 	rows int // so many that a row that is gone is missed, the last one, too
@@ -41,7 +40,7 @@ var pages = []manpage{
 // TestManpages fails on a sentence of a man page that neither a test shows nor a deviation
 // explains, on a row without a test, and on a row and a test of which only one names the other.
 func TestManpages(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join(root, "docs", "manpages.md"))
+	doc, err := os.ReadFile("manpages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +61,7 @@ type pkg struct {
 	suite    bool // runs the conformance suite
 }
 
-// mark is a comment above a test that names the rows of docs/manpages.md which the test shows, such
+// mark is a comment above a test that names the rows of manpages.md which the test shows, such
 // as "// manpages: listen-1, listen-2".
 type mark struct {
 	at   string          // the line

@@ -1,6 +1,6 @@
-// Package planted tests the tests that docs/manpages.md cites. A fault breaks one sentence of a man
-// page, in a driver or above it; a test cited for that sentence must then fail. A test that still
-// passes shows nothing, whatever its name.
+// Package planted tests the tests that internal/docscheck/manpages.md cites. A fault breaks one
+// sentence of a man page, in a driver or above it; a test cited for that sentence must then fail. A
+// test that still passes shows nothing, whatever its name.
 //
 //	go test ./lab/planted                                # do the faults apply to code and rows?
 //	go test ./lab/planted -args -planted                 # plant each, and run the tests of its rows

@@ -41,10 +41,10 @@ var (
 	cite = regexp.MustCompile("`([a-z0-9_/]+)\\.(Test[^`]+)`")
 )
 
-// cited reads the rows that cite tests from docs/manpages.md.
+// cited reads the rows that cite tests from internal/docscheck/manpages.md.
 func cited(t testing.TB) map[string][]citation {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join(root, "docs", "manpages.md"))
+	doc, err := os.ReadFile(filepath.Join(root, "internal", "docscheck", "manpages.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func cited(t testing.TB) map[string][]citation {
 		}
 	}
 	if len(out) == 0 {
-		t.Fatal("docs/manpages.md cites no test")
+		t.Fatal("internal/docscheck/manpages.md cites no test")
 	}
 	return out
 }

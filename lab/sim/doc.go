@@ -1,5 +1,5 @@
 // Sim plays small worlds of machines, programs and faults in virtual time, and judges them. A
-// single number, the seed, decides everything in a world (docs/simulation.md).
+// single number, the seed, decides everything in a world (README.md).
 //
 //	go run ./lab/sim -seed 17              # play one, and print what happens
 //	go run ./lab/sim -seeds 1000           # play many, on all processors

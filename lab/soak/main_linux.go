@@ -1,6 +1,6 @@
 // Soak runs real processes on the embedded device under faults, and looks for growth:
 //
-//	go run ./lab/soak -for 30m -o docs    # docs/soak.md has the results
+//	go run ./lab/soak -for 30m -o lab/soak    # README.md has the results
 //	go run ./lab/soak -for 20s -quick     # short faults and timeouts; growth is not judged
 //
 // It needs root and /dev/net/tun. It creates pairs of network namespaces, with a server in one and
