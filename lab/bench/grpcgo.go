@@ -49,6 +49,7 @@ var echoDesc = grpc.ServiceDesc{
 			return p, decode(p)
 		},
 	}},
+	Streams: []grpc.StreamDesc{grpcTalk},
 }
 
 func serveGRPC(measure.Entry) (measure.Service, error) {
@@ -67,8 +68,7 @@ func serveGRPC(measure.Entry) (measure.Service, error) {
 }
 
 func dialGRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
-	c, err := grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig())
+	c, err := newGRPC(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -79,4 +79,9 @@ func dialGRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
 		},
 		CloseFunc: c.Close,
 	}, nil
+}
+
+func newGRPC(addr string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig())
 }

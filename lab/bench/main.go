@@ -3,7 +3,7 @@
 // (package rdmanet); of others net.Conn, net/rpc, grpc-go, Proto.Actor's remote and
 // cloudwego/netpoll. README.md describes the method, and why it is fair.
 //
-//	go run ./lab/bench                     # everything, some six minutes; -o sets the directory of its files
+//	go run ./lab/bench                     # everything, some seven minutes; -o sets the directory of its files
 //	go run ./lab/bench -only echo,calls    # some scenarios
 //	go run ./lab/bench -remote             # typed remote actors, those of package remoting and Proto.Actor's
 //	go run ./lab/bench -secure             # secured connections, against those that are not

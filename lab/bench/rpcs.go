@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -26,12 +27,17 @@ func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return appen
 type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
 
 func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg ...rpc.ServerConfig) (measure.Service, error) {
+	return listen(e, func(s *rpc.Server) { rpc.HandleRaw(s, echoMethod, h, on) }, cfg...)
+}
+
+// listen starts a server with the handlers that register sets.
+func listen(e measure.Entry, register func(*rpc.Server), cfg ...rpc.ServerConfig) (measure.Service, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
 	}
 	s := rpc.NewServer(w.RT, cfg...)
-	rpc.HandleRaw(s, echoMethod, h, on)
+	register(s)
 	addr, err := s.Listen(context.Background(), contest.Loopback)
 	return measure.NewService(addr.String(), func() error {
 		s.Close()
@@ -51,17 +57,22 @@ func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {
 	if err != nil {
 		return nil, err
 	}
+	calls, err := dialIn(w, addr)
+	end := calls.CloseFunc
+	calls.CloseFunc = func() error { return errors.Join(end(), w.Close()) }
+	return calls, err
+}
+
+// dialIn makes a client in a runtime that it does not close.
+func dialIn(w contest.World, addr string) (contest.Calls, error) {
 	c, err := connect(w, addr)
-	if err != nil {
-		return nil, err
-	}
 	return contest.Calls{
 		CallFunc: func(p, room []byte) ([]byte, error) {
 			return rpc.CallRaw(context.Background(), c, echoMethod, p, room[:0])
 		},
 		CloseFunc: func() error {
 			c.Close()
-			return w.Close()
+			return nil
 		},
-	}, nil
+	}, err
 }

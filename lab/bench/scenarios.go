@@ -74,6 +74,56 @@ var scenarios = []measure.Scenario{
 		Serve: contestants.Serve, Dial: contestants.DialMany,
 	},
 	{
+		Name: "crowd", Title: "Calls, 64 B, 500 clients with 8 goroutines and a connection each, blocking",
+		On:      measure.SameCPU,
+		Entries: contest.Blocking("rpc-onloop", "rpc", "grpc-go"),
+		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer},
+		Base:    "grpc-go", Paired: true,
+		Bars: []measure.Bar{
+			measure.AtLeast(6, "calls/s, 500 clients x 8 callers, handler on the loop, against grpc-go", measure.PerSecond, "rpc-onloop", "grpc-go"),
+			measure.AtLeast(6, "calls/s, 500 clients x 8 callers, handler on a goroutine, against grpc-go", measure.PerSecond, "rpc", "grpc-go"),
+		},
+		Serve: serveCrowd, Dial: dialCrowd,
+	},
+	{
+		Name: "typed", Title: "Call of a protobuf method, 64 B, 1 caller, blocking",
+		Note:    "The same messages and handler, by generated code and by package rpc's functions.",
+		On:      measure.SameCPU,
+		Entries: contest.Blocking(generated, written),
+		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
+		Base:    written, Paired: true,
+		Bars: []measure.Bar{
+			measure.AtMost(1.05, "call of a protobuf method, generated code against code written by hand: p50", measure.P50, generated, written),
+			{
+				What:   "call of a protobuf method, generated code against code written by hand: allocations",
+				Metric: measure.AllocsPer, Entry: generated, Base: written, Most: 1, Slack: onceOnly,
+			},
+		},
+		Serve: contestants.Serve, Dial: contestants.Dial,
+	},
+	{
+		Name: "talk", Title: "Stream in both directions, items of 64 B, one at a time, blocking",
+		On:      measure.SameCPU,
+		Entries: contest.Blocking("rpc", "grpc-go"),
+		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
+		Base:    "grpc-go", Paired: true,
+		Bars: []measure.Bar{
+			measure.AtMost(0.45, "stream in both directions, one item at a time, against grpc-go: p50", measure.P50, "rpc", "grpc-go"),
+		},
+		Serve: talkers.Serve, Dial: talkers.Dial,
+	},
+	{
+		Name: "items", Title: "Stream in both directions, items of 64 B, as many as the window allows, blocking",
+		Note: "Both have windows of 64 KiB. One goroutine sends, another one receives; per s counts items that are back.",
+		On:   measure.OwnCPU, Entries: contest.Blocking("rpc", "grpc-go"),
+		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer},
+		Base:    "grpc-go", Paired: true,
+		Bars: []measure.Bar{
+			measure.AtLeast(10, "stream in both directions, window full, against grpc-go: items/s", measure.PerSecond, "rpc", "grpc-go"),
+		},
+		Serve: talkers.Serve, Dial: dialItems,
+	},
+	{
 		Name: "oneway", Title: "Messages of 64 B, one way, blocking",
 		Note: "4,096 on their way, each 1,024 answered; one write for each message of net.Conn.",
 		On:   measure.OwnCPU, Entries: contest.Blocking("verbs", "actor", "net.Conn"),
