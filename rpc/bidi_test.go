@@ -491,3 +491,21 @@ func TestStreamOfAHandlerThatHasReturned(t *testing.T) {
 		r.quiet()
 	})
 }
+
+// An item that waits for room when the connection ends was not sent, and Send returns an error.
+func TestSendAtTheEndOfAConnection(t *testing.T) {
+	inWorlds(t, handleTalk, func(r *rig) {
+		d, err := OpenBidiStream(r.t.Context(), r.c, talk)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		d.s.l.out.end() // the first step of link.closed
+		sent := make(chan error, 1)
+		go func() { sent <- d.Send(&Bytes{1}) }()
+		r.Wait()
+		r.s.Close()
+		if err := <-sent; !errors.Is(err, ErrUnavailable) {
+			r.t.Errorf("%v, want that the connection has ended", err)
+		}
+	})
+}

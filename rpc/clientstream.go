@@ -19,6 +19,7 @@ type clientStream struct {
 	call clientCall // not reused: Close may come late
 
 	sent waiter // for room for an item
+	full bool   // the last item left no room, or found none; the sender's
 
 	ending sync.Mutex
 	stop   func() bool // stops watching the context; nil: not watched
@@ -214,8 +215,10 @@ func (s *clientStream) trailer() Pairs { return s.l.metaOf(&s.call.meta.trailer)
 // send encodes an item and queues it, when there is room.
 func (s *clientStream) send(item any) error {
 	for { // the item is not kept encoded while it waits, to save memory
-		if err := s.awaitRoom(); err != nil {
-			return err
+		if s.full {
+			if err := s.awaitRoom(); err != nil {
+				return err
+			}
 		}
 		if sent, err := s.put(item); sent || err != nil {
 			return err
@@ -237,7 +240,7 @@ func (s *clientStream) awaitRoom() error {
 			o.mu.Unlock()
 			return &Error{Code: CodeClosed, Method: s.m.name, Message: "CloseSend was called", Fate: FateNotSent}
 		}
-		if sl != nil && sl.window > 0 {
+		if sl != nil && sl.window > 0 && !o.ended {
 			if o.bytes <= highWater {
 				o.mu.Unlock()
 				return nil
@@ -272,7 +275,8 @@ func (s *clientStream) put(item any) (sent bool, err error) {
 	o := &s.l.out
 	o.mu.Lock()
 	sl := s.l.slotLocked(&s.call)
-	if sl == nil || sl.closed || sl.window <= 0 || o.bytes > highWater {
+	if sl == nil || sl.closed || sl.window <= 0 || o.bytes > highWater || o.ended {
+		s.full = true
 		o.mu.Unlock()
 		if own != nil {
 			own.Release()
@@ -281,6 +285,7 @@ func (s *clientStream) put(item any) (sent bool, err error) {
 	}
 	o.putLargeLocked(wire.Header{Type: wire.FrameItem, Call: s.call.id}, own, nil, b)
 	sl.window -= wire.HeaderLen + int64(len(b))
+	s.full = sl.window <= 0 || o.bytes > highWater
 	d := s.l.declaredLocked(s.m)
 	d.items++
 	d.sent += uint64(len(b))

@@ -21,15 +21,15 @@ type inbound struct {
 	most   int           // largest item that this side takes
 	ready  chan struct{} // has a token after a change
 
-	read []byte // taken from in; belongs to the reader, like at
-	at   int
+	read  []byte // taken from in; belongs to the reader, like at and taken
+	at    int
+	taken int64 // bytes read and not granted again
 
 	mu     sync.Mutex
 	in     []byte     // items, each preceded by its length or largeItem
 	large  []*landing // large items of in and read
 	parts  parts      // of the item that is arriving
 	credit int64      // bytes that the peer may still send
-	taken  int64      // bytes read and not granted again
 	waits  bool       // the reader waits for an item
 	woke   bool       // an item has come for a reader that waits; out.mu
 	err    error      // final error
@@ -86,8 +86,10 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 		r.in = append(r.in, body...)
 	}
 	r.credit -= wire.HeaderLen + int64(n)
-	r.woke, r.waits = r.waits, false
-	r.notify()
+	if r.woke = r.waits; r.woke {
+		r.waits = false
+		r.notify()
+	}
 	return n, nil
 }
 
@@ -254,16 +256,17 @@ func (r *inbound) awaitEnd() error {
 // widen notes that n bytes were read. As soon as half a window was, it lets the peer send as
 // much more.
 func (r *inbound) widen(n int64) {
+	if r.taken += n; r.taken < r.window/2 {
+		return
+	}
+	n, r.taken = r.taken, 0
 	r.mu.Lock()
-	r.taken += n
-	due := r.err == nil && r.taken >= r.window/2
-	if due {
-		n = r.taken
+	ended := r.err != nil
+	if !ended {
 		r.credit += n
-		r.taken = 0
 	}
 	r.mu.Unlock()
-	if due {
+	if !ended {
 		r.from.grant(uint32(n))
 	}
 }

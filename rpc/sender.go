@@ -32,8 +32,13 @@ func (s *Sender[T]) Send(item *T) error {
 // send is Sender's Send.
 func (call *serverCall) send(item any) error {
 	for n := 0; ; { // the item is not kept encoded while it waits, to save memory
-		if err := call.wait(n); err != nil {
+		if err := call.ctx.why(); err != nil {
 			return err
+		}
+		if call.full {
+			if err := call.wait(n); err != nil {
+				return err
+			}
 		}
 		var sent bool
 		var err error
@@ -68,12 +73,14 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 		}
 	}
 	if !may || err != nil {
+		call.full = !may
 		c.out.mu.Unlock()
 		frame.release()
 		return len(b), false, err
 	}
 	cut := c.out.putEncodedLocked(&frame)
 	call.window -= wire.HeaderLen + int64(len(b))
+	call.full = !call.roomForLocked(0)
 	c.sentLocked(call.h, len(b))
 	if cut != nil {
 		cut.waiter, call.cutting = &call.waiter, cut

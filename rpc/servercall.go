@@ -24,6 +24,7 @@ type serverCall struct {
 	size   int     // bytes of the request
 
 	window  int64         // window of a stream whose items this side sends; out.mu
+	full    bool          // the last item left no room, or found none; the Sender's
 	cutting *cut          // the last large item, until all of it was sent; nil: none; out.mu
 	stream  *serverStream // the items that the client sends; nil: it sends none
 	waiter                // for a stream, or an answer that has to wait

@@ -32,8 +32,8 @@ func Items[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q, opts 
 	}
 }
 
-// Upload is an open client stream at its client. One goroutine at a time may use it, but any may
-// call Close.
+// Upload is an open client stream at its client. One goroutine at a time may send, and one may
+// receive at the same time. Any may call Close.
 type Upload[Q, R any] struct {
 	s       *clientStream
 	sending func(item any) error
@@ -52,14 +52,24 @@ func OpenClientStream[Q, R any](ctx context.Context, c *Client, m ClientStream[Q
 
 // Send sends an item, which is the caller's again when Send returns. It waits while the stream's
 // window is full: the server grants more as its handler takes items. If the server has answered
-// before, Send returns io.EOF, and CloseAndReceive the answer. Every other error is the stream's,
+// before, Send returns io.EOF, and Receive the answer. Every other error is the stream's,
 // or that of an item that cannot be sent (ErrBadMessage, ErrTooLarge, the error of Info.OnSend):
 // the stream goes on then.
 func (u *Upload[Q, R]) Send(item *Q) error { return u.s.sendItem(item, u.sending) }
 
+// CloseSend ends the items: the server's handler's Receive returns io.EOF behind the last one. Send
+// fails afterwards.
+func (u *Upload[Q, R]) CloseSend() { u.s.closeSend() }
+
 // CloseAndReceive ends the items, and waits for the answer.
 func (u *Upload[Q, R]) CloseAndReceive() (*R, error) {
 	u.s.closeSend()
+	return u.Receive()
+}
+
+// Receive waits for the answer. The server may answer before the items have ended. It is called at
+// most once.
+func (u *Upload[Q, R]) Receive() (*R, error) {
 	defer u.answer.fill(io.EOF)
 	if err := u.s.awaitEnd(); err != nil {
 		return nil, err
@@ -77,15 +87,15 @@ func (u *Upload[Q, R]) CloseAndReceive() (*R, error) {
 }
 
 // Close abandons the stream, if it has not ended: the handler's context is cancelled, and
-// CloseAndReceive returns context.Canceled. Any goroutine.
+// Receive returns context.Canceled. Any goroutine.
 func (u *Upload[Q, R]) Close() { u.s.close(nil) }
 
 // Header returns the metadata that the handler has sent before its answer (SetHeader). It is
-// complete once CloseAndReceive has returned.
+// complete once Receive has returned.
 func (u *Upload[Q, R]) Header() Pairs { return u.s.header() }
 
 // Trailer returns the metadata that the handler has sent with its answer (SetTrailer). It is
-// complete once CloseAndReceive has returned.
+// complete once Receive has returned.
 func (u *Upload[Q, R]) Trailer() Pairs { return u.s.trailer() }
 
 // Dialog is an open stream in both directions at its client. One goroutine at a time may send, and

@@ -16,8 +16,7 @@
 //
 // All four kinds of methods work: unary ones as application/json or application/proto, streams as
 // application/connect+json or +proto. Streams in both directions need HTTP/2 for clients that
-// send and receive at the same time. If the server ends a client's stream early, that is noticed
-// with the next item. There is no compression. The details of rpc errors are
+// send and receive at the same time. There is no compression. The details of rpc errors are
 // omitted: they do not name their type.
 //
 // Servers of gRPC's protocols need nothing more: connectrpc.com/vanguard serves them in front of a

@@ -99,6 +99,9 @@ func handle(s *rpc.Server) {
 			if err != nil {
 				return nil, err
 			}
+			if item.Value == "sold out" {
+				return nil, errSoldOut
+			}
 			all = append(all, item.Value)
 		}
 		return wrapperspb.String(strings.Join(all, "+")), nil
@@ -286,6 +289,29 @@ func TestDialog(t *testing.T) {
 	cancel()
 	if _, err := io.ReadAll(a.Body); err == nil {
 		t.Error("the stream has ended in order")
+	}
+}
+
+// A server that ends a client's stream early is heard while the client sends nothing.
+func TestEarlyEnd(t *testing.T) {
+	web := serve(t)
+	body, out := io.Pipe()
+	defer out.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/test.Orders/Put", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/connect+json")
+	go func() { _, _ = io.WriteString(out, enveloped(`"sold out"`)) }() // fails if the test has
+	a, err := web.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	const want = `{"error":{"code":"failed_precondition"}}`
+	got := make([]byte, 5+len(want))
+	if _, err := io.ReadFull(a.Body, got); err != nil || string(got[5:]) != want {
+		t.Errorf("got %q, %v, want %s", got, err, want)
 	}
 }
 

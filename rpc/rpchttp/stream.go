@@ -70,28 +70,17 @@ func (s *stream) download(ctx context.Context) error {
 
 // upload is a stream of the client.
 func (s *stream) upload(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	out, err := rpc.OpenClientStream(ctx, s.h.client, s.m.client)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	for {
-		item, err := s.receive()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if err = out.Send(item); errors.Is(err, io.EOF) { // answered already
-			break
-		} else if err != nil {
-			return err
-		}
-	}
-	reply, err := out.CloseAndReceive()
+	stop := s.forward(out, cancel)
+	reply, err := out.Receive()
 	s.trailer = out.Trailer()
-	if err != nil {
+	if err = stop(ctx, err); err != nil {
 		return err
 	}
 	s.begin(out.Header())
@@ -107,17 +96,31 @@ func (s *stream) bidi(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
+	stop := s.forward(d, cancel)
+	return stop(ctx, s.copyItems(&d.Receiver))
+}
+
+// outgoing is the sending side of a client's stream.
+type outgoing interface {
+	Send(item *rpc.Bytes) error
+	CloseSend()
+}
+
+// forward sends the items of the request on a separate goroutine, which cancels the stream with the
+// error of an item that cannot be sent. The returned function ends that goroutine when the stream
+// has ended with err, and returns the error that ended it. ctx is the stream's.
+func (s *stream) forward(out outgoing, cancel context.CancelCauseFunc) (stop func(ctx context.Context, err error) error) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		for {
 			item, err := s.receive()
 			if errors.Is(err, io.EOF) {
-				d.CloseSend()
+				out.CloseSend()
 				return
 			}
 			if err == nil {
-				err = d.Send(item)
+				err = out.Send(item)
 			}
 			if errors.Is(err, io.EOF) { // the server has ended it
 				return
@@ -128,14 +131,15 @@ func (s *stream) bidi(ctx context.Context) error {
 			}
 		}
 	}()
-	err = s.copyItems(&d.Receiver)
-	if cause := context.Cause(ctx); err != nil && !errors.Is(cause, ctx.Err()) {
-		err = cause // the goroutine's
+	return func(ctx context.Context, err error) error {
+		if cause := context.Cause(ctx); err != nil && !errors.Is(cause, ctx.Err()) {
+			err = cause // the goroutine's
+		}
+		if s.flush.SetReadDeadline(past) == nil { // the goroutine's read ends
+			<-sent
+		}
+		return err
 	}
-	if s.flush.SetReadDeadline(past) == nil { // the goroutine's read ends
-		<-sent
-	}
-	return err
 }
 
 // copyItems sends the items of in.
