@@ -13,36 +13,43 @@ func (it *ident) publish() {
 	if _, here := l.ids[it]; !here {
 		return
 	}
-	now := l.el.Now()
-	k := &knownID{is: it.identity(), listened: it.listened}
-	k.born, k.entered = now.Add(-k.is.Age), now.Add(-k.is.InState)
+	now := it.describe()
 	l.known.mu.Lock()
 	defer l.known.mu.Unlock()
-	if was := l.known.ids[it.box]; was != nil {
-		k.said = was.said
+	k := l.known.ids[it.box]
+	if k == nil {
+		if l.known.ids == nil {
+			l.known.ids = make(map[*mailbox.Mailbox]*knownID)
+		}
+		k = new(knownID)
+		l.known.ids[it.box] = k
 	}
-	if l.known.ids == nil {
-		l.known.ids = make(map[*mailbox.Mailbox]*knownID)
+	now.said = k.said
+	*k = now
+}
+
+// describe returns the identifier's present state.
+func (it *ident) describe() knownID {
+	k := knownID{pid: it.pid, owner: it.owner.pid, listened: it.listened}
+	if it.id == nil {
+		return k
 	}
-	l.known.ids[it.box] = k
+	in, now := it.id.Info(), it.l.el.Now()
+	k.id, k.state, k.local, k.peer, k.device = it.id.Handle(), it.id.State(), in.Local, in.Peer, in.Device
+	k.born, k.entered = now.Add(-it.id.Age()), now.Add(-it.id.InState())
+	if it.ending() {
+		k.state = states.Destroying // it waits for the goodbye
+	}
+	if k.state == states.Listening {
+		k.listened = it.counts()
+	}
+	return k
 }
 
 // identity returns the part of an identifier's information that it publishes.
 func (it *ident) identity() IDInfo {
-	i := IDInfo{PID: it.pid, Owner: it.owner.pid, Loop: it.l.el.Name()}
-	if it.id == nil {
-		return i
-	}
-	in := it.id.Info()
-	i.ID, i.State, i.InState, i.Age = it.id.Handle(), it.id.State(), it.id.InState(), it.id.Age()
-	if it.ending() {
-		i.State = states.Destroying // it waits for the goodbye
-	}
-	i.Local, i.Peer, i.Device = in.Local, in.Peer, in.Device
-	if i.State == states.Listening {
-		it.counts()
-	}
-	return i
+	k := it.describe()
+	return k.info(it.l.el.Name(), it.l.el.Now())
 }
 
 // counts returns a listener's counters. The first call creates them.

@@ -31,7 +31,7 @@ func (rt *Runtime) Inspect() []IDInfo {
 		case answered:
 			all = append(all, l.askIDs.lastAnswer()...)
 		case asked[i] != nil:
-			all = append(all, l.known.all(l.clock())...)
+			all = append(all, l.known.all(l.el.Name(), l.clock())...)
 		}
 	}
 	return ordered(all)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -18,12 +20,28 @@ type known struct {
 	ids map[*mailbox.Mailbox]*knownID // by the mailbox of an identifier's actor
 }
 
-// knownID describes an identifier at its last change.
+// knownID describes an identifier at its last change. There is one for each identifier, so it has
+// no more than that.
 type knownID struct {
-	is            IDInfo // without the values that are as of AsOf
+	pid, owner    *actor.PID
+	id            Handle // 0: there is none. The next five have no value then
+	state         State
+	local, peer   Addr
+	device        string
 	born, entered time.Time
-	listened      *listening // nil: it does not listen
+	listened      *listening // nil: it has never listened
 	said          *IDInfo    // the loop's last answer; nil: none yet
+}
+
+// info returns the information on the identifier, of a loop with that name, without what is as of
+// AsOf.
+func (k *knownID) info(loop string, now time.Time) IDInfo {
+	i := IDInfo{PID: k.pid, Owner: k.owner, Loop: loop}
+	if k.id != 0 {
+		i.ID, i.State, i.Local, i.Peer, i.Device = k.id, k.state, k.local, k.peer, k.device
+		i.Age, i.InState = now.Sub(k.born), now.Sub(k.entered)
+	}
+	return i
 }
 
 // remove removes an identifier that has ended.
@@ -50,17 +68,14 @@ func (i *IDInfo) asSaid(s *IDInfo) {
 	i.Memory, i.Delivered, i.History = s.Memory, s.Delivered, s.History
 }
 
-// all returns the known state of the identifiers of a loop that does not answer.
-func (k *known) all(now time.Time) []IDInfo {
+// all returns the known state of the identifiers of a loop with that name that does not answer.
+func (k *known) all(loop string, now time.Time) []IDInfo {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	infos := make([]IDInfo, 0, len(k.ids))
 	for box, id := range k.ids {
-		i := id.is
+		i := id.info(loop, now)
 		i.Mailbox = box.UserMessageCount()
-		if i.ID != 0 {
-			i.Age, i.InState = now.Sub(id.born), now.Sub(id.entered)
-		}
 		if id.listened != nil {
 			i.Listener = id.listened.info()
 		}
