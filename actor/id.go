@@ -26,7 +26,6 @@ type ident struct {
 	ctx actor.Context // from Started on
 
 	id    *cmid.ID // nil until Started, and when it could not be made
-	state states.State
 	owner owner
 	conn  *datapath.Conn
 	// the actor to which the owner has last forwarded a message; nil: none
@@ -39,30 +38,31 @@ type ident struct {
 
 	listened *listening // a listener's state
 
-	reading bool // this side makes Reads: the ConnParam and the peer's request allow it
-	served  bool // this side serves Reads, as above
-	lined   bool // an actor counts the sent messages (Line)
-
 	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
 	options []*cmid.SetOption // repeated when Dial needs a new identifier
 	release func() bool       // ends the watch of cfg.Context
 	closed  func(error)       // called after Closed, with its error; nil: not called
 	unsent  uint64            // sends refused for lack of a connection or of room
 	home    *home             // its memory's; nil: none was needed yet
-	// the peer was given a key to write with, perhaps before there is a connection
-	notifiable bool
 
 	cmd       Command    // the command being executed, if it is not answered
 	cmdSender *actor.PID // its sender
-	inside    bool       // a message is being received
 
 	refusals refusals
 	piles    piles
 	life     lifetime
 
 	attempts *attempts      // the Dial or Serve under way; nil: none
-	counted  bool           // in Runtime.count
 	person   *limits.Person // in Runtime.identities; nil: it is not there
+
+	state   states.State
+	reading bool // this side makes Reads: the ConnParam and the peer's request allow it
+	served  bool // this side serves Reads, as above
+	lined   bool // an actor counts the sent messages (Line)
+	inside  bool // a message is being received
+	counted bool // in Runtime.count
+	// the peer was given a key to write with, perhaps before there is a connection
+	notifiable bool
 }
 
 // base returns the part of an event that names the identifier.

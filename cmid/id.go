@@ -30,12 +30,12 @@ type ID struct {
 	last      *Info      // as of its destruction
 	strangers uint64     // as of its destruction
 	starved   uint64     // as of its destruction
-	backlog   int
 	born      time.Time
 	entered   time.Duration // when the state was entered, since born
 
 	history [historyLen]Transition // a ring
-	steps   int                    // transitions so far
+	steps   uint32                 // transitions so far
+	backlog int32
 }
 
 const historyLen = 8
@@ -175,7 +175,7 @@ func (id *ID) closed(err error) Event {
 // mark is a place in an identifier's history. A command that fails immediately restores it.
 type mark struct {
 	state   states.State
-	steps   int
+	steps   uint32
 	entered time.Duration
 	slot    Transition // overwritten by the next transition
 }
@@ -192,7 +192,7 @@ func (id *ID) accepted(p *Pending) Event {
 		in := id.Info()
 		return &Bound{EventBase: base, Local: in.Local, Device: in.Device}
 	case *Listen:
-		return &Listening{EventBase: base, Local: id.Info().Local, Backlog: id.backlog}
+		return &Listening{EventBase: base, Local: id.Info().Local, Backlog: int(id.backlog)}
 	case *Establish:
 		in := id.Info()
 		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}

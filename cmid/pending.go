@@ -133,7 +133,7 @@ func (p *Pending) execute(cmd Command, next states.State) {
 	case *ResolveAddr:
 		id.peer = c.Dst
 	case *Listen:
-		id.backlog = id.clampBacklog(c.Backlog)
+		id.backlog = int32(id.clampBacklog(c.Backlog))
 	case *DestroyID:
 		in := id.Info()
 		id.strangers, id.starved = id.Strangers(), id.Starved()

@@ -96,7 +96,7 @@ func (c *conn) accept(now time.Time, private []byte, p *cmid.ConnParam) error {
 	if c.qp == nil {
 		return fmt.Errorf("iwarp: accept needs a queue pair: %w", unix.EINVAL)
 	}
-	ird, ord, err := depths(p, c.asked)
+	ird, ord, err := depths(p, c.asked())
 	if err != nil {
 		return err
 	}

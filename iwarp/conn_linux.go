@@ -41,17 +41,18 @@ const (
 // identifier, or with the queue pair of a connecting identifier. It may outlive its identifier
 // while it must still send or receive a FIN.
 type conn struct {
-	in    *instance
-	core  core.Conn
-	id    *ident     // nil: no Request yet, or lingering
-	lis   *listener  // the accepting listener, until the Request is complete
-	qp    *queuePair // nil: none yet, or destroyed
-	reg   *eventloop.Registration
-	timer *eventloop.Timer // nil: no timer
-	loss  *loss            // nil: the socket works
-	at    time.Time        // when timer fires; zero: not armed
-	fd    int
-	phase phase
+	in   *instance
+	core core.Conn
+	id   *ident     // nil: no Request yet, or lingering
+	qp   *queuePair // nil: none yet, or destroyed
+	// what only the set-up needs. Both are nil when that is over.
+	arriving *arriving // a responder's, until its Request is complete
+	dialing  *dialing  // an initiator's, until it is established or has failed
+	reg      *eventloop.Registration
+	timer    *eventloop.Timer // nil: no timer
+	loss     *loss            // nil: the socket works
+	at       time.Time        // when timer fires; zero: not armed
+	fd       int
 
 	came, went uint64 // bytes read and written
 	each       int    // bytes per message of the last read that completed any
@@ -66,18 +67,29 @@ type conn struct {
 	watched     bool // the loop watches for writability
 	dirty       bool // in the instance's list of connections to write
 	waits       bool // a message waits for a receive: nothing is read
-	kept        int  // memory for what was read behind that message
-	completed   int  // completions, and the further messages in them
+	phase       phase
 
-	local, peer cmid.Addr      // of a responder
-	asked       cmid.ConnParam // of a responder's Request
-	// of an initiator until it is established or failed: for the second attempt
-	dialed *core.Config
-	again  *core.Conn // the receives for the second attempt
-	first  error      // error of the first attempt; nil: there was no second one
-	tap    *tap       // part in a capture; nil: none, or not known yet
+	askedIRD, askedORD uint8 // as in a responder's Request
+
+	kept      int // memory for what was read behind the message that waits
+	completed int // completions, and the further messages in them
+
+	tap *tap // part in a capture; nil: none, or not known yet
 
 	older, newer *conn // connList
+}
+
+// arriving is a connection whose Request is not complete.
+type arriving struct {
+	lis         *listener // has accepted it
+	local, peer cmid.Addr
+}
+
+// dialing is what a second attempt to connect needs.
+type dialing struct {
+	config core.Config
+	again  *core.Conn // the receives for the second attempt; nil: it is not due
+	first  error      // of the first attempt; nil: this is the first
 }
 
 func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
@@ -326,7 +338,7 @@ func (c *conn) settle(now time.Time) {
 	if c.phase != phRunning {
 		return
 	}
-	if c.again != nil {
+	if c.retries() {
 		c.retry(now)
 		return
 	}
@@ -402,13 +414,17 @@ func (c *conn) timeout() {
 
 // Established is called by the core.
 func (c *conn) Established(private []byte, ird, ord uint16) {
-	c.established, c.fresh, c.dialed = true, true, nil
+	var first error
+	if c.dialing != nil {
+		first = c.dialing.first
+	}
+	c.established, c.fresh, c.dialing = true, true, nil
 	if c.core.CRC() {
 		c.alignSegments()
 	}
 	if c.id != nil {
 		c.id.report(cmid.DriverEvent{
-			Kind: states.KindEstablished, PrivateData: private, Err: c.first,
+			Kind: states.KindEstablished, PrivateData: private, Err: first,
 			Param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
 		})
 	}
@@ -434,7 +450,7 @@ func (c *conn) Complete(wc verbs.WC, solicited bool) {
 
 // Closed is called by the core, last.
 func (c *conn) Closed(err error) {
-	if c.again != nil {
+	if c.retries() {
 		return
 	}
 	c.over = true
@@ -442,13 +458,13 @@ func (c *conn) Closed(err error) {
 		c.qp.release() // there will be no Established
 	}
 	switch {
-	case c.lis != nil:
+	case c.arriving != nil:
 		c.stranger(err)
 	case c.id == nil || c.silent:
 	case c.established:
 		c.id.report(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})
 	case c.initiator:
-		if c.dialed != nil { // otherwise Rejected has reported it
+		if c.dialing != nil { // otherwise Rejected has reported it
 			c.connectEvent(nil, err)
 		}
 	case c.id.answered && err != nil: // accepted, but the peer left before it was established

@@ -76,7 +76,7 @@ func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 		return err
 	}
 	fresh.TakeReceives(posted)
-	c.core, c.dialed, c.initiator = fresh, &cfg, true
+	c.core, c.dialing, c.initiator = fresh, &dialing{config: cfg}, true
 	return nil
 }
 
@@ -197,13 +197,15 @@ func (c *conn) connectFailed(now time.Time, err error) {
 	c.connectEvent(nil, err)
 }
 
+// retries reports whether another attempt to connect is due.
+func (c *conn) retries() bool { return c.dialing != nil && c.dialing.again != nil }
+
 // retry connects again, with MPA revision 1, after the peer has closed the connection upon the
 // revision 2 Request, as some adapters do. The first connection is reset; the peer loses nothing by
 // that, because it has already closed. An orderly close would last until the peer has acknowledged
 // it, and until then TCP cannot have a second connection between the same ports.
 func (c *conn) retry(now time.Time) {
-	posted, cfg := c.again, *c.dialed
-	c.again = nil
+	posted, cfg, first := c.dialing.again, c.dialing.config, c.dialing.first
 	// of an open socket, so this cannot fail
 	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})
 	c.captureClose(true)
@@ -211,6 +213,7 @@ func (c *conn) retry(now time.Time) {
 	c.phase, c.came, c.went = phIdle, 0, 0
 	cfg.Revision = 1
 	err := c.prepare(cfg, posted) // cannot fail: the same arguments were valid the first time
+	c.dialing.first = first
 	if err == nil {
 		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.binding.addr.Addr(), c.id.local.Port()))
 	}
@@ -227,10 +230,9 @@ func (c *conn) Rejected(private []byte, err error) {
 	if c.id == nil {
 		return
 	}
-	if errors.Is(err, core.ErrNoReply) && c.dialed != nil && c.dialed.Revision != 1 {
-		c.first = err
-		c.again = new(core.Conn)
-		c.again.TakeReceives(&c.core)
+	if d := c.dialing; errors.Is(err, core.ErrNoReply) && d != nil && d.config.Revision != 1 {
+		d.first, d.again = err, new(core.Conn)
+		d.again.TakeReceives(&c.core)
 		return
 	}
 	c.connectEvent(private, err)
@@ -238,7 +240,8 @@ func (c *conn) Rejected(private []byte, err error) {
 
 // connectEvent reports why a connection failed.
 func (c *conn) connectEvent(private []byte, err error) {
-	c.dialed = nil
+	d := c.dialing
+	c.dialing = nil
 	kind, errno := states.KindConnectError, errnoOf(err)
 	switch errno {
 	case unix.ECONNRESET, unix.ECONNREFUSED:
@@ -246,8 +249,8 @@ func (c *conn) connectEvent(private []byte, err error) {
 	case unix.ETIMEDOUT, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.EHOSTDOWN, unix.ENETDOWN:
 		kind = states.KindUnreachable
 	}
-	if c.first != nil && err != nil {
-		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, c.first)
+	if d != nil && d.first != nil && err != nil {
+		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, d.first)
 	}
 	if c.id != nil {
 		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errno), Err: err, PrivateData: private})

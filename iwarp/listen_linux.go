@@ -181,7 +181,7 @@ func (l *listener) close() {
 	l.fd = -1
 	for c := l.id.in.setups.oldest; c != nil; {
 		next := c.newer
-		if c.lis == l {
+		if c.arriving.lis == l {
 			c.close()
 		}
 		c = next
@@ -249,15 +249,15 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 		return
 	}
 	c := newConn(in)
-	c.lis, c.local, c.peer = l, l.id.local, unmapped(in.addrOf(peer))
+	c.arriving = &arriving{l, l.id.local, unmapped(in.addrOf(peer))}
 	if l.id.local.IsWildcard() {
 		local, err := in.sys.Local(fd)
 		if err != nil { // the peer has already reset it
 			in.closeFD(fd)
-			l.stranger(c.local, c.peer, err)
+			c.stranger(err)
 			return
 		}
-		c.local = unmapped(in.addrOf(local))
+		c.arriving.local = unmapped(in.addrOf(local))
 	}
 	err := c.core.Init(core.Config{
 		CRC: in.cfg.CRC, Pool: &in.pool, SetupTimeout: in.cfg.RequestTimeout, MessageTimeout: in.cfg.MessageTimeout,
@@ -267,7 +267,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 	}
 	if err != nil {
 		in.closeFD(fd)
-		l.stranger(c.local, c.peer, err)
+		c.stranger(err)
 		return
 	}
 	in.setups.push(c, in.cfg.MaxSetups)
@@ -281,7 +281,7 @@ func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
 // socket is closed. A refused connection still counts as a set-up until its peer has read the
 // reason.
 func (c *conn) requestDone() {
-	if c.lis == nil || !c.in.setups.remove(c) {
+	if c.arriving == nil || !c.in.setups.remove(c) {
 		return
 	}
 	for len(c.in.crowded) > 0 {
@@ -293,20 +293,27 @@ func (c *conn) requestDone() {
 func (c *conn) Request(r core.Request) {
 	in := c.in
 	c.requestDone()
+	from := c.arriving
 	child := &ident{
-		in: in, h: in.up.NewHandle(), fd: -1, local: c.local, peer: c.peer, device: true, child: true, conn: c,
-		tos: c.lis.id.tos,
+		in: in, h: in.up.NewHandle(), fd: -1, local: from.local, peer: from.peer, device: true, child: true, conn: c,
+		tos: from.lis.id.tos,
 	}
 	in.ids[child.h] = child
 	c.id = child
-	c.asked = cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom}
+	c.askedIRD, c.askedORD = maxRDAtom, maxRDAtom
 	if r.Enhanced {
-		c.asked = cmid.ConnParam{ResponderResources: depth(r.ORD), InitiatorDepth: depth(r.IRD)}
+		c.askedIRD, c.askedORD = depth(r.IRD), depth(r.ORD)
 	}
-	c.lis.id.report(cmid.DriverEvent{
-		Kind: states.KindConnectRequest, Child: child, PrivateData: r.PrivateData, Param: c.asked,
+	from.lis.id.report(cmid.DriverEvent{
+		Kind: states.KindConnectRequest, Child: child, PrivateData: r.PrivateData,
+		Param: c.asked(),
 	})
-	c.lis = nil
+	c.arriving = nil
+}
+
+// asked returns what the Request of a responder's peer has asked for.
+func (c *conn) asked() cmid.ConnParam {
+	return cmid.ConnParam{ResponderResources: c.askedORD, InitiatorDepth: c.askedIRD}
 }
 
 var (
@@ -326,7 +333,7 @@ func (id *ident) Starved() uint64 { return id.starved }
 
 // stranger records that c has ended without a Request. The text that err quotes from the peer is
 // short and escaped.
-func (c *conn) stranger(err error) { c.lis.stranger(c.local, c.peer, err) }
+func (c *conn) stranger(err error) { c.arriving.lis.stranger(c.arriving.local, c.arriving.peer, err) }
 
 // stranger records a connection to l.
 func (l *listener) stranger(local, peer cmid.Addr, err error) {
@@ -347,7 +354,7 @@ func (l *listener) stranger(local, peer cmid.Addr, err error) {
 // evict closes c, to make room for another one.
 func (c *conn) evict() {
 	c.close()
-	if c.lis != nil && !c.over { // otherwise it was counted when it was refused
+	if c.arriving != nil && !c.over { // otherwise it was counted when it was refused
 		c.stranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
 	}
 }

@@ -47,7 +47,7 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	}
 	if l := id.lis; l != nil {
 		for c := in.setups.oldest; c != nil; c = c.newer {
-			if c.lis == l {
+			if c.arriving.lis == l {
 				d.conns = append(d.conns, c)
 			}
 		}
@@ -81,7 +81,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 	}
 	now := to.loop.Now()
 	for _, c := range d.conns {
-		if c.lis != nil {
+		if c.arriving != nil {
 			to.setups.push(c, to.cfg.MaxSetups)
 		}
 		c.settle(now)
@@ -136,7 +136,7 @@ func (d *detached) Destroy() {
 
 // giveUp ends a connection that is on no loop. It uses nothing that belongs to an instance.
 func (c *conn) giveUp(sys sockets.Stack) {
-	c.id, c.lis = nil, nil
+	c.id, c.arriving = nil, nil
 	if c.fd >= 0 {
 		c.core.SetPool(nil)
 		c.core.Abort(time.Time{}) // no deadline of it is observed

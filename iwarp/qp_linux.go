@@ -14,17 +14,15 @@ import (
 type queuePair struct {
 	dev            *device
 	conn           *conn // nil once destroyed
-	num            uint32
 	sendCQ, recvCQ *completionQueue
 	srq            *sharedQueue
 	pd             *domain
 	attr           verbs.QPInitAttr
-	// Established was delivered, so completions go to their queues; before that they are held in
-	// early
-	open     bool
-	early    []earlyWC    // completions that are held back
-	withheld verbs.Access // access removed by SetAccess
-	paused   bool         // by Pause
+	early          []earlyWC // completions that are held back until open
+	num            uint32
+	withheld       verbs.Access // access removed by SetAccess
+	open           bool         // Established was delivered, so completions go to their queues
+	paused         bool         // by Pause
 }
 
 type earlyWC struct {

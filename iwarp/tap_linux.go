@@ -67,8 +67,8 @@ func (c *conn) tapOf() *tap {
 // endpoints returns c's addresses. They are not valid if its identifier, which knows them, is gone.
 func (c *conn) endpoints() endpoints {
 	switch {
-	case !c.initiator:
-		return endpoints{addrPort(c.local), addrPort(c.peer)}
+	case c.arriving != nil:
+		return endpoints{addrPort(c.arriving.local), addrPort(c.arriving.peer)}
 	case c.id != nil:
 		return endpoints{addrPort(c.id.local), addrPort(c.id.peer)}
 	}

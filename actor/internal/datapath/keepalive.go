@@ -58,12 +58,12 @@ var challenge = Keepalive{ChallengeTime * looksIdle / 8, ChallengeTime + Challen
 type heartbeat struct {
 	lookout *Lookout // nil: none
 	At      int      // in its conns
-	Look    uint32   // the last that has seen it
 	quiet   int      // looks without a sign of the peer
 	signs   int      // looks at which the peer's messages waited here
 	heard   uint64   // signs at the last look
 	moved   uint64   // transfers at the last look
 	probe   uint32   // number in flight of the last probe
+	Look    uint32   // the last that has seen it
 
 	answered func() // called when the peer answers a challenge; nil: there is none
 }

@@ -145,9 +145,7 @@ type Conn struct {
 	res    resources
 	QP     verbs.QP
 	recv   intake
-	mode   Mode
 	sec    *security // nil: it is not secured
-	state  connState
 	end    ending
 	Beat   heartbeat
 	person membership
@@ -159,10 +157,12 @@ type Conn struct {
 	sizes   sizes
 	Flight  flight
 	Session wire.Session // credits; in other modes only the granted ones
-	due     bool         // in the device's list of what to pump
-	// in the loop's gathering
-	gathered bool
-	relief   relief
+	relief  relief
+
+	mode     Mode
+	state    connState
+	due      bool // in the device's list of what to pump
+	gathered bool // in the loop's gathering
 
 	traffic traffic
 }
@@ -188,20 +188,20 @@ func (m Mode) String() string {
 
 // Terms are an identifier's wishes for its connection.
 type Terms struct {
-	Mode      Mode
 	Credits   int   // messages that the peer may send before the owner has to consume some
 	Messages  int   // bytes of the largest
 	SendMost  int   // bytes of the largest to a peer without a hello; 0: what suits the mode
 	Sends     int   // posted at a time where receives are posted beforehand; 0: by the credits
 	Eager     int   // bytes that are sent directly; 0: the device's default
 	Area      *Area // of the owner's one-sided operations; nil: there are none
+	Keepalive Keepalive
+	Promised  int // bytes that a receive holds, by an earlier hello; 0: Hello's choice
+	Rekey     int // tests': after so many records this side changes its key; 0: when that is due
+	Mode      Mode
 	Reads     bool  // this side makes Reads
 	Serves    bool  // and serves them
-	Keepalive Keepalive
 	Stream    bool  // nothing may leave behind a message that was not sent
 	Features  uint8 // how it is secured, as in a hello; 0: not
-	Promised  int   // bytes that a receive holds, by an earlier hello; 0: Hello's choice
-	Rekey     int   // tests': after so many records this side changes its key; 0: when that is due
 	// hello of the peer's request; zero: the peer has not asked, or has no hello
 	Peer wire.Hello
 	// makes it a secured one; nil: it is not to be
@@ -244,16 +244,16 @@ type intake struct {
 	qp       verbs.Pauser
 	bytes    int // held by its owner, or waiting for delivery, on every device
 	messages int
-	paused   bool
-	listed   bool // at place at of the loop's paused ones
-	at       int
-	wants    int // what placed it there
-	fetching int // Reads and atomic operations under way
-	counted  bool
+	at       int       // its place among the loop's paused ones, if it is listed
+	wants    int       // what placed it there
+	fetching int       // Reads and atomic operations under way
 	early    int       // bytes of receives for messages before Established
 	pool     *recvPool // of the receives
 	resize   *resizing // nil: the receives keep their size
-	granted  bool      // the peer has a key to notify with
+	paused   bool
+	listed   bool
+	counted  bool
+	granted  bool // the peer has a key to notify with
 }
 
 // shares is a loop's account of what its connections receive (share.go). Loop goroutine. It is no

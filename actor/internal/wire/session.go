@@ -5,28 +5,28 @@ package wire
 // and of offers modulo 2^16. So nothing is lost if a later update takes the place of an earlier
 // one, and the counts also serve as acknowledgements. Make it with NewSession.
 type Session struct {
-	version uint8 // 0: not agreed on
-
-	send      uint32 // the peer's window: how many may be unconsumed
-	sent      uint32 // handed to the device
-	acked     uint32 // consumed, as stated by the peer
-	delivered uint64 // acked, not modulo
-
+	send     uint32 // the peer's window: how many may be unconsumed
+	sent     uint32 // handed to the device
+	acked    uint32 // consumed, as stated by the peer
 	receive  uint32 // our window
 	received uint32
 	consumed uint32 // counted by the owner
 	stated   uint32 // the last consumed that the peer knows
+
+	delivered uint64 // acked, not modulo
 
 	offered    uint16 // handed to the device
 	pulled     uint16 // read, as stated by the peer
 	heard      uint16 // offers of the peer's
 	read       uint16 // by this side, completely
 	readStated uint16 // the last read that the peer knows
-	reading    bool   // Reads are under way
 
-	probing bool   // ours is not answered
-	owing   bool   // the peer's
 	beats   uint32 // probes, answers and credit updates of the peer's
+	probing bool   // our probe is not answered
+	owing   bool   // the peer's
+	version uint8  // 0: not agreed on
+
+	reading bool // Reads are under way
 
 	ackNow bool // the peer wants to know as soon as everything is consumed
 	ask    bool // we want to know

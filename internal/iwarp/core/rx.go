@@ -32,6 +32,7 @@ type rx struct {
 	rtrOut  bool // the answer to our ready-to-receive Read is outstanding
 	bulk    bool // a segment of the last message was large
 	wait    waiting
+	op      wire.Opcode
 	orphans int32 // Read Responses under way whose Reads were flushed
 
 	h     wire.Header
@@ -46,7 +47,6 @@ type rx struct {
 
 	recv    verbs.RecvWR
 	off     uint32 // bytes of the message so far: the next MO
-	op      wire.Opcode
 	msn     uint32 // of the Send that is next or in progress
 	readMSN uint32 // of the next Read Request
 	tag     tagged
