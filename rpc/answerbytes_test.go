@@ -103,7 +103,7 @@ func TestCallsBeginWhenNoAnswerWaits(t *testing.T) {
 func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
 	const calls = 200
 	p := &produced{each: 900 << 10}
-	inWorld(t, rigConfig{world: little, server: ServerConfig{Memory: 4 << 20}}, p.handle, func(r *rig) {
+	inWorld(t, rigConfig{world: little, server: ServerConfig{MaxMessage: 64 << 10, Memory: 4 << 20}}, p.handle, func(r *rig) {
 		c := r.large(1 << 20)
 		c.begin(wire.Header{}, 0, calls, "")
 		r.Wait()
@@ -117,7 +117,7 @@ func TestCallsThatWaitToBeginAreAnswered(t *testing.T) {
 // While an answer waits, memory holds it once: its message, and not the handler's slice.
 func TestAnswersWaitOnceInMemory(t *testing.T) {
 	p := &produced{each: 900 << 10}
-	inWorld(t, rigConfig{world: little, server: ServerConfig{Memory: 1 << 20}}, p.handle, func(r *rig) {
+	inWorld(t, rigConfig{world: little, server: ServerConfig{MaxMessage: 64 << 10, Memory: 1 << 20}}, p.handle, func(r *rig) {
 		c := r.large(1 << 20)
 		c.begin(wire.Header{}, 0, 20, "")
 		r.Wait()

@@ -37,7 +37,7 @@ func TestGo(t *testing.T) {
 	for name, cfg := range map[string]ClientConfig{"loop": {}, "goroutine": {Interceptors: []Interceptor{pass}}} {
 		t.Run(name, func(t *testing.T) {
 			var b *blocking
-			inWorld(t, rigConfig{client: cfg}, func(s *Server) {
+			inWorld(t, rigConfig{client: cfg, server: ServerConfig{MaxMessage: 64 << 10}}, func(s *Server) {
 				Handle(s, length, func(_ context.Context, q *wrapperspb.StringValue) (*wrapperspb.Int64Value, error) {
 					return wrapperspb.Int64(int64(len(q.Value))), nil
 				})

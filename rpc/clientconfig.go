@@ -17,10 +17,11 @@ type ClientConfig struct {
 	// half of MaxCalls, so that there is always a place for a call. ErrOverloaded.
 	MaxStreams int
 	// Memory is the number of bytes of stream items that wait to be received: 256 MiB, at least
-	// four of the largest messages. The client opens only as many streams as there is memory for,
-	// each with its window and one more item. ErrOverloaded.
+	// four of the largest messages. Half of it is for the windows: the client opens no more streams
+	// than have room there. The other half is for items that exceed their windows: a stream for
+	// whose item there is no room ends. Both are ErrOverloaded.
 	Memory int
-	// MaxMessage is the size of the largest message that the server may send: 64 KiB. A frame's
+	// MaxMessage is the size of the largest message that the server may send: 4 MiB. A frame's
 	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send
 	// ahead: 32. See actor.IDConfig.MaxMessage.
 	MaxMessage, Credits int
@@ -69,7 +70,7 @@ func (c ClientConfig) withDefaults() ClientConfig {
 }
 
 // openStreams returns how many streams a client may have open over a connection of so many calls:
-// each may have its window kept, and an item that exceeds it.
+// half of the memory is for their windows.
 func (c *ClientConfig) openStreams(calls int) int {
-	return min(streamsOf(c.MaxStreams, calls), max(c.Memory/(c.StreamWindow+c.MaxMessage), 1))
+	return min(streamsOf(c.MaxStreams, calls), max(c.Memory/2/c.StreamWindow, 1))
 }

@@ -20,6 +20,7 @@ type clientStream struct {
 
 	sent waiter // for room for an item
 	full bool   // the last item left no room, or found none; the sender's
+	kept int    // memory beyond the window that the stream has; out.mu
 
 	ending sync.Mutex
 	stop   func() bool // stops watching the context; nil: not watched
@@ -269,7 +270,7 @@ func (s *clientStream) put(item any) (sent bool, err error) {
 		return false, badMessage(s.m, "item", err, FateNotSent)
 	}
 	if wire.HeaderLen+len(b) > s.l.max {
-		return false, tooLarge(s.m, "the item", "server", len(b), s.l.max, FateNotSent)
+		return false, tooLarge(s.m, "the item", "Server", len(b), s.l.max, FateNotSent)
 	}
 	own := large(nil, b)
 	o := &s.l.out

@@ -9,7 +9,7 @@ import (
 
 // Defaults of both sides.
 const (
-	defaultMessage = 64 << 10
+	defaultMessage = 4 << 20
 	defaultCredits = 32
 )
 

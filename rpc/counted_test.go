@@ -238,7 +238,7 @@ func TestEveryEndIsCountedOnce(t *testing.T) {
 func countAll(t *testing.T, seed uint64, onLoop bool) {
 	c := &counted{rand: rand.New(rand.NewPCG(seed, 1))}
 	cfg := rigConfig{
-		server: ServerConfig{MaxCallsInAll: 24}, client: ClientConfig{MaxCalls: 32},
+		server: ServerConfig{MaxCallsInAll: 24, MaxMessage: 64 << 10}, client: ClientConfig{MaxCalls: 32, MaxMessage: 64 << 10},
 		world: actortest.Config{Seed: seed, OnPanic: func(eventloop.Panic) {}},
 	}
 	inWorld(t, cfg, func(s *Server) {

@@ -269,11 +269,12 @@ func badMessage(m *method, what string, err error, f Fate) *Error {
 }
 
 // tooLarge returns the error of a message of n bytes for a peer that takes limit, a frame's header
-// included. what and peer name both.
+// included. what and peer ("Server" or "Client") name both.
 func tooLarge(m *method, what, peer string, n, limit int, f Fate) *Error {
 	return &Error{
 		Code: CodeTooLarge, Method: m.name, Fate: f,
-		Message: fmt.Sprintf("%s has %d bytes, the %s takes %d", what, n, peer, limit-wire.HeaderLen),
+		Message: fmt.Sprintf("%s has %d bytes, at most %d fit into a message to the %s (%sConfig.MaxMessage there: %d)",
+			what, n, limit-wire.HeaderLen, strings.ToLower(peer), peer, limit),
 	}
 }
 

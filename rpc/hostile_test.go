@@ -417,7 +417,7 @@ func TestHostileServer(t *testing.T) {
 					}
 				}, far.OnLoop()))
 				w.Wait()
-				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{StreamWindow: 32 << 10})
+				client, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{StreamWindow: 32 << 10, MaxMessage: 64 << 10})
 				if err != nil {
 					w.T().Fatal(err)
 				}

@@ -21,7 +21,7 @@ import (
 func TestHalfOpenStreams(t *testing.T) {
 	const limit, window = 8 << 20, 64 << 10
 	var h *held
-	inWorld(t, rigConfig{server: ServerConfig{Memory: limit, StreamWindow: window}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: limit, StreamWindow: window}}, func(s *Server) {
 		handleEcho(s)
 		h = handleHeld(s)
 	}, func(r *rig) {
@@ -82,7 +82,7 @@ func TestHalfOpenStreams(t *testing.T) {
 func TestClientThatConfirmsNothing(t *testing.T) {
 	const each, limit = 60 << 10, 8 << 20
 	var handled atomic.Int64
-	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: limit}}, func(s *Server) {
 		handleEcho(s)
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 			handled.Add(1)

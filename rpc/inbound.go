@@ -32,6 +32,7 @@ type inbound struct {
 	credit int64      // bytes that the peer may still send
 	waits  bool       // the reader waits for an item
 	woke   bool       // an item has come for a reader that waits; out.mu
+	excess int        // bytes beyond the window when the last item or part came; out.mu
 	err    error      // final error
 }
 
@@ -86,6 +87,7 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 		r.in = append(r.in, body...)
 	}
 	r.credit -= wire.HeaderLen + int64(n)
+	r.excess = r.excessLocked()
 	if r.woke = r.waits; r.woke {
 		r.waits = false
 		r.notify()
@@ -93,12 +95,15 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 	return n, nil
 }
 
-// excess returns the number of bytes that this side keeps beyond the window, because the last item
-// was larger than the rest of it.
-func (r *inbound) excess() int {
+// excessLocked returns the number of bytes that this side keeps beyond the window, because an item
+// is larger than the rest of it.
+func (r *inbound) excessLocked() int { return int(max(int64(r.parts.n)-r.credit, 0)) }
+
+// measureExcess sets excess after items were read.
+func (r *inbound) measureExcess() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return int(max(-r.credit, 0))
+	r.excess = r.excessLocked()
 }
 
 // partLocked takes a part of an item, like itemLocked.
@@ -108,7 +113,11 @@ func (r *inbound) partLocked(id wire.CallID, body []byte) error {
 	if r.credit <= 0 {
 		return violation("a part of an item of call %#x that its window has no room for", id)
 	}
-	return r.parts.add(id, body, r.most)
+	if err := r.parts.add(id, body, r.most); err != nil {
+		return err
+	}
+	r.excess = r.excessLocked()
+	return nil
 }
 
 func (r *inbound) largeLocked(l *landing) {

@@ -73,7 +73,7 @@ func newLink(e *endpoint) *link {
 	if c.pool != nil {
 		l.latency, l.ended = &latency{}, func(code Code) { e.judge(l, code) }
 	}
-	l.open, l.failed = &c.streams, errors.New("not connected")
+	l.open, l.beyond, l.failed = &c.streams, &c.beyond, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
 	l.out.sys, l.out.trim, l.out.trimLate = l.sys, l.trimLocked, l.trimLate
 	l.dead.l = l
@@ -167,7 +167,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	l.limit, l.max, l.peer, l.failed = min(h.Calls, l.cfg.MaxCalls), m.MaxMessage, m.Peer, nil
 	l.version, l.window, l.most = h.Agreed(), int64(h.Window)<<10, l.cfg.MaxMessage
 	l.identity, l.tls = m.Identity, m.TLS
-	l.streams = int64(l.cfg.openStreams(l.limit))
+	l.streams, l.excess = int64(l.cfg.openStreams(l.limit)), int64(l.cfg.Memory/2)
 	l.out.establishedLocked(m.MaxMessage)
 	l.out.mu.Unlock()
 	l.dialled(true)

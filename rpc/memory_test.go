@@ -41,7 +41,7 @@ func (r *rig) nothingKept() {
 func TestRequestsAreBoundedInBytes(t *testing.T) {
 	const each, requests, limit = 60 << 10, 200, 8 << 20
 	var release chan struct{}
-	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { <-release; return nil, nil })
@@ -75,7 +75,7 @@ func TestRequestsAreBoundedInBytes(t *testing.T) {
 // A request that is refused for lack of memory is answered immediately, and may be repeated.
 func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 	const each, requests = 60 << 10, 20
-	inWorld(t, rigConfig{server: ServerConfig{Memory: 1 << 20}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: 1 << 20}}, func(s *Server) {
 		HandleRaw(s, stuck, func(ctx context.Context, _, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
 	}, func(r *rig) {
 		errs := make(chan error, requests)
@@ -105,7 +105,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 func TestAnswersAreBoundedInBytes(t *testing.T) {
 	const each, calls, limit = 60 << 10, 1000, 8 << 20
 	var release chan struct{}
-	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: limit}}, func(s *Server) {
 		release = make(chan struct{})
 		handleEcho(s)
 		HandleRaw(s, stuck, func(_ context.Context, _, reply []byte) ([]byte, error) {
@@ -155,7 +155,7 @@ func TestAnswersOfExecutedCallsArrive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var executed atomic.Int64
 			most := ClientConfig{MaxMessage: c.each + 1<<10, Memory: c.memory}
-			inWorld(t, rigConfig{client: most, server: ServerConfig{Memory: c.memory}}, func(s *Server) {
+			inWorld(t, rigConfig{client: most, server: ServerConfig{MaxMessage: 64 << 10, Memory: c.memory}}, func(s *Server) {
 				HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 					executed.Add(1)
 					return make([]byte, c.each), nil
@@ -202,7 +202,7 @@ func TestAnswersWaitNoLongerThanTheirCallers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var release chan struct{}
-			inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
+			inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: limit}}, func(s *Server) {
 				release = make(chan struct{}) // closed when all have begun
 				HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) {
 					<-release
@@ -239,7 +239,7 @@ func TestAnswersWaitNoLongerThanTheirCallers(t *testing.T) {
 func TestAnswersThatWaitLeavePlaces(t *testing.T) {
 	const each, places = 60 << 10, 64
 	var b *blocking
-	inWorld(t, rigConfig{server: ServerConfig{Memory: 1 << 20, MaxCallsInAll: places}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: 1 << 20, MaxCallsInAll: places}}, func(s *Server) {
 		b = handleBlock(s)
 		HandleRaw(s, stuck, func(context.Context, []byte, []byte) ([]byte, error) { return make([]byte, each), nil })
 	}, func(r *rig) {
@@ -303,7 +303,7 @@ func TestLargeAnswersAreHandedOverByBytes(t *testing.T) {
 func TestItemsAreBoundedInBytes(t *testing.T) {
 	const conns, items, each, limit = 16, 40, 60 << 10, 2 << 20
 	var all chan struct{}
-	inWorld(t, rigConfig{server: ServerConfig{Memory: limit}}, func(s *Server) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxMessage: 64 << 10, Memory: limit}}, func(s *Server) {
 		// closed when all have begun, so that no request is refused
 		all = make(chan struct{})
 		HandleStream(s, blobs, func(_ context.Context, _ *wrapperspb.Int64Value, out *Sender[Bytes]) error {
@@ -387,10 +387,9 @@ func TestItemsThatWaitAreNotEncoded(t *testing.T) {
 	})
 }
 
-// A client opens only as many streams as it has memory for, each with all items that the server may
-// send.
+// A client opens only as many streams as half of its memory has room for, each with its window.
 func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
-	cfg := ClientConfig{Memory: 1 << 20, StreamWindow: 192 << 10}
+	cfg := ClientConfig{Memory: 2 << 20, MaxMessage: 64 << 10, StreamWindow: 256 << 10}
 	inWorld(t, rigConfig{client: cfg}, func(s *Server) { handleIdle(s) }, func(r *rig) {
 		for range 4 {
 			in, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))
@@ -401,5 +400,46 @@ func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
 		}
 		_, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))
 		want(r.t, err, ErrOverloaded, FateNotSent)
+	})
+}
+
+// Items that exceed their windows share half of a client's memory. A stream for whose item there is
+// no room ends; the others, and those after it, are not affected.
+func TestItemsBeyondTheWindowsOfAClient(t *testing.T) {
+	const item = 100 << 10
+	cfg := ClientConfig{MaxMessage: 128 << 10, Memory: 512 << 10, StreamWindow: 1 << 10} // two items beyond the windows
+	inWorld(t, rigConfig{client: cfg}, func(s *Server) {
+		HandleStream(s, blobs, func(ctx context.Context, n *wrapperspb.Int64Value, out *Sender[Bytes]) error {
+			b := make(Bytes, n.Value)
+			err := out.Send(&b)
+			<-ctx.Done()
+			return err
+		})
+	}, func(r *rig) {
+		open := func() *Receiver[Bytes] {
+			in, err := Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(item))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			r.Wait() // the item is there, and nobody reads it
+			return in
+		}
+		for range 3 { // the memory of streams that have ended is free again
+			streams := []*Receiver[Bytes]{open(), open(), open()}
+			for i, in := range streams {
+				b, err := in.Receive()
+				switch {
+				case i == 2:
+					want(r.t, err, ErrOverloaded, FateUnknown)
+				case err != nil || len(*b) != item:
+					r.t.Errorf("stream %d: %v", i, err)
+				}
+				in.Close()
+			}
+			r.Wait()
+		}
+		if n := r.c.beyond.Load(); n != 0 {
+			r.t.Errorf("%d bytes are kept for no stream", n)
+		}
 	})
 }

@@ -20,7 +20,7 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	}
 	h.Flags |= c.m.flags()
 	if wire.HeaderLen+n > l.max {
-		return tooLarge(c.m, "the request", "server", n, l.max, FateNotSent)
+		return tooLarge(c.m, "the request", "Server", n, l.max, FateNotSent)
 	}
 	own := large(metadata, body)
 	l.out.mu.Lock()
@@ -130,20 +130,27 @@ func (l *table) abandon(c *clientCall, why *Error) (f Fate, ok bool) {
 		l.out.mu.Unlock()
 		return FateUnknown, false
 	}
-	l.slots[i].call = nil
-	l.countLocked(c, why.Code)
-	l.markLocked(&l.slots[i])
-	if l.slots[i].number > l.out.handed { // trimLocked cuts it out
-		l.out.mu.Unlock()
-		return FateNotSent, true
+	f = l.giveUpLocked(i, why.Code, text)
+	l.out.unlock()
+	return f, true
+}
+
+// giveUpLocked gives up the call of a slot, and returns its fate. code and text are the reason.
+func (l *table) giveUpLocked(i int, code Code, text string) Fate {
+	s := &l.slots[i]
+	c := s.call
+	s.call = nil
+	l.countLocked(c, code)
+	l.markLocked(s)
+	if s.number > l.out.handed { // trimLocked cuts it out
+		return FateNotSent
 	}
 	h, body := wire.Header{Type: wire.FrameCancel, Call: c.id}, []byte(nil)
 	if text != "" && l.version >= 2 {
-		h.Number, body = uint16(why.Code), wire.AppendError(nil, text, nil)
+		h.Number, body = uint16(code), wire.AppendError(nil, text, nil)
 	}
 	l.out.putLocked(h, body)
-	l.out.unlock()
-	return FateUnknown, true
+	return FateUnknown
 }
 
 // reasonOfEnd returns the text that a server gets with the cancellation of a call: the cause of its

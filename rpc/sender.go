@@ -56,7 +56,7 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	b, err := call.h.m.rep.encode(scratch.b, item)
 	defer func() { scratch.put(len(b)) }()
 	if err == nil && wire.HeaderLen+len(b) > c.limit {
-		err = tooLarge(call.h.m, "an item", "client", len(b), c.limit, FateAnswered)
+		err = tooLarge(call.h.m, "an item", "Client", len(b), c.limit, FateAnswered)
 	}
 	if err != nil {
 		return 0, false, err
@@ -99,7 +99,7 @@ func (call *serverCall) putHeaderLocked() error {
 		return nil
 	}
 	if wire.HeaderLen+len(header) > call.c.limit {
-		return tooLarge(call.h.m, "the header", "client", len(header), call.c.limit, FateAnswered)
+		return tooLarge(call.h.m, "the header", "Client", len(header), call.c.limit, FateAnswered)
 	}
 	call.c.out.putLocked(wire.Header{Type: wire.FrameHeader, Call: call.id}, header)
 	return nil

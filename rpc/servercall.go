@@ -251,7 +251,7 @@ func (call *serverCall) fill(frame *readyFrame, o *outcome, scratch []byte) (n i
 	header, trailer := call.putMetadata()
 	if n = wire.RequestLen(trailer, reply); o.code == 0 && wire.HeaderLen+max(n, len(header)) > c.limit {
 		o.code = CodeTooLarge
-		o.text = tooLarge(call.h.m, "the answer", "client", max(n, len(header)), c.limit, FateAnswered).Message
+		o.text = tooLarge(call.h.m, "the answer", "Client", max(n, len(header)), c.limit, FateAnswered).Message
 	}
 	if o.code != 0 {
 		h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), o.flags

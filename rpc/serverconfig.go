@@ -25,7 +25,7 @@ type ServerConfig struct {
 	// that do not take them. The clients share it as they share places. Answers and items for which
 	// there is no memory wait. Requests are refused: ErrOverloaded.
 	Memory int
-	// MaxMessage is the size of the largest message that a client may send: 64 KiB. A frame's
+	// MaxMessage is the size of the largest message that a client may send: 4 MiB. A frame's
 	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send
 	// ahead: 32. See actor.IDConfig.MaxMessage.
 	MaxMessage, Credits int

@@ -13,7 +13,7 @@ type serverStream struct {
 	inbound
 	call   *serverCall
 	closed bool // the client sends no further items; only the loop uses it
-	excess int  // memory beyond the window that the call has; out.mu
+	kept   int  // memory beyond the window that the call has; out.mu
 	ended  bool // the handler has returned, and the memory was given back; out.mu
 }
 
@@ -52,7 +52,7 @@ func (c *serverConn) item(h wire.Header, body []byte) error {
 		t.items++
 		t.received += uint64(n)
 	}
-	if more := s.inbound.excess(); more > 0 && !s.keepLocked(more) {
+	if s.excess > 0 && !s.keepLocked() {
 		why := &Error{Code: CodeOverloaded, Method: call.h.m.name, Message: "no memory for an item", Fate: FateAnswered}
 		s.drop(why)
 		call.ctx.end(why)
@@ -77,12 +77,12 @@ func (c *serverConn) noItems(h wire.Header) error {
 }
 
 // keepLocked changes the memory that the call has beyond the window. Not ok: there is none.
-func (s *serverStream) keepLocked(excess int) (ok bool) {
-	out, more := &s.call.c.out, excess-s.excess
+func (s *serverStream) keepLocked() (ok bool) {
+	out, more := &s.call.c.out, s.excess-s.kept
 	if more > 0 && !out.mayLocked(more) {
 		return false
 	}
-	s.excess = excess
+	s.kept = s.excess
 	s.call.bytes += more
 	out.purse.Requests += more
 	out.settleLocked()
@@ -97,7 +97,8 @@ func (s *serverStream) grant(n uint32) {
 		c.out.mu.Unlock()
 		return
 	}
-	s.keepLocked(s.inbound.excess())
+	s.measureExcess()
+	s.keepLocked()
 	c.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: s.call.id, Arg: n}, nil)
 	c.out.unlock()
 }

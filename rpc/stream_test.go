@@ -137,7 +137,7 @@ func TestStreamEnds(t *testing.T) {
 		_, err = in.Receive()
 		want(r.t, err, errTaken, FateAnswered)
 
-		in, err = Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(64<<10))
+		in, err = Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(4<<20))
 		if err != nil {
 			r.t.Fatal(err)
 		}

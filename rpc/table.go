@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -16,6 +17,7 @@ import (
 type table struct {
 	out     out
 	open    *atomic.Int64 // open streams of all connections of the client
+	beyond  *atomic.Int64 // bytes beyond the windows of their streams
 	ledger  *ledger
 	latency *latency    // of a pool's server; nil: it is not a pool's
 	ended   func(Code)  // of a pool's server: takes each call's result; 0: it was answered
@@ -25,6 +27,7 @@ type table struct {
 	version  uint8 // of the protocol, as both sides speak it
 	max      int   // largest message that the server takes
 	most     int   // largest message that this side takes
+	excess   int64 // limit of beyond
 	window   int64 // initial window of a stream whose items this side sends
 	peer     rdma.Addr
 	identity string
@@ -93,7 +96,10 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 	s := &l.slots[i]
 	switch h.Type {
 	case wire.FrameItem, wire.FramePart:
-		return nil, l.itemLocked(s, h, body, reading)
+		if err := l.itemLocked(s, h, body, reading); err != nil {
+			return nil, err
+		}
+		return l.boundLocked(i), nil
 	case wire.FrameWindow:
 		return nil, l.widenLocked(s, h)
 	case wire.FrameHeader:
@@ -185,6 +191,29 @@ func (l *table) itemLocked(s *slot, h wire.Header, body []byte, reading *rdma.Re
 	d.received += uint64(n)
 	l.woke = l.woke || s.call.stream.woke
 	return err
+}
+
+// boundLocked gives up a stream for whose last item there is no memory, and returns it.
+func (l *table) boundLocked(i int) *clientCall {
+	c := l.slots[i].call
+	if c == nil || c.stream == nil || c.stream.excess <= c.stream.kept || l.keepLocked(c.stream) {
+		return nil
+	}
+	text := fmt.Sprintf("no memory for an item: those beyond the windows have %d bytes (half of ClientConfig.Memory)", l.excess)
+	c.err = &Error{Code: CodeOverloaded, Method: c.m.name, Message: text, Fate: FateUnknown}
+	l.giveUpLocked(i, c.err.Code, text)
+	return c
+}
+
+// keepLocked changes the memory that a stream has beyond its window. Not ok: there is none.
+func (l *table) keepLocked(s *clientStream) (ok bool) {
+	more := int64(s.excess - s.kept)
+	if l.beyond.Add(more) > l.excess && more > 0 {
+		l.beyond.Add(-more)
+		return false
+	}
+	s.kept = s.excess
+	return true
 }
 
 // partLocked takes a part of an answer: body is h's frame without the trailer, which the last part
@@ -304,6 +333,8 @@ func (l *table) widen(c *clientCall, n uint32) {
 		l.out.mu.Unlock()
 		return
 	}
+	c.stream.measureExcess()
+	l.keepLocked(c.stream)
 	l.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
 	l.out.unlock()
 }

@@ -89,7 +89,7 @@ func TestErrors(t *testing.T) {
 			case "plain":
 				return nil, errors.New("no luck")
 			case "large":
-				return make([]byte, 64<<10), nil
+				return make([]byte, 4<<20), nil
 			case "overloaded": // from a server behind this one
 				return nil, &Error{Code: CodeOverloaded, Fate: FateRefused}
 			case "long":
@@ -132,8 +132,11 @@ func TestErrors(t *testing.T) {
 		}
 		_, err = CallRaw(r.t.Context(), r.c, nowhere, nil, nil)
 		want(t, err, ErrUnknownMethod, FateRefused)
-		_, err = CallRaw(r.t.Context(), r.c, echo, make([]byte, 64<<10), nil)
+		_, err = CallRaw(r.t.Context(), r.c, echo, make([]byte, 4<<20), nil)
 		want(t, err, ErrTooLarge, FateNotSent)
+		if !strings.Contains(err.Error(), "ServerConfig.MaxMessage there: 4194304") {
+			r.t.Error("the error does not name the limit:", err)
+		}
 		got, err := CallRaw(r.t.Context(), r.c, echo, []byte("after all that"), nil)
 		if err != nil || string(got) != "after all that" {
 			r.t.Error(got, err)

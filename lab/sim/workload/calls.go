@@ -183,7 +183,7 @@ func newCalls(e *Env, ops []Op) *calls {
 func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 	cfg := rpc.ServerConfig{
 		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
-		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
+		MaxMessage: one(w.Env, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
 		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16),
 	}
 	if innocent {
@@ -197,7 +197,7 @@ func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 func (w *calls) drawClient() rpc.ClientConfig {
 	cfg := rpc.ClientConfig{
 		MaxCalls: one(w.Env, 0, 0, 1, 2, 8), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 0, 1<<16),
-		MaxMessage: one(w.Env, 0, 1<<10, 4<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
+		MaxMessage: one(w.Env, 64<<10, 1<<10, 4<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
 		StreamWindow: one(w.Env, 0, 1<<10, 4<<10), Timeout: one(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: one(w.Env, true, false),
 		Retry: rpc.Retry{Attempts: one(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
 	}

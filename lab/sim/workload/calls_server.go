@@ -229,7 +229,7 @@ func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func
 	i.bound("handlers of streams", i.streams, cmp.Or(cfg.MaxStreamsInAll, 4096))
 	i.bound("handlers of a connection", c.calls+c.streams, each)
 	i.bound("streams of a connection", c.streams, cmp.Or(cfg.MaxStreams, (each+1)/2))
-	i.bound("bytes of requests", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cmp.Or(cfg.MaxMessage, 64<<10))+len(i.peers)*(64<<10))
+	i.bound("bytes of requests", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cfg.MaxMessage)+len(i.peers)*(64<<10))
 	return func() {
 		if add(-1); *c == (occupied{}) {
 			delete(i.peers, peer)
