@@ -31,7 +31,7 @@ type Pending struct {
 
 // GoConfig is how Go makes a call.
 type GoConfig struct {
-	// Timeout is how long the call may take, instead of the client's. 0: the client's, if
+	// Timeout is how long the call may take, instead of the method's. 0: the method's, if
 	// Context has no deadline. Negative: the call has no deadline but Context's.
 	Timeout time.Duration
 	// Context ends the call when it ends, and its deadline and metadata are the call's. nil: none.
@@ -49,12 +49,12 @@ type unlimited struct{ client *Client }
 // than 64 KiB.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ...GoConfig) *Pending {
 	cfg := optional(configs)
-	under := cfg.Context
+	of, under := c.settings(m.m), cfg.Context
 	if under == nil {
 		under = context.Background()
 	}
 	if _, has := under.Deadline(); cfg.Timeout == 0 && !has {
-		cfg.Timeout = c.cfg.Timeout
+		cfg.Timeout = of.Timeout
 	}
 	if cfg.Timeout < 0 {
 		under = context.WithValue(under, unlimited{c}, true)
@@ -64,7 +64,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ..
 	if cfg.Timeout > 0 {
 		under, p.cancel = context.WithTimeout(under, cfg.Timeout)
 	}
-	if len(c.cfg.Interceptors) > 0 || c.cfg.Retry.Attempts > 1 || c.cfg.WaitForReady || c.pool != nil || !c.isConnected() {
+	if len(c.cfg.Interceptors) > 0 || of.Retry.Attempts > 1 || c.cfg.WaitForReady || c.pool != nil || !c.isConnected() {
 		within := p.cancel
 		under, p.cancel = context.WithCancel(under)
 		c.rt.Scheduler().Go(func() {

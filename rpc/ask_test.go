@@ -133,10 +133,9 @@ func TestGoWithoutADeadline(t *testing.T) {
 // keeps its own client's Timeout.
 func TestNoDeadlineIsOfOneClient(t *testing.T) {
 	var one, other Client
-	one.cfg.Timeout, other.cfg.Timeout = time.Second, time.Second
 	ctx := context.WithValue(t.Context(), unlimited{&one}, true)
 	for c, want := range map[*Client]bool{&one: false, &other: true} {
-		limited, cancel := c.limited(ctx)
+		limited, cancel := c.limited(ctx, time.Second)
 		if _, has := limited.Deadline(); has != want {
 			t.Errorf("a deadline: %v, want %v", has, want)
 		}

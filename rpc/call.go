@@ -3,6 +3,8 @@ package rpc
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
@@ -203,7 +205,8 @@ func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byt
 
 // do makes a call, with its retries, and returns it with its answer.
 func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) (*clientCall, error) {
-	ctx, cancel := c.limited(ctx)
+	of := c.settings(m)
+	ctx, cancel := c.limited(ctx, of.Timeout)
 	defer cancel()
 	c.budget.pay()
 	o.deliver(&answerMeta{})
@@ -219,7 +222,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) 
 			// connection
 		case c.pool != nil && server != nil && moves < mostMoves && elsewhere(err):
 			moves++
-		case !retryable(m, err) || !c.cfg.Retry.mayRepeat(attempt) || !c.budget.take() || !c.cfg.Retry.pause(ctx, c.rt.Scheduler(), attempt):
+		case !retryable(of.Idempotent, err) || !of.Retry.mayRepeat(attempt) || !c.budget.take() || !of.Retry.pause(ctx, c.rt.Scheduler(), attempt):
 			return nil, c.located(inAll(err, unsure), server, attempt+moves)
 		default:
 			attempt++
@@ -273,12 +276,12 @@ func inAll(err error, unsure bool) error {
 	return &all
 }
 
-// limited is ctx with the client's Timeout as its deadline, if it has none.
-func (c *Client) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, has := ctx.Deadline(); has || c.cfg.Timeout <= 0 || ctx.Value(unlimited{c}) != nil {
+// limited is ctx with a deadline after timeout, if it has none.
+func (c *Client) limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has || timeout <= 0 || ctx.Value(unlimited{c}) != nil {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, c.cfg.Timeout)
+	return context.WithTimeout(ctx, timeout)
 }
 
 // unsent reports whether err means that a request was not sent because its connection ended or
@@ -295,7 +298,7 @@ func unsent(err error) bool {
 // once makes a call without retries, if possible at another server than not. server is the one that
 // it was made at; nil: at none.
 func (c *Client) once(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
-	if m.idempotent && c.pool != nil && c.pool.Hedge > 0 {
+	if c.pool != nil && c.pool.Hedge > 0 && c.settings(m).Idempotent {
 		return c.hedge(ctx, m, body, not, o)
 	}
 	a := attempt{cl: c.newCall(m, o)}
@@ -335,6 +338,9 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 // start queues a request on a connection, if possible to another server than not. If there is none,
 // and WaitForReady is set, it waits for one until ready ends.
 func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
+	if most := c.settings(cl.m).MaxRequest; most > 0 && len(body) > most {
+		return nil, c.refused(cl.m, beyondMaxRequest(cl.m, len(body), most, FateNotSent))
+	}
 	for moves := 0; ; {
 		l, err := c.current(ready, cl.m, not)
 		if err != nil {
@@ -355,6 +361,14 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, 
 			return nil, c.refused(cl.m, err)
 		}
 		// The connection has ended since. The next call of current waits for another one.
+	}
+}
+
+// beyondMaxRequest returns the error of a request of n bytes for a method that has at most most.
+func beyondMaxRequest(m *method, n, most int, f Fate) *Error {
+	return &Error{
+		Code: CodeTooLarge, Method: m.name, Fate: f,
+		Message: fmt.Sprintf("the request has %d bytes, the method takes %d (MethodConfig.MaxRequest)", n, most),
 	}
 }
 

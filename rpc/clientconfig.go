@@ -42,6 +42,9 @@ type ClientConfig struct {
 	// instead of failing with ErrUnavailable or ErrDraining. As many may wait as may be in flight.
 	// After the Runtime was shut down, calls fail.
 	WaitForReady bool
+	// Service has other settings for some methods, such as Timeout and Retry. It must not be
+	// changed afterwards. nil: none.
+	Service ServiceConfig
 	// Backoff is how long a Client waits before it connects again. Then it waits for its turn at
 	// the Runtime's reconnect.Limiter, with all that connect again.
 	Backoff reconnect.Backoff
@@ -63,8 +66,6 @@ func (c ClientConfig) withDefaults() ClientConfig {
 	c.MaxMessage, c.Credits = positive(c.MaxMessage, defaultMessage), positive(c.Credits, defaultCredits)
 	c.Memory = boundMemory(c.Memory, c.MaxMessage)
 	c.StreamWindow = boundWindow(c.StreamWindow)
-	c.Retry.Backoff = positive(c.Retry.Backoff, 10*time.Millisecond)
-	c.Retry.Max = positive(c.Retry.Max, time.Second)
 	c.Backoff = c.Backoff.WithDefaults()
 	return c
 }

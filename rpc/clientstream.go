@@ -91,7 +91,7 @@ func (c *Client) open(ctx context.Context, m *method, q any, p *passage) (_ *cli
 		defer func() { scratch.put(len(body)) }()
 	}
 	s := c.newStream(m)
-	ready, cancel := c.limited(ctx)
+	ready, cancel := c.limited(ctx, c.settings(m).Timeout)
 	defer cancel()
 	if s.l, err = c.start(ctx, ready, &s.call, body, avoided{}); err != nil {
 		return nil, c.located(err, nil, 1)

@@ -63,7 +63,7 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 		if err := r.s.Drain(r.within(time.Minute)); err != nil {
 			r.t.Error(err)
 		}
-		if err := <-result; !errors.Is(err, ErrDraining) || !retryable(echo.m, err) {
+		if err := <-result; !errors.Is(err, ErrDraining) || !retryable(false, err) {
 			r.t.Errorf("got %v, want a call that was refused", err)
 		}
 	})
@@ -83,7 +83,7 @@ func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 		for range 3 {
 			err := <-errs
 			want(r.t, err, ErrDraining, FateRefused)
-			if !retryable(block.m, err) {
+			if !retryable(false, err) {
 				r.t.Error("a call that was not executed may be repeated")
 			}
 		}

@@ -59,7 +59,7 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided,
 			return cl, server, inAll(err, h.unsure)
 		default:
 			a := h.take(finished)
-			if a.cl.err != nil && retryable(m, a.cl.err) && h.left() > 0 {
+			if a.cl.err != nil && retryable(true, a.cl.err) && h.left() > 0 {
 				h.unsure = h.unsure || !a.cl.err.Fate.NotExecuted()
 				c.release(a.cl)
 				continue

@@ -92,7 +92,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 		}
 		for range refused {
 			err := <-errs
-			if want(r.t, err, ErrOverloaded, FateRefused); !retryable(stuck.m, err) {
+			if want(r.t, err, ErrOverloaded, FateRefused); !retryable(false, err) {
 				r.t.Error("may not be repeated")
 			}
 		}
@@ -407,7 +407,8 @@ func TestStreamsOfAClientAreBoundedInBytes(t *testing.T) {
 // no room ends; the others, and those after it, are not affected.
 func TestItemsBeyondTheWindowsOfAClient(t *testing.T) {
 	const item = 100 << 10
-	cfg := ClientConfig{MaxMessage: 128 << 10, Memory: 512 << 10, StreamWindow: 1 << 10} // two items beyond the windows
+	// two items beyond the windows
+	cfg := ClientConfig{MaxMessage: 128 << 10, Memory: 512 << 10, StreamWindow: 1 << 10}
 	inWorld(t, rigConfig{client: cfg}, func(s *Server) {
 		HandleStream(s, blobs, func(ctx context.Context, n *wrapperspb.Int64Value, out *Sender[Bytes]) error {
 			b := make(Bytes, n.Value)

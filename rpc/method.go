@@ -3,6 +3,7 @@ package rpc
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	codecs "github.com/rdmactor/rdmactor/codec"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
@@ -10,13 +11,13 @@ import (
 
 // method is the part of a method that both sides share.
 type method struct {
-	name       string
-	index      int  // index in tables of methods, from 0
-	stream     bool // sends or items
-	sends      bool // the client sends items instead of a request
-	items      bool // the server sends items before its answer, which has no body
-	idempotent bool
-	req, rep   codec
+	name     string
+	index    int  // index in tables of methods, from 0
+	stream   bool // sends or items
+	sends    bool // the client sends items instead of a request
+	items    bool // the server sends items before its answer, which has no body
+	cfg      MethodConfig
+	req, rep codec
 }
 
 var methods atomic.Int64
@@ -31,12 +32,13 @@ func newMethod(name string, of kind, req, rep codec, cfg ...MethodConfig) *metho
 		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", wire.MaxMethodName, name))
 	}
 	return &method{
-		name: name, index: int(methods.Add(1)) - 1, idempotent: optional(cfg).Idempotent, req: req, rep: rep,
+		name: name, index: int(methods.Add(1)) - 1, cfg: optional(cfg), req: req, rep: rep,
 		stream: of.sends || of.items, sends: of.sends, items: of.items,
 	}
 }
 
-// MethodConfig configures a method.
+// MethodConfig configures a method. Zero fields have their defaults. A client can have other
+// settings: ClientConfig.Service.
 type MethodConfig struct {
 	// Idempotent methods can be executed twice without harm: calls with an unknown fate may be
 	// repeated (ClientConfig.Retry).
@@ -45,6 +47,15 @@ type MethodConfig struct {
 	// both, or with pointers to them. Both sides use the same. nil: protobuf for its messages,
 	// types that encode themselves do so, and all others are JSON.
 	Codec codecs.Codec
+	// Timeout is the deadline of calls whose context has none, in place of ClientConfig.Timeout. 0:
+	// that. Negative: none.
+	Timeout time.Duration
+	// Retry is used in place of ClientConfig.Retry if its Attempts are positive.
+	Retry Retry
+	// MaxRequest is the size of the largest request, in bytes: ErrTooLarge, at the client before it
+	// is sent, and at the server before a handler is called. Items of streams do not count. 0:
+	// MaxMessage of the server is the only limit.
+	MaxRequest int
 }
 
 // Method is a call with one answer: a Q is sent, an R comes back. Both sides use one value, in a

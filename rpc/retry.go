@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// retryable reports whether a call of m that failed so may be made again.
-func retryable(m *method, err error) bool {
+// retryable reports whether a call that failed with err may be made again.
+func retryable(idempotent bool, err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return false
@@ -19,7 +19,7 @@ func retryable(m *method, err error) bool {
 	case CodeOverloaded, CodeDraining:
 		return e.Fate.NotExecuted()
 	case CodeUnavailable:
-		return e.Fate.NotExecuted() || m.idempotent && e.Fate != FateAnswered
+		return e.Fate.NotExecuted() || idempotent && e.Fate != FateAnswered
 	}
 	return false
 }
@@ -29,7 +29,7 @@ func (r *Retry) mayRepeat(attempt int) bool { return attempt < r.Attempts }
 
 // pause waits before the next attempt. Not ok: there is no time for it.
 func (r *Retry) pause(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
-	d := reconnect.Backoff{First: r.Backoff, Most: r.Max}.Longest(attempt - 1)
+	d := reconnect.Backoff{First: positive(r.Backoff, 10*time.Millisecond), Most: positive(r.Max, time.Second)}.Longest(attempt - 1)
 	d += time.Duration((s.Rand().Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {
 		return false

@@ -401,6 +401,11 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 			return nil
 		}
 	}
+	if most := hd.m.cfg.MaxRequest; most > 0 && len(body) > most {
+		why := beyondMaxRequest(hd.m, len(body), most, FateRefused)
+		c.refuse(h.Call, why.Code, why.Message, counts, forMessage)
+		return nil
+	}
 	if code, why := c.s.admit(c, hd); code != 0 {
 		c.refuse(h.Call, code, why, counts, reasonOf(code))
 		return nil

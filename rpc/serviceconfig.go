@@ -1,0 +1,146 @@
+package rpc
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ServiceConfig has settings of methods for a client, by name: of one method
+// ("shop.Orders/Get"), of all methods of a service ("shop.Orders/"), or of all methods (""). Only
+// the most specific entry counts for a call. For each field the first one that is set counts: of
+// this entry, of the method (MethodConfig), of the client (ClientConfig). The deadline of a call's
+// context, and GoConfig.Timeout, precede all of them. Codec is not used here.
+type ServiceConfig map[string]MethodConfig
+
+// ParseServiceConfig reads a ServiceConfig from JSON, in the form of gRPC's service config:
+//
+//	{"methodConfig": [{
+//	  "name": [{"service": "shop.Orders", "method": "Get"}],
+//	  "timeout": "1.5s",
+//	  "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"},
+//	  "maxRequestMessageBytes": 65536,
+//	  "idempotent": true
+//	}]}
+//
+// A name without a method is for all methods of the service, an empty one for all methods. Of the
+// retry policy retryableStatusCodes and backoffMultiplier have no counterpart: which calls are
+// repeated depends on their fate (Retry). These and other unknown fields are errors, as are a name
+// that is there twice and values that are not positive.
+func ParseServiceConfig(text []byte) (ServiceConfig, error) {
+	var file struct {
+		MethodConfig []struct {
+			Name []struct{ Service, Method string }
+
+			Timeout     seconds
+			RetryPolicy *struct {
+				MaxAttempts                int
+				InitialBackoff, MaxBackoff seconds
+			}
+			MaxRequestMessageBytes *int
+			Idempotent             bool
+		}
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, fmt.Errorf("rpc: service config: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("rpc: service config: there is more behind it")
+	}
+	all := make(ServiceConfig)
+	for i, entry := range file.MethodConfig {
+		invalid := func(format string, args ...any) error {
+			return fmt.Errorf("rpc: service config: methodConfig[%d]: %s", i, fmt.Sprintf(format, args...))
+		}
+		cfg := MethodConfig{Idempotent: entry.Idempotent, Timeout: time.Duration(entry.Timeout)}
+		if p := entry.RetryPolicy; p != nil {
+			cfg.Retry = Retry{Attempts: p.MaxAttempts, Backoff: time.Duration(p.InitialBackoff), Max: time.Duration(p.MaxBackoff)}
+			if p.MaxAttempts < 1 {
+				return nil, invalid("maxAttempts is %d, at least 1", p.MaxAttempts)
+			}
+		}
+		if n := entry.MaxRequestMessageBytes; n != nil {
+			if cfg.MaxRequest = *n; *n < 1 {
+				return nil, invalid("maxRequestMessageBytes is %d, at least 1", *n)
+			}
+		}
+		if len(entry.Name) == 0 {
+			return nil, invalid("there is no name")
+		}
+		for _, name := range entry.Name {
+			key := name.Service + "/" + name.Method
+			switch {
+			case name.Service == "" && name.Method != "":
+				return nil, invalid("method %q has no service", name.Method)
+			case name.Service == "":
+				key = ""
+			}
+			if _, twice := all[key]; twice {
+				return nil, invalid("%q is there twice", key)
+			}
+			all[key] = cfg
+		}
+	}
+	return all, nil
+}
+
+// seconds is a duration as protobuf's JSON has it: "1.5s".
+type seconds time.Duration
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *seconds) UnmarshalJSON(b []byte) error {
+	text, err := strconv.Unquote(string(b))
+	if err != nil {
+		return fmt.Errorf("a duration is text, such as \"1.5s\": %s", b)
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	if d <= 0 {
+		return fmt.Errorf("a duration of %v: it must be positive", d)
+	}
+	*s = seconds(d)
+	return nil
+}
+
+// of returns the entry for a method.
+func (s ServiceConfig) of(name string) MethodConfig {
+	if cfg, ok := s[name]; ok {
+		return cfg
+	}
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		if cfg, ok := s[name[:i+1]]; ok {
+			return cfg
+		}
+	}
+	return s[""]
+}
+
+// or returns c, with the fields of other where c has none.
+func (c MethodConfig) or(other *MethodConfig) MethodConfig {
+	c.Idempotent = c.Idempotent || other.Idempotent
+	c.Timeout = cmp.Or(c.Timeout, other.Timeout)
+	c.MaxRequest = cmp.Or(c.MaxRequest, other.MaxRequest)
+	if c.Retry.Attempts <= 0 {
+		c.Retry = other.Retry
+	}
+	return c
+}
+
+// settings returns how this client calls a method.
+func (c *Client) settings(m *method) MethodConfig {
+	of := m.cfg
+	if len(c.cfg.Service) > 0 {
+		of = c.cfg.Service.of(m.name).or(&m.cfg)
+	}
+	return of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry})
+}

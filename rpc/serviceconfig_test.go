@@ -1,0 +1,112 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestParseServiceConfig(t *testing.T) {
+	got, err := ParseServiceConfig([]byte(`{"methodConfig": [
+		{"name": [{"service": "shop.Orders", "method": "Get"}, {"service": "shop.Stock"}], "timeout": "1.5s", "idempotent": true,
+		 "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"}},
+		{"name": [{}], "maxRequestMessageBytes": 100}]}`))
+	of := MethodConfig{Timeout: 1500 * time.Millisecond, Idempotent: true, Retry: Retry{4, 10 * time.Millisecond, time.Second}}
+	if want := (ServiceConfig{"shop.Orders/Get": of, "shop.Stock/": of, "": {MaxRequest: 100}}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		`{`:                                     "unexpected EOF",
+		`{} {}`:                                 "more behind",
+		`{"loadBalancingConfig": []}`:           `unknown field "loadBalancingConfig"`,
+		`{"methodConfig": [{"timeout": "1s"}]}`: "no name",
+		`{"methodConfig": [{"name": [{"method": "Get"}]}]}`:                                 "has no service",
+		`{"methodConfig": [{"name": [{}]}, {"name": [{}]}]}`:                                "twice",
+		`{"methodConfig": [{"name": [{}], "timeout": 1}]}`:                                  "a duration is text",
+		`{"methodConfig": [{"name": [{}], "timeout": "soon"}]}`:                             "invalid duration",
+		`{"methodConfig": [{"name": [{}], "timeout": "-1s"}]}`:                              "positive",
+		`{"methodConfig": [{"name": [{}], "retryPolicy": {"initialBackoff": "1s"}}]}`:       "maxAttempts is 0",
+		`{"methodConfig": [{"name": [{}], "maxRequestMessageBytes": 0}]}`:                   "maxRequestMessageBytes is 0",
+		`{"methodConfig": [{"name": [{}], "retryPolicy": {"retryableStatusCodes": [14]}}]}`: "unknown field",
+	} {
+		if _, err := ParseServiceConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// The most specific entry of the service config precedes the method's settings, and these the
+// client's, field by field.
+func TestSettingsOfACall(t *testing.T) {
+	c := &Client{cfg: ClientConfig{
+		Timeout: time.Second, Retry: Retry{Attempts: 2},
+		Service: ServiceConfig{
+			"shop.Orders/Get": {Timeout: 3 * time.Second, Retry: Retry{Attempts: 1}},
+			"shop.Orders/":    {Idempotent: true, MaxRequest: 4},
+			"":                {Timeout: 5 * time.Second},
+		},
+	}}
+	own := MethodConfig{Timeout: 2 * time.Second, MaxRequest: 9}
+	for _, tt := range []struct {
+		name string
+		own  MethodConfig
+		want MethodConfig
+	}{
+		{"shop.Orders/Get", own, MethodConfig{Timeout: 3 * time.Second, MaxRequest: 9, Retry: Retry{Attempts: 1}}},
+		{"shop.Orders/Put", own, MethodConfig{Timeout: 2 * time.Second, MaxRequest: 4, Idempotent: true, Retry: Retry{Attempts: 2}}},
+		{"shop.Orders/Put", MethodConfig{}, MethodConfig{Timeout: time.Second, MaxRequest: 4, Idempotent: true, Retry: Retry{Attempts: 2}}},
+		{"shop.Stock/Get", own, MethodConfig{Timeout: 5 * time.Second, MaxRequest: 9, Retry: Retry{Attempts: 2}}},
+		{"plain", MethodConfig{Retry: Retry{Attempts: 7}}, MethodConfig{Timeout: 5 * time.Second, Retry: Retry{Attempts: 7}}},
+	} {
+		if got := c.settings(&method{name: tt.name, cfg: tt.own}); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// The settings of a method apply to its calls: calls, streams and Go alike.
+func TestMethodSettings(t *testing.T) {
+	quickly := NewRawMethod("test.Quickly", MethodConfig{Timeout: time.Second, MaxRequest: 10})
+	far := NewRawMethod("test.Quickly") // as a client without these settings has it
+	var times atomic.Int64
+	inWorld(t, rigConfig{client: ClientConfig{Service: ServiceConfig{"test.Echo": {Retry: Retry{Attempts: 3}}}}, server: ServerConfig{MaxCallsInAll: 1}}, func(s *Server) {
+		HandleRaw(s, quickly, func(ctx context.Context, _, _ []byte) ([]byte, error) {
+			times.Add(1)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+		handleEcho(s)
+	}, func(r *rig) {
+		begin := r.Elapsed()
+		_, err := CallRaw(r.t.Context(), r.c, quickly, nil, nil)
+		if want(r.t, err, ErrDeadline, FateUnknown); r.Elapsed()-begin != time.Second {
+			r.t.Errorf("after %v", r.Elapsed()-begin)
+		}
+		begin = r.Elapsed() // the context's deadline precedes the method's
+		_, err = CallRaw(r.within(2*time.Second), r.c, quickly, nil, nil)
+		if want(r.t, err, ErrDeadline, FateUnknown); r.Elapsed()-begin != 2*time.Second {
+			r.t.Errorf("after %v", r.Elapsed()-begin)
+		}
+		for m, fate := range map[RawMethod]Fate{quickly: FateNotSent, far: FateRefused} {
+			_, err = CallRaw(r.within(time.Second), r.c, m, make([]byte, 11), nil)
+			want(r.t, err, ErrTooLarge, fate)
+			if text := fmt.Sprint(err); !strings.Contains(text, "11 bytes, the method takes 10 (MethodConfig.MaxRequest)") {
+				r.t.Error(text)
+			}
+		}
+		if n := times.Load(); n != 2 {
+			r.t.Errorf("the handler was called %d times", n)
+		}
+		// takes the only place
+		go func() { _, _ = CallRaw(r.t.Context(), r.c, quickly, nil, nil) }()
+		r.Wait()
+		_, err = CallRaw(r.t.Context(), r.c, echo, nil, nil)
+		if e, _ := err.(*Error); e == nil || e.Attempts != 3 { //nolint:errorlint // Call's errors are
+			r.t.Errorf("%v, want 3 attempts", err)
+		}
+	})
+}
