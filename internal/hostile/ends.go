@@ -2,7 +2,7 @@ package hostile
 
 import "golang.org/x/sys/unix"
 
-// terminates are exchanges in which the peer sends a Terminate, in every form (iwarp.md section 7).
+// terminates are exchanges in which the peer sends a Terminate, in every form.
 var terminates = []Exchange{
 	terminate("Terminate", Term{ddp, untagged, 2}, termMsg(0x12, 2, 0, 0)),
 	terminate("Terminate with headers", Term{ddp, untagged, 3}, termMsg(append([]byte{0x12, 3, 0xc0, 0, 0, 18}, seg(send(1, 0))...)...)),

@@ -65,7 +65,7 @@ var floods = []Exchange{
 	does("flood of empty Reads", "RFC 5040 6.5.2: IRD", bare(rdmap, operation, 7, "outstanding"), flood(readReqs(wire.ReadRequest{}))),
 	does("flood of Terminates", "RFC 5040 4.8: one ends it", Want{Outcome: Failed, Term: Term{mpa, 0, 1}, ByPeer: true},
 		flood(again(termMsg(0x20, 1, 0, 0)))),
-	does("flood of Sends of 1 byte", "iwarp.md 10: no receive posted", noReceive,
+	does("flood of Sends of 1 byte", "no receive posted", noReceive,
 		offending(seg(send(Receives+1, 0), 'x')), flood(sends('x'))),
 	does("flood of empty segments in one Send", "RFC 5041 5.1: nothing forbids them", orderly,
 		flood(again(seg(part(1, 0)))), good(seg(send(1, 0), 'x')), fin),
@@ -76,7 +76,7 @@ var floods = []Exchange{
 			return append(wire.AppendHeader(b, &h), 'x')
 		})),
 	does("flood of empty FPDUs", "RFC 5044 4.1: length", bare(mpa, 0, 3, "FPDU of 0 bytes"), flood(again(nil))),
-	does("8 MiB behind a wrong FPDU", "iwarp.md 8: read and discard", refusal(ddp, untagged, 3, "MSN 2"),
+	does("8 MiB behind a wrong FPDU", "read and discard", refusal(ddp, untagged, 3, "MSN 2"),
 		bad(seg(send(2, 0))), pour),
 	dials("8 MiB instead of a Request", "RFC 5044 7.1.1: key", ignored, pour),
 }

@@ -4,8 +4,7 @@ import "github.com/rdmactor/rdmactor/internal/iwarp/wire"
 
 var behindAnError = refusal(ddp, untagged, 3, "MSN 2, should be 1")
 
-// messages are exchanges with a wrong Send or another wrong untagged message (iwarp.md sections 4
-// and 10).
+// messages are exchanges with a wrong Send or another wrong untagged message.
 var messages = []Exchange{
 	offends("Send on queue 1", "RFC 5041 4.3: QN", refusal(ddp, untagged, 1, "queue 1"),
 		seg(wire.Header{Last: true, Opcode: wire.OpSend, QN: 1, MSN: 1})),
@@ -33,7 +32,7 @@ var messages = []Exchange{
 		seg(send(1, 0), zeros(wire.MaxULPDU-wire.UntaggedLen)...)),
 	offends("Send longer than its receive by its second segment", "RFC 5041 8.2: length", tooManyBytes,
 		seg(send(1, ReceiveLen), 'x'), seg(part(1, 0), zeros(ReceiveLen)...)),
-	offends("more Sends than receives", "RFC 5041 8.2: no buffer; iwarp.md 10", noReceive,
+	offends("more Sends than receives", "RFC 5041 8.2: no buffer", noReceive,
 		seg(send(5, 0)), seg(send(1, 0), 'a'), seg(send(2, 0)), seg(send(3, 0), 'c'), seg(send(4, 0))),
 	does("Read Request in the middle of a Send that ends", "RFC 5041 5.3: queues are their own", orderly,
 		good(seg(part(1, 0), 'a'), readReq(1, wire.ReadRequest{}), seg(send(1, 1), 'b')),

@@ -14,7 +14,7 @@ func odd(h wire.Header, more ...byte) func(*Regions) []byte {
 	}
 }
 
-// reads are exchanges with Read Requests that are wrong, or look wrong (iwarp.md sections 6 and 7).
+// reads are exchanges with Read Requests that are wrong, or look wrong.
 var reads = []Exchange{
 	aims("Read of STag 0", "RFC 5040 8.2: STag", unreadable, from(other(0), 0, 1)),
 	aims("Read of STag 1", "RFC 5040 8.2: STag", unreadable, from(other(1), 0, 1)),

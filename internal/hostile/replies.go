@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// responders are exchanges with the mistakes of a responder in set-up (iwarp.md sections 2 and 11).
+// responders are exchanges with the mistakes of a responder in set-up.
 var responders = []Exchange{
 	answers("FIN instead of a Reply", "RFC 5044 7.1.2", hungUp, readFrame, fin),
 	answers("reset instead of a Reply", "RFC 5044 7.1.2", hungUp, readFrame, reset),

@@ -6,7 +6,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// requests are exchanges with the mistakes of an initiator in set-up (iwarp.md sections 2 and 11).
+// requests are exchanges with the mistakes of an initiator in set-up.
 var requests = []Exchange{
 	dials("nothing, then FIN", "RFC 5044 7.1.2", ignored, fin),
 	dials("nothing, then reset", "RFC 5044 7.1.2", ignored, reset),
@@ -33,7 +33,7 @@ var requests = []Exchange{
 	dials("Request, then FIN", "RFC 5044 7.1.2", anything, says(plain), fin),
 	dials("Request, then reset", "RFC 5044 7.1.2", anything, says(plain), reset),
 	dials("Request, then reset after the Reply", "RFC 5044 7.1.2", cutOff, says(plain), readFrame, reset),
-	// It must be accepted nevertheless: siw ignores R too (iwarp.md section 2).
+	// It must be accepted nevertheless: siw ignores R too.
 	dials("Request that says rejected", "RFC 5044 7.1.1: R in a Request", orderly,
 		says(request(wire.FlagEnhanced|wire.FlagReject, 2, control, 0)), readFrame, fin),
 	dials("Request with every reserved bit", "RFC 5044 7.1.1: reserved bits", orderly,

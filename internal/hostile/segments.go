@@ -7,8 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// segments returns exchanges with every FPDU that has a wrong length or wrong control bytes
-// (iwarp.md sections 3 and 4).
+// segments returns exchanges with every FPDU that has a wrong length or wrong control bytes.
 func segments() []Exchange {
 	var list []Exchange
 	add := func(name, rule string, wrong []byte, w Want) {

@@ -85,8 +85,7 @@ func from(pick func(r *Regions) Region, off int64, n uint32) func(*Regions) []by
 	}
 }
 
-// tagged are exchanges with Writes and invalidations that are wrong, or look wrong (iwarp.md
-// sections 6 and 7).
+// tagged are exchanges with Writes and invalidations that are wrong, or look wrong.
 var tagged = []Exchange{
 	aims("Write to STag 0", "RFC 5040 8.2: STag", noSTag, to(other(0), 0, 1)),
 	aims("Write to STag 1", "RFC 5040 8.2: STag", noSTag, to(other(1), 0, 1)),
@@ -103,11 +102,11 @@ var tagged = []Exchange{
 	aims("Write to address 0", "RFC 5041 8.2: base", noBounds, func(r *Regions) []byte { return write(r.Both.STag, 0, 1) }),
 	aims("Write over the end of all addresses", "RFC 5041 8.2: wrap", refusal(ddp, inBuffer, 3, ""),
 		func(r *Regions) []byte { return write(r.Both.STag, 1<<64-1, 2) }),
-	aims("Write with a hole", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 9, 1),
+	aims("Write with a hole", "RFC 5041 5.2: TO", noBounds, to(both, 9, 1),
 		started(8)),
-	aims("Write that overlaps itself", "RFC 5041 5.2: TO; iwarp.md 4", noBounds, to(both, 7, 1),
+	aims("Write that overlaps itself", "RFC 5041 5.2: TO", noBounds, to(both, 7, 1),
 		started(8)),
-	aims("Write that changes its STag", "RFC 5041 5.2: STag; iwarp.md 4", noSTag,
+	aims("Write that changes its STag", "RFC 5041 5.2: STag", noSTag,
 		func(r *Regions) []byte { return write(r.WriteOnly.STag, r.Both.TO+8, 1) },
 		started(8)),
 	aims("Write over the end by its second segment", "RFC 5041 8.2: bounds", noBounds, to(both, end, 1),
@@ -117,7 +116,7 @@ var tagged = []Exchange{
 	aims("empty Write to another protection domain", "RFC 5040: length 0 checks nothing", orderly, to(foreign, -9, 0)),
 	aims("Write to all of it", "RFC 5040 5.2: as it should be", orderly, to(both, 0, end)),
 	aims("Write to memory for writing", "RFC 5040 5.2: as it should be", orderly, to(writeOnly, end-1, 1)),
-	aims("Write in the middle of a Send", "iwarp.md 4: a tagged and an untagged message at a time", orderly,
+	aims("Write in the middle of a Send", "a tagged and an untagged message at a time", orderly,
 		of(seg(send(1, 1), 'b')),
 		of(seg(part(1, 0), 'a')),
 		to(both, 0, 5)),
