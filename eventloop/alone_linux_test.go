@@ -144,63 +144,6 @@ func TestHostRecovers(t *testing.T) {
 	}
 }
 
-// A callback that ends its host's goroutine leaves a loop that another one may go on with, or end.
-func TestGoexitInTurn(t *testing.T) {
-	for _, how := range []string{"another host", "shutdown", "shutdown waits already", "OnPanic too"} {
-		t.Run(how, func(t *testing.T) {
-			sameFDs(t)
-			cfg := eventloop.Config{OnPanic: func(eventloop.Panic) {}}
-			if how == "OnPanic too" {
-				cfg.OnPanic = func(eventloop.Panic) { runtime.Goexit() }
-			}
-			l := newLoop(t, cfg)
-			fd, err := l.FD()
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := &host{t, l, fd}
-			ended := make(chan error, 1)
-			ran := 0
-			inGoroutine(func() {
-				if how == "shutdown waits already" {
-					turn(t, l)
-				}
-				for _, fn := range []func(){runtime.Goexit, func() { ran++ }} {
-					if err := l.Post(fn); err != nil {
-						t.Error(err)
-					}
-				}
-				if how == "shutdown waits already" {
-					go func() { ended <- l.Shutdown(soon(t)) }()
-					for l.Post(func() {}) == nil {
-						runtime.Gosched()
-					}
-				}
-				l.Turn()
-			})
-			switch how {
-			case "another host":
-				h.want("what was queued behind the callback")
-				if ran != 1 || !l.OnLoop() {
-					t.Errorf("it ran %d times; the new host is the loop's: %v", ran, l.OnLoop())
-				}
-				shutdown(t, l)
-			case "shutdown waits already":
-				if err := <-ended; err != nil {
-					t.Error(err)
-				}
-			default:
-				if err := l.Shutdown(soon(t)); err != nil {
-					t.Error(err)
-				}
-			}
-			if ran != 1 {
-				t.Errorf("what was queued behind the callback ran %d times", ran)
-			}
-		})
-	}
-}
-
 // A panic in OnPanic in the Turn that ends the loop reaches the host, and the loop has ended.
 func TestPanicInOnPanicInTheLastTurn(t *testing.T) {
 	sameFDs(t)

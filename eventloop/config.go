@@ -73,10 +73,9 @@ type Config struct {
 	// Alarm rings after OnStall, and again while the callback goes on. nil: none.
 	Alarm *Alarm
 	// OnPanic is called on the loop for a callback that panicked, or ended its goroutine
-	// (runtime.Goexit). Then the loop goes on, on another goroutine if it has to. After a Goexit
-	// inside Turn it waits for another host. nil: the panic is logged with the stack. A panic in
-	// OnPanic is not recovered, so a program that should not survive a panic can panic there. See
-	// the package comment, Errors.
+	// (runtime.Goexit). After a panic the loop goes on, a Goexit ends it. nil: the panic is logged
+	// with the stack. A panic in OnPanic is not recovered, so a program that should not survive a
+	// panic can panic there. See the package comment, Errors.
 	OnPanic func(Panic)
 	// Logger gets the errors that cannot be returned to any caller. nil: slog.Default.
 	Logger *slog.Logger

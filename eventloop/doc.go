@@ -64,15 +64,18 @@
 // When waiting itself fails, the loop runs the work that it has accepted once, ends, logs the
 // error, and returns it from Shutdown.
 //
-// A callback that panics, or ends its goroutine with runtime.Goexit, is reported to Config.OnPanic.
-// The loop goes on, on another goroutine if necessary. In an embedded loop a Goexit ends the host's
-// goroutine. The loop then waits for a Turn on another goroutine, which becomes the loop's, or for
-// a Shutdown.
+// A callback that panics is reported to Config.OnPanic, and the loop goes on. A panic in OnPanic is
+// not recovered here. It ends the loop, and also the process unless the caller of Run or Shutdown
+// recovers it. An embedded loop goes on if its host recovers the panic.
 //
-// A panic in OnPanic is not recovered here. It ends the loop, and also the process unless the
-// caller of Run or Shutdown recovers it. An embedded loop goes on if its host recovers the panic.
-// A Goexit in OnPanic ends the loop, too. If OnStall or LoopName panics or calls Goexit, the
-// watchdog goes on. It then reports the type's name in place of LoopName's.
+// A callback that calls runtime.Goexit, as testing's FailNow does, ends the loop: the rest of what
+// was in progress on its goroutine is lost. It is reported to OnPanic once, with the callback's name
+// and the stack. Fds and timers end, and another goroutine, in an embedded loop that of the next
+// Turn or Shutdown, calls the functions of [Loop.OnGoexit]. It runs queued work until Shutdown,
+// which returns the [*GoexitError].
+//
+// If OnStall or LoopName panics or calls Goexit, the watchdog goes on. It then reports the type's
+// name in place of LoopName's.
 //
 // # Limitations
 //

@@ -35,10 +35,10 @@ func (l *Loop) FD() (int, error) {
 
 // Turn runs one turn of an embedded loop. It handles all work that is ready now (ready fds, due
 // timers, queued work up to the turn's budget, deferred work) and returns without blocking. All
-// Turns happen on one goroutine, which is the loop's. Another one may take over when a callback has
-// ended that goroutine (Goexit). It returns ErrClosed after a call of Shutdown: this Turn has
-// drained and ended the loop, or the loop had ended before; ErrRunning inside a Turn and when Run
-// runs. Any other error has ended the loop.
+// Turns happen on one goroutine, which is the loop's. It returns ErrClosed after a call of Shutdown:
+// this Turn has drained and ended the loop, or the loop had ended before; ErrRunning inside a Turn
+// and when Run runs. Any other error has ended the loop. If a callback has ended the goroutine
+// (runtime.Goexit), the next Turn, on another one, ends the loop: ErrClosed, and a *GoexitError.
 func (l *Loop) Turn() error {
 	if err := l.enterTurn(); err != nil {
 		return l.opError("turn", -1, err)
@@ -46,14 +46,15 @@ func (l *Loop) Turn() error {
 	whole := false
 	defer l.leaveTurn(&whole)
 	l.asleep.Store(false)
-	if !l.life.closing.Load() {
+	if !l.life.closing.Load() && l.life.failure == nil {
 		if _, err := l.turn(0, false); err != nil {
 			l.runLast()
 			whole = true
 			return l.finish(err)
 		}
 	}
-	if l.life.closing.Load() {
+	if l.life.closing.Load() || l.life.failure != nil {
+		l.tearDown()
 		l.drain()
 		whole = true
 		return l.opError("turn", -1, errors.Join(ErrClosed, l.finish(nil)))
@@ -91,43 +92,25 @@ func (l *Loop) leaveTurn(whole *bool) {
 		return
 	}
 	v := recover()
-	defer func() {
-		if v != nil {
-			panic(v) // for the host to recover
-		}
-	}()
-	l.brokenTurn(v != nil)
-}
-
-// brokenTurn tidies up a loop whose Turn was broken off. If a Shutdown waits, the loop ends.
-// Otherwise it waits for its next Turn, from its host if that has recovered, or else from the
-// goroutine that takes the host's place.
-func (l *Loop) brokenTurn(panicked bool) {
-	goesOn := false
-	defer func() { // even if OnPanic panics or exits
-		l.breakOff()
-		if err := l.parkHosted(); err != nil {
-			l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)
-		}
-		l.life.mu.Lock()
-		l.life.inTurn = false
-		closing := l.life.closing.Load()
-		if closing {
-			l.life.mode = ending
-		}
-		if closing || !panicked {
-			l.life.disown()
-		}
-		l.life.mu.Unlock()
-		switch {
-		case closing && goesOn:
-			go l.goOn() //nolint:errcheck // finish has logged it
-		case closing:
-			l.finish(errGoexit) //nolint:errcheck // Shutdown reports it
-		}
-	}()
-	if !panicked {
-		goesOn = l.exited()
+	if v == nil {
+		l.goroutineEnded()
+		return
+	}
+	defer panic(v) // for the host to recover
+	l.breakOff()
+	if err := l.parkHosted(); err != nil {
+		l.log.Error("eventloop: wake-up failed", "loop", l.cfg.Name, "err", err)
+	}
+	l.life.mu.Lock()
+	l.life.inTurn = false
+	closing := l.life.closing.Load()
+	if closing {
+		l.life.mode = ending
+		l.life.disown()
+	}
+	l.life.mu.Unlock()
+	if closing {
+		l.finish(errOnPanic) //nolint:errcheck // Shutdown reports it
 	}
 }
 

@@ -118,31 +118,6 @@ func endings(t *testing.T, cfg eventloop.Config, try func(t *testing.T, l *event
 	}
 }
 
-// A callback that ends its goroutine in such a Shutdown keeps neither the others from their run nor
-// the loop from its end.
-func TestGoexitInShutdown(t *testing.T) {
-	var ran atomic.Int32
-	endings(t, eventloop.Config{Logger: quiet}, func(t *testing.T, l *eventloop.Loop) {
-		ran.Store(0)
-		for _, fn := range []func(){runtime.Goexit, func() { ran.Add(1) }} {
-			if err := l.Post(fn); err != nil {
-				t.Error(err)
-			}
-		}
-		defer func() {
-			if err := l.Shutdown(soon(t)); err != nil {
-				t.Error(err)
-			}
-			if ran.Load() != 1 {
-				t.Error("the loop has ended without what was queued behind the callback")
-			}
-		}()
-		if err := l.Shutdown(soon(t)); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A panic in OnPanic in such a Shutdown is its caller's, and ends the loop.
 func TestPanicInOnPanicInShutdown(t *testing.T) {
 	endings(t, eventloop.Config{Logger: quiet, OnPanic: rethrow}, func(t *testing.T, l *eventloop.Loop) {

@@ -3,9 +3,7 @@ package eventloop_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,102 +164,6 @@ func TestShutdownOfWorkWithoutEnd(t *testing.T) {
 			t.Errorf("started %v: %v, want a ShutdownError with DeadlineExceeded", started, err)
 		}
 		shutdown(t, l)
-	}
-}
-
-// A callback that ends its goroutine affects nothing else: the loop goes on on another one, with
-// the rest of the turn.
-func TestGoexitStaysWithItsCallback(t *testing.T) {
-	var reported atomic.Int32
-	p := eventlooptest.NewPoller()
-	l := newLoop(t, eventloop.Config{Poller: p, OnPanic: func(p eventloop.Panic) {
-		if err, ok := p.Value.(error); !ok || !strings.Contains(err.Error(), "Goexit") || p.Holder.Kind == "" {
-			t.Errorf("reported %v of %v", p.Value, p.Holder)
-		}
-		reported.Add(1)
-	}})
-	calm := make(chan string, 100)
-	exit := func(eventloop.Events) { calm <- "gone"; runtime.Goexit() }
-	for fd, h := range []eventloop.Handler{readyFunc(exit), readyFunc(func(eventloop.Events) { calm <- "handler" })} {
-		if _, err := l.Add(fd, eventloop.Readable, h); err != nil {
-			t.Fatal(err)
-		}
-		p.Fire(fd, eventloop.Readable)
-	}
-	l.AfterFunc(0, runtime.Goexit)
-	l.AfterFunc(0, func() { calm <- "timer" })
-	for _, fn := range []func(){runtime.Goexit, func() { calm <- "post" }} {
-		if err := l.Post(fn); err != nil {
-			t.Fatal(err)
-		}
-	}
-	l.Defer(&runFunc{func(int) bool { runtime.Goexit(); return false }})
-	l.Defer(&runFunc{func(int) bool { calm <- "deferred"; return false }})
-	l.Start()
-	got := map[string]int{}
-	for range 5 {
-		got[<-calm]++
-	}
-	for _, want := range []string{"gone", "handler", "timer", "post", "deferred"} {
-		if got[want] != 1 {
-			t.Errorf("%v, want one of each", got)
-		}
-	}
-	ran := make(chan bool)
-	if err := l.Post(func() { ran <- l.OnLoop() }); err != nil {
-		t.Fatal(err)
-	}
-	if !<-ran {
-		t.Error("the loop does not know its new goroutine")
-	}
-	shutdown(t, l)
-	if n := reported.Load(); n != 4 || !p.Closed() {
-		t.Errorf("%d reports, want 4; the poller is closed: %v", n, p.Closed())
-	}
-}
-
-// Work that ends its goroutine, and work that ran before it in the same turn, does not count as
-// waiting forever.
-func TestQueuedAfterGoexit(t *testing.T) {
-	l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), Logger: quiet})
-	for range 3 {
-		for _, fn := range []func(){func() {}, runtime.Goexit, func() {}} {
-			if err := l.Post(fn); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	l.Start()
-	var s eventloop.Stats
-	for range 2 { // the first may be in the same turn
-		done := make(chan eventloop.Stats, 1)
-		if err := l.Post(func() { l.Defer(&runFunc{func(int) bool { done <- l.Stats(); return false }}) }); err != nil {
-			t.Fatal(err)
-		}
-		s = <-done
-	}
-	if s.Queued != 0 || s.Runs != 11 {
-		t.Errorf("%d wait and %d have run, want 0 and 11", s.Queued, s.Runs)
-	}
-	shutdown(t, l)
-}
-
-// A callback that ends its goroutine while the loop ends does not keep Shutdown waiting.
-func TestGoexitWhileDraining(t *testing.T) {
-	p := eventlooptest.NewPoller()
-	l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet})
-	in, out := make(chan struct{}), make(chan struct{})
-	l.Start()
-	for _, fn := range []func(){func() { close(in); <-out }, runtime.Goexit} {
-		if err := l.Post(fn); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-in
-	time.AfterFunc(time.Millisecond, func() { close(out) })
-	shutdown(t, l)
-	if !p.Closed() {
-		t.Error("the poller was not closed")
 	}
 }
 

@@ -37,9 +37,10 @@ type Loop struct {
 	deferred []Runnable // this turn's Defers
 	flushing []Runnable // work being run; written under queue.mu, like the queue's elements
 	at       progress
-	handoff  int      // number of yields due after work was passed to another goroutine
-	embedded embedder // nil until FD is called
-	armed    int64    // expiry of the timerfd, in the timers' time; never: not armed
+	ends     []func(error) // of OnGoexit
+	handoff  int           // number of yields due after work was passed to another goroutine
+	embedded embedder      // nil until FD is called
+	armed    int64         // expiry of the timerfd, in the timers' time; never: not armed
 
 	life     life
 	watchdog watchdog
@@ -210,5 +211,5 @@ type progress struct {
 	ran       int  // pieces of queued work, not counted yet
 	flushed   int  // elements of flushing that were run
 	undone    int  // deferred work left undone
-	reporting bool // OnPanic is running: if it ends the goroutine, the loop ends
+	reporting bool // OnPanic is running
 }

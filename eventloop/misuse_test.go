@@ -170,26 +170,3 @@ func TestOnPanicMayUseTheLoop(t *testing.T) {
 		t.Errorf("ran %v", got)
 	}
 }
-
-// An OnPanic that ends its goroutine ends the loop, however it is run and whatever the report.
-func TestOnPanicThatExits(t *testing.T) {
-	for name, fn := range map[string]func(){"panic": func() { panic("once") }, "Goexit": runtime.Goexit} {
-		for _, how := range []string{"started", "Run", "never ran"} {
-			p := eventlooptest.NewPoller()
-			l := newLoop(t, eventloop.Config{Poller: p, Logger: quiet, OnPanic: func(eventloop.Panic) { runtime.Goexit() }})
-			if err := l.Post(fn); err != nil {
-				t.Fatal(err)
-			}
-			switch how {
-			case "started":
-				l.Start()
-			case "Run":
-				inGoroutine(func() { l.Run() })
-			}
-			var late *eventloop.ShutdownError
-			if err := l.Shutdown(soon(t)); err == nil || errors.As(err, &late) || !p.Closed() {
-				t.Errorf("%s, %s: %v, want what ended the loop", name, how, err)
-			}
-		}
-	}
-}

@@ -1,9 +1,6 @@
 package eventloop
 
-import (
-	"errors"
-	"runtime/debug"
-)
+import "errors"
 
 // Start runs the loop on a new goroutine. The error that Run would return is logged, and returned
 // by Shutdown. Start does nothing to a loop whose Shutdown has begun. Starting a loop that runs
@@ -33,33 +30,33 @@ func (l *Loop) runLoop() (err error) {
 	return l.goOn()
 }
 
+// errOnPanic is the error of a loop whose OnPanic has panicked.
+var errOnPanic = errors.New("OnPanic or the Poller has panicked")
+
 // goOn runs a loop on the calling goroutine, which becomes its own.
-func (l *Loop) goOn() (err error) {
+func (l *Loop) goOn() error {
 	l.life.own()
 	l.between = false
-	err = errGoexit // the result if a callback ends this goroutine
-	goesOn := false
+	returned := false
 	defer func() {
-		if !goesOn {
-			err = l.finish(err)
+		if returned {
+			return
 		}
-	}()
-	defer func() {
-		if err == errGoexit && l.exited() {
-			goesOn = true
-			l.life.disown()
-			go l.goOn() //nolint:errcheck // finish has logged it
+		if v := recover(); v != nil {
+			defer panic(v)       // for the caller of Run or Shutdown to recover
+			l.finish(errOnPanic) //nolint:errcheck // Shutdown returns it
+			return
 		}
+		l.goroutineEnded()
 	}()
-	err = l.work()
-	return err
+	l.tearDown()
+	err := l.work()
+	returned = true
+	return l.finish(err)
 }
 
 // work runs turns until Shutdown.
 func (l *Loop) work() error {
-	if !l.life.closing.Load() {
-		l.deliverReady() // rest of a turn that was broken off
-	}
 	for !l.life.closing.Load() {
 		worked, err := l.turn(l.park(), l.cfg.Wait != Block)
 		if err != nil {
@@ -72,35 +69,6 @@ func (l *Loop) work() error {
 	}
 	l.drain()
 	return nil
-}
-
-// A callback that calls runtime.Goexit (testing's FailNow does) ends the goroutine that it runs on,
-// and nothing can prevent that. Everything else on the loop must not suffer from it. So the loop
-// continues on another goroutine, with the rest of the turn.
-
-// errGoexit takes the place of a panic's value in the report of such a callback. It is also the
-// error of a loop whose OnPanic has ended its goroutine.
-var errGoexit = errors.New("a callback ended the loop's goroutine (runtime.Goexit, or a panic in OnPanic)")
-
-// exited handles a Goexit; the function that runs the loop defers it. It returns false when OnPanic
-// has called Goexit, too, or when a custom Poller did, not a callback.
-func (l *Loop) exited() (goesOn bool) {
-	r := l.holder.Load()
-	if l.at.reporting || r == nil {
-		return false
-	}
-	l.report(r, errGoexit, debug.Stack())
-	l.breakOff()
-	return true
-}
-
-// breakOff keeps the rest of a turn for the next one.
-func (l *Loop) breakOff() {
-	l.at.reporting = false
-	l.holder.Store(nil)
-	l.countRuns()
-	l.deferred = append(l.deferred, l.flushing[l.at.flushed:]...)
-	l.at.flushed = len(l.flushing)
 }
 
 // drain runs queued and deferred work, and the work that this queues. It ends when nothing is left,
@@ -146,7 +114,7 @@ func (l *Loop) finish(err error) error {
 		close(l.life.done)
 	}()
 	defer l.stopWatchdog()
-	err = errors.Join(err, l.opError("close", -1, l.poller.Close()))
+	err = errors.Join(l.life.failure, err, l.opError("close", -1, l.poller.Close()))
 	if err != nil || left != nil {
 		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", errors.Join(err, left), "undone", undone)
 	}

@@ -106,7 +106,7 @@ func (l *Loop) endHere(ctx context.Context) error {
 		l.giveUp(ctx)
 	}
 	stop := context.AfterFunc(ctx, func() { l.giveUp(ctx) })
-	l.goOn() //nolint:errcheck // outcome has it; a Goexit leaves ctx in force: another goroutine goes on
+	l.goOn() //nolint:errcheck // outcome has it; after a Goexit ctx stays in force
 	stop()
 	return l.outcome(false)
 }

@@ -1,0 +1,121 @@
+package eventloop
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// GoexitError: a callback has ended the loop's goroutine by runtime.Goexit, as testing's FailNow and
+// SkipNow do, and with it the loop.
+type GoexitError struct {
+	Loop   string
+	Holder Holder // the callback; the zero value: a custom Poller
+	Stack  []byte // of the goroutine
+}
+
+func (e *GoexitError) Error() string {
+	return fmt.Sprintf("eventloop %s: ended, because %v called runtime.Goexit (as testing's FailNow does): return from callbacks instead",
+		e.Loop, e.Holder)
+}
+
+// OnGoexit registers end, which is called if a callback ends the loop's goroutine, on the one that
+// takes its place. end releases what its caller has on the loop; the last registered is called first.
+// Fds and timers have ended by then. Queued work still runs, until Shutdown. err is a *GoexitError.
+// Loop goroutine.
+func (l *Loop) OnGoexit(end func(err error)) {
+	l.checkOwner()
+	l.ends = append(l.ends, end)
+}
+
+// goroutineEnded handles the end of the loop's goroutine in a callback. It is deferred on that
+// goroutine, below the callback's stack. The teardown has another one. If a custom Poller has ended
+// the goroutine, the loop ends without.
+func (l *Loop) goroutineEnded() {
+	r := l.holder.Load()
+	if b := l.blamed.Load(); r != nil && b != nil {
+		r = b
+	}
+	err := l.fail(r)
+	if r == nil {
+		l.finish(nil) //nolint:errcheck // Shutdown returns it
+		return
+	}
+	defer l.passOn() // even if OnPanic does not return
+	if !l.at.reporting {
+		l.report(r, err, err.Stack)
+	}
+}
+
+// passOn gives the loop to another goroutine: a hosted one to that of the next Turn, or of
+// Shutdown.
+func (l *Loop) passOn() {
+	l.breakOff()
+	l.life.disown()
+	l.life.mu.Lock()
+	waits := l.life.mode == hosted && !l.life.closing.Load()
+	if l.life.inTurn = false; !waits {
+		l.life.mode = ending
+	}
+	l.life.mu.Unlock()
+	if waits {
+		_ = l.poller.Wake() // its FD is readable
+		return
+	}
+	go l.goOn() //nolint:errcheck // finish has logged it
+}
+
+// fail ends fds and timers, because r has ended the loop's goroutine. The first failure is the
+// loop's error.
+func (l *Loop) fail(r *Runnable) *GoexitError {
+	err := &GoexitError{Loop: l.cfg.Name, Stack: debug.Stack()}
+	if r != nil {
+		err.Holder, _ = describe(*r)
+	}
+	l.life.mu.Lock()
+	if l.life.failure == nil {
+		l.life.failure = err
+	}
+	l.life.over.Store(true)
+	l.life.mu.Unlock()
+	for fd, w := range l.fds.byFD {
+		l.forget(w)
+		_ = l.poller.Remove(fd) // an error means that it was closed
+	}
+	for len(l.timers.heap) > 0 {
+		l.timers.remove(l.timers.heap[0])
+	}
+	l.timerCount.Store(0)
+	return err
+}
+
+// tearDown calls the functions of OnGoexit, each once.
+func (l *Loop) tearDown() {
+	for l.life.failure != nil && len(l.ends) > 0 {
+		last := len(l.ends) - 1
+		end := Runnable(endFunc{l, l.ends[last]})
+		l.ends = l.ends[:last]
+		l.call(&end)
+	}
+}
+
+// endFunc makes a function of OnGoexit a Runnable, for call.
+type endFunc struct {
+	l   *Loop
+	end func(error)
+}
+
+func (f endFunc) Run(int) bool {
+	f.end(f.l.life.failure)
+	return false
+}
+
+func (f endFunc) identify() (Holder, any) { return Holder{"post", functionName(f.end)}, nil }
+
+// breakOff keeps the rest of a turn for the next one.
+func (l *Loop) breakOff() {
+	l.at.reporting = false
+	l.holder.Store(nil)
+	l.countRuns()
+	l.deferred = append(l.deferred, l.flushing[l.at.flushed:]...)
+	l.at.flushed = len(l.flushing)
+}
