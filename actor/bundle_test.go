@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -271,7 +270,6 @@ func TestLeavingInABundle(t *testing.T) {
 		comes int
 	}{
 		"panic":   {func(actor.Context, *actor.PID) { panic("for the test") }, 3},
-		"Goexit":  {func(actor.Context, *actor.PID) { runtime.Goexit() }, 3},
 		"destroy": {func(ctx actor.Context, id *actor.PID) { ctx.Send(id, &DestroyID{}) }, 3},
 	} {
 		t.Run(name, func(t *testing.T) {

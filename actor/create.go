@@ -113,6 +113,8 @@ func (it *ident) create() error {
 		return fmt.Errorf("create_id: %w", it.life.cause)
 	case it.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
+	case it.l.goexit() != nil:
+		return fmt.Errorf("create_id: %w (%w)", it.l.goexit(), unix.ESHUTDOWN)
 	case !it.counted:
 		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.rt.cfg.Limits.Connections, unix.EMFILE)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
 // *ident implements datapath.Identifier. BreakOff is in ending.go, with the other ends.
@@ -16,8 +15,8 @@ func (it *ident) Deliver(in *datapath.Inbound) {
 	m.EventBase, m.Data, m.Since, m.from = it.base(), in.Data, in.Since, it
 	m.HasImm, m.Imm, m.Written = in.HasImm, in.Imm, int(in.Written)
 	m.begin()
-	defer it.deliver(m) // also if the Observer does not return
 	it.observeEvent(m)
+	it.deliver(m)
 }
 
 // deliver sends the owner a message.
@@ -64,9 +63,6 @@ func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }
 func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&goodbyeLeft{}) }
 
 func (it *ident) RenewFailed(value any) {
-	if value == nil {
-		value = usercode.ErrGoexit
-	}
 	it.BreakOff(&PanicError{value})
 	it.l.escaped("Renew of a Send to", it.pid.Id, value)
 }

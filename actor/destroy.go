@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -52,11 +51,11 @@ func (it *ident) destroy(cause error) {
 
 // answerLate answers the commands that wait for something other than the end.
 func (it *ident) answerLate() {
-	usercode.Each(slices.Clone(it.pending()), func(p *cmid.Pending) {
+	for _, p := range slices.Clone(it.pending()) {
 		if _, ok := p.Command.(*cmid.DestroyID); !ok {
 			p.Answer(it.late(p.Command))
 		}
-	})
+	}
 }
 
 // returned handles the device's answer to destroy.
@@ -74,11 +73,11 @@ func (it *ident) destroyed() {
 		return
 	}
 	it.setLife(lifeGone)
-	usercode.Steps(func() {
-		if it.conn != nil {
-			it.conn.Release()
-		}
-	}, it.moveOut, func() { it.rt.sys.Root.Stop(it.pid) })
+	if it.conn != nil {
+		it.conn.Release()
+	}
+	it.moveOut()
+	it.rt.sys.Root.Stop(it.pid)
 }
 
 // ErrHeld is the cause in Closed.Err if the device refused to return the identifier, or had not
@@ -108,20 +107,19 @@ func (it *ident) stopping() {
 // orphan destroys the identifier for an actor that does not wait for it. It reports whether the
 // device takes its time, so that the identifier outlives its actor.
 func (it *ident) orphan(cause error) (late bool) {
-	usercode.Steps(func() { it.destroy(cause) }, it.goodbyeDone, func() {
-		if it.gone() {
-			return
-		}
-		it.setLife(lifeGone)
-		if it.id.State() == states.Destroying {
-			it.l.adopt(it.id, it.conn)
-		} else { // user code has kept destroy from getting there
-			it.l.discard(it.id, it.conn)
-		}
-		it.moveOut()
-		late = true
-	})
-	return late
+	it.destroy(cause)
+	it.goodbyeDone()
+	if it.gone() {
+		return false
+	}
+	it.setLife(lifeGone)
+	if it.id.State() == states.Destroying {
+		it.l.adopt(it.id, it.conn)
+	} else { // a panic or a Goexit has kept destroy from getting there
+		it.l.discard(it.id, it.conn)
+	}
+	it.moveOut()
+	return true
 }
 
 // end answers all waiting commands, and reports Closed last of all.
@@ -134,28 +132,22 @@ func (it *ident) end() {
 		it.box.PostUserMessage(&lastMessage{})
 		return
 	}
-	var ev *cmid.Closed
-	usercode.Steps(
-		it.reportRefused,
-		func() {
-			if it.conn != nil {
-				it.conn.Abandon()
-			}
-		},
-		it.answerLate,
-		func() { ev = it.settle() },
-		func() {
-			usercode.Each(it.life.takeClosers(), func(c closer) {
-				if !c.silent && !it.owns(c.sender) {
-					it.reply(c.sender, ev)
-				}
-			})
-		},
-		it.unwatch,
-		func() { it.notify(ev) },
-		it.dismiss,
-		func() { it.l.forget(it) }, // Shutdown goes on then
-	)
+	it.reportRefused()
+	if it.conn != nil {
+		it.conn.Abandon()
+	}
+	it.answerLate()
+	ev := it.settle()
+	for _, c := range it.life.takeClosers() {
+		if !c.silent && !it.owns(c.sender) {
+			it.reply(c.sender, ev)
+		}
+	}
+	it.unwatch()
+	it.setLife(lifeClosed)
+	it.l.forget(it)    // Shutdown goes on then
+	defer it.dismiss() // also after a Goexit
+	it.notify(ev)
 }
 
 // settle releases the identifier's counted resources, and returns its last event.
@@ -176,7 +168,6 @@ func (it *ident) settle() *cmid.Closed {
 
 // dismiss does the work that follows Closed.
 func (it *ident) dismiss() {
-	it.setLife(lifeClosed)
 	if it.closed != nil {
 		it.closed(it.life.cause)
 	}

@@ -57,19 +57,19 @@ func (it *ident) expect(cmd Command, sender *actor.PID) *cmid.Pending {
 func (it *ident) observed(cmd Command, answer func(Event)) func(Event) {
 	return func(ev Event) {
 		it.rearm()
-		defer answer(ev) // also if the Observer does not return
 		it.observeCommand(func(o CommandObserver) { o.Answered(it.pid, it.id.Handle(), cmd, ev) })
+		answer(ev)
 	}
 }
 
-// replyTo returns a function that sends an answer to the sender of a command, also if the owner,
-// which gets some answers first, or the Observer does not return.
+// replyTo returns a function that sends an answer to the sender of a command. The owner gets some
+// answers first.
 func (it *ident) replyTo(sender *actor.PID) func(Event) {
 	return func(ev Event) {
-		defer it.reply(sender, ev)
 		if lifecycle(ev) && !it.owns(sender) && it.life.reported != ev {
 			it.notify(ev) // the owner always gets these
 		}
+		it.reply(sender, ev)
 	}
 }
 

@@ -115,7 +115,7 @@ func TestFlightOnDemand(t *testing.T) {
 
 // An actor that panics on the loop has the recorder dumped; one off the loops does not.
 func TestFlightOfAPanic(t *testing.T) {
-	for name, fail := range map[string]func(){"panic": func() { panic("in Receive") }, "Goexit": runtime.Goexit} {
+	for name, fail := range map[string]func(){"panic": func() { panic("in Receive") }} {
 		t.Run(name, func(t *testing.T) {
 			var f flights
 			inWorld(t, states.IWARP, func(w *world) {

@@ -5,19 +5,95 @@ import (
 	"errors"
 	"reflect"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// leavings are the ways in which code leaves its caller for good.
+// leavings are the ways in which code panics.
 var leavings = map[string]func(){
-	"panic":  func() { panic("for the test") },
-	"Goexit": runtime.Goexit,
+	"panic":     func() { panic("for the test") },
+	"nil panic": func() { panic(nil) }, //nolint:govet // as users' code may
+}
+
+// A Goexit on a loop of the embedded device, in the middle of a burst: that loop's identifiers end
+// with the error, others go on, a retained message stays readable, and Shutdown leaves no file and
+// no memory.
+func TestGoexitOnTheEmbeddedDevice(t *testing.T) {
+	leak.Files(t)
+	reports := make(chan eventloop.Panic, 10)
+	loops := []eventloop.Config{{OnPanic: func(p eventloop.Panic) { reports <- p }}, {}}
+	sys := testSystem(t)
+	rt := openIWARP(t, sys, Config{Loops: loops})
+	const bursts = 4
+	var pairs []pair
+	for range 2 * bursts { // OnLoop spreads the servers over the loops, the clients' loops follow
+		pairs = append(pairs, connect(t, rt, newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OffLoop(), nil)))
+	}
+	bad := rt.loops[0]
+	kept := make(chan *Received, 1)
+	for _, p := range pairs {
+		p.server.reactWith(func(ctx actor.Context) {
+			switch m, ok := ctx.Message().(*Received); {
+			case !ok:
+			case string(m.Data) == "keep":
+				kept <- m.Retain()
+			case string(m.Data) == "exit":
+				runtime.Goexit()
+			default:
+				ctx.Respond(NewSend(m.Data))
+			}
+		})
+	}
+	on := func(p pair) *loop { return rt.loopOf(rt.registry.Find(p.server.pid)) }
+	first := slices.IndexFunc(pairs, func(p pair) bool { return on(p) == bad })
+	pairs[first].client.send(pairs[first].c, NewSend([]byte("keep")))
+	m := <-kept
+	for _, p := range pairs {
+		for range 20 {
+			p.client.send(p.c, NewSend([]byte("burst")))
+		}
+	}
+	pairs[first].client.send(pairs[first].c, NewSend([]byte("exit")))
+	if p := <-reports; p.Stack == nil || !strings.Contains(p.Holder.Name, pairs[first].server.pid.Id) {
+		t.Errorf("reported %v", p.Holder)
+	}
+	for _, p := range pairs {
+		var gone *eventloop.GoexitError
+		if on(p) == bad {
+			end := until[*Closed](p.server)
+			if c := end[len(end)-1].msg.(*Closed); !errors.As(c.Err, &gone) {
+				t.Errorf("the end: %v", c)
+			}
+			until[*Closed](p.client)
+		}
+	}
+	good := connect(t, rt, newProbe(t, sys, rt.OnLoop(), nil), newProbe(t, sys, rt.OffLoop(), nil))
+	good.client.send(good.c, NewSend([]byte("fine")))
+	if g := good.server.any(); g.data != "fine" {
+		t.Errorf("got %v", g)
+	}
+	if string(m.Data) != "keep" {
+		t.Errorf("the retained message has %q", m.Data)
+	}
+	p := newProbe(t, sys, rt.OnLoopOf(pairs[first].server.pid), nil)
+	rt.CreateID(p.pid, IDConfig{})
+	sys.Root.Stop(p.pid)
+	m.Release()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var gone *eventloop.GoexitError
+	if err := rt.Shutdown(ctx); !errors.As(err, &gone) || !strings.Contains(err.Error(), pairs[first].server.pid.Id) || len(reports) > 0 {
+		t.Errorf("Shutdown: %v, %d further reports", err, len(reports))
+	}
 }
 
 // A Call whose Fn does not return is answered, before Closed, and nothing else is affected.

@@ -2,7 +2,6 @@ package actor
 
 import (
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
@@ -199,7 +198,7 @@ func TestLimitsOfOnePeer(t *testing.T) {
 
 // A failure of the user's Authorize ends one request, and no other.
 func TestLimitsFail(t *testing.T) {
-	for name, fail := range map[string]func(){"panics": func() { panic("limits") }, "exits": func() { runtime.Goexit() }} {
+	for name, fail := range map[string]func(){"panics": func() { panic("limits") }} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, 0, func(w *world) {
 				w.accepter(peopled(w, func(identity string) PeerLimits {

@@ -77,21 +77,14 @@ func (it *ident) refuse(how fate, why wire.Refusal, cause error) {
 	it.destroy(cause)
 }
 
-// authorize calls Authorize and Route, which are user code. Not ok: one of them has not returned,
-// or has chosen an owner that cannot receive messages.
+// authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or has
+// chosen an owner that cannot receive messages.
 func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
 	in, l := h.in, h.l
 	var owner *actor.PID
-	ok = l.callUser("Authorize or Route of a listener", in.name, func() {
-		defer func() {
-			if !ok {
-				h.owner.answered(fateFailed) // also after a Goexit
-			}
-		}()
-		reject, over, owner = h.judge(r)
-		ok = true
-	})
+	ok = l.callUser("Authorize or Route of a listener", in.name, func() { reject, over, owner = h.judge(r) })
 	if !ok {
+		h.owner.answered(fateFailed)
 		return nil, 0, false
 	}
 	if owner != nil && reject == nil {

@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
 // leavers are the actors of a loop that end when the runtime does (Local.OnShutdown). Loop
@@ -55,11 +53,11 @@ func (l *loop) notifyLeavers() {
 	of := &l.leavers
 	of.begun = true
 	inOrder := slices.SortedFunc(maps.Values(of.waiting), func(a, b leaver) int { return cmp.Compare(a.number, b.number) })
-	usercode.Each(inOrder, func(who leaver) {
+	for _, who := range inOrder {
 		if _, alive := l.rt.sys.ProcessRegistry.GetLocal(who.pid.Id); !alive {
 			delete(of.waiting, who.pid.Id)
-			return
+			continue
 		}
 		l.callUser("message to", who.pid.Id, func() { l.rt.sys.Root.Send(who.pid, who.msg) })
-	})
+	}
 }

@@ -50,9 +50,14 @@ func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 	return rt.OnLoop()
 }
 
-// nextLoop returns the loops in turn.
-func (rt *Runtime) nextLoop() *loop {
-	return rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]
+// nextLoop returns the loops in turn, except for those that a callback has ended.
+func (rt *Runtime) nextLoop() (l *loop) {
+	for range rt.loops {
+		if l = rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]; l.goexit() == nil {
+			break
+		}
+	}
+	return l
 }
 
 // After sends msg to the calling actor itself when d has passed. If d is 0 or less it sends msg

@@ -96,6 +96,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	l.returns.el, l.dials.l = el, l
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.sink)
+	el.OnGoexit(l.goexited) // before the channel's
 	return err
 }
 

@@ -35,10 +35,10 @@ func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 	return o
 }
 
-// ask calls code of the listener's configuration, which is the user's. If it does not return, fail
+// ask calls code of the listener's configuration, which is the user's. If it panics, fail
 // rejects the request.
 func (l *loop) ask(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
-	defer func() {
+	defer func() { // also after a Goexit: no identifier stands for the request yet
 		if !ok {
 			fail(in)
 		}

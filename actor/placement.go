@@ -11,12 +11,12 @@ import (
 // simultaneous requests would all find the same loop empty.
 
 // assign chooses the loop that has fewest identifiers, and counts one more there. first wins among
-// equals.
+// equals, and a loop that a callback has ended gets nothing while another one runs.
 func (rt *Runtime) assign(first *loop) *loop {
 	for {
 		best, least := first, first.assigned.Load()
 		for _, l := range rt.loops {
-			if n := l.assigned.Load(); n < least {
+			if n := l.assigned.Load(); l.goexit() == nil && (n < least || best.goexit() != nil) {
 				best, least = l, n
 			}
 		}
@@ -56,7 +56,7 @@ func (l *loop) placeFor(in *incoming) *loop {
 	if to == nil && in.handler == nil {
 		to = l.rt.loopOf(in.box)
 	}
-	if to != nil {
+	if to != nil && to.goexit() == nil {
 		to.assigned.Add(1)
 	} else {
 		to = l.rt.assign(l)

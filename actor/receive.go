@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -30,8 +29,7 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 
 // Receive implements actor.Actor.
 func (it *ident) Receive(ctx actor.Context) {
-	it.inside = true
-	defer it.broken()
+	defer it.panicked()
 	switch m := ctx.Message().(type) {
 	case *Send:
 		it.submit(m, ctx.Sender())
@@ -88,24 +86,22 @@ func (it *ident) Receive(ctx actor.Context) {
 	default:
 		it.unknown(m, ctx.Sender())
 	}
-	it.inside = false
 }
 
-// broken handles a panic or a runtime.Goexit that has interrupted Receive, in this package or in
-// user code that it calls. It answers the command that was being executed. The supervisor then
-// stops the actor, and Closed has the cause.
-func (it *ident) broken() {
-	if !it.inside {
+// panicked handles a panic that has interrupted Receive, in this package or in user code that it
+// calls. The supervisor then stops the actor, and Closed has the cause.
+func (it *ident) panicked() {
+	r := recover()
+	if r == nil {
 		return
 	}
-	it.inside = false
-	r := recover()
-	if r != nil {
-		defer panic(r)
-	} else {
-		r = usercode.ErrGoexit
-	}
+	defer panic(r)
 	it.life.cause = &PanicError{r}
+	it.failCommand()
+}
+
+// failCommand answers the command whose execution was interrupted, if there is one.
+func (it *ident) failCommand() {
 	if cmd := it.cmd; cmd != nil && !it.waits(cmd) {
 		it.cmd = nil
 		it.fail(cmd, it.cmdSender, it.life.cause)

@@ -45,15 +45,15 @@ func (it *ident) answered(how fate) {
 	}
 }
 
-// notify sends the owner an event, also if the Observer does not return.
+// notify sends the owner an event.
 func (it *ident) notify(ev Event) {
 	switch ev.(type) {
 	case *cmid.Disconnected, *cmid.DeviceRemoval:
 		it.life.reported = ev
 	}
 	it.noteEvent(ev)
-	defer it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 	it.observeEvent(ev)
+	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 }
 
 // reply sends an answer to the sender of a command, or to the owner when the command has none.
@@ -68,8 +68,8 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 	}
 	it.noteEvent(ev)
 	to := it.rt.newOwner(it.l, sender)
-	defer to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 	it.observeEvent(ev)
+	to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 }
 
 // owns reports whether messages to sender go to the owner.

@@ -24,7 +24,7 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 		listener: r.Listener, name: from.pid.Id,
 	}
 	in.via.count(fateRequested)
-	if from.ending() || l.rt.closing.Load() {
+	if from.ending() || l.closing() {
 		l.refused(id, in.via, fateClosing)
 		l.rejectFor(in, wire.RefusedClosing)
 		return
@@ -106,7 +106,7 @@ func (l *loop) fail(in *incoming) {
 	l.rejectFor(in, wire.RefusedFailed)
 }
 
-// askRoute calls Route. Not ok: it has not returned, and the request was rejected.
+// askRoute calls Route. Not ok: it has panicked, and the request was rejected.
 func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cmid.Reject, ok bool) {
 	r := *in.r
 	if !in.cfg.Raw {
@@ -131,7 +131,7 @@ func (l *loop) placed(from *ident, in *incoming) bool {
 // take makes the actor of a new connection and notifies the owner of its listener, or the handler
 // that is spawned for it. nil: it was rejected.
 func (l *loop) take(in *incoming) *ident {
-	closing := l.rt.closing.Load()
+	closing := l.closing()
 	tooMany, noRoom := !l.requests.MayLocal(in.listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
 	if !closing && !tooMany && !noRoom {
@@ -319,7 +319,7 @@ func (m *move) giveUp(err error) {
 func (m *move) end() {
 	for _, l := range [...]*loop{m.from, m.to} {
 		l.coming.Add(-1)
-		if m.rt.closing.Load() {
+		if l.closing() {
 			// an error means that the loop has ended: Shutdown does not wait for it
 			_ = l.el.Post(l.checkEmptied)
 		}

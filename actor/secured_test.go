@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -323,7 +322,6 @@ func TestAuthorize(t *testing.T) {
 		}, ""},
 		"rejects":  {func(r *ConnectRequest) *Reject { return &Reject{PrivateData: []byte("no " + r.Identity)} }, "no alice"},
 		"panics":   {func(*ConnectRequest) *Reject { panic("authorize") }, ""},
-		"exits":    {func(*ConnectRequest) *Reject { runtime.Goexit(); return nil }, ""},
 		"too long": {func(*ConnectRequest) *Reject { return &Reject{PrivateData: make([]byte, 256)} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

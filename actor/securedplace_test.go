@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"runtime"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -68,7 +67,6 @@ func TestPlace(t *testing.T) {
 func TestPlaceFails(t *testing.T) {
 	for name, place := range map[string]func(uint32) *actor.PID{
 		"panics": func(uint32) *actor.PID { panic("place") },
-		"exits":  func(uint32) *actor.PID { runtime.Goexit(); return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onFlavors(t, func(w *world) {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
@@ -85,10 +84,7 @@ func (rt *Runtime) grace(ctx context.Context) (context.Context, context.CancelFu
 
 // shutDown closes everything on a loop, and closes empty when nothing is left.
 func (l *loop) shutDown(empty chan struct{}) {
-	usercode.Steps(l.notifyLeavers, func() { l.closeAll(empty) })
-}
-
-func (l *loop) closeAll(empty chan struct{}) {
+	l.notifyLeavers()
 	if l.empty() {
 		close(empty)
 		return

@@ -7,25 +7,22 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
-// User code that runs in the middle of an identifier's work may panic or call runtime.Goexit:
-// Observers, the functions of a listener's configuration, senders' middleware, subscribers of the
-// ActorSystem's events and dead letters. callUser calls all of it. A panic costs only the result of
-// that code. A Goexit ends the loop's goroutine and the delivery in progress. Work that must not be
-// lost then is done before the call, or deferred.
+// User code that runs in the middle of an identifier's work may panic: Observers, the functions of a
+// listener's configuration, senders' middleware, subscribers of the ActorSystem's events and dead
+// letters. callUser calls all of it. A panic costs only the result of that code.
 
-// callUser calls user code that is not an actor. It reports code that does not return (Panicked).
-// After a Goexit callUser does not return either. Loop goroutine.
+// callUser calls user code that is not an actor. It reports a panic (Panicked). Loop goroutine.
 func (l *loop) callUser(kind, name string, code func()) (ok bool) {
 	return usercode.Call(code, func(value any) { l.escaped(kind, name, value) })
 }
 
-// escaped reports user code that has not returned. Any goroutine may call it.
+// escaped reports user code that has panicked. Any goroutine may call it.
 func (l *loop) escaped(kind, name string, value any) {
 	l.failed(kind + " " + name)
 	l.rt.escaped(kind, name, value)
 }
 
-// escaped reports user code that has not returned. Any goroutine may call it.
+// escaped reports user code that has panicked. Any goroutine may call it.
 func (rt *Runtime) escaped(kind, name string, value any) {
 	rt.publish(&Panicked{kind, name, value, debug.Stack()})
 }

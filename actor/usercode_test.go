@@ -2,10 +2,8 @@ package actor
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -277,38 +275,6 @@ func TestObserverThatFails(t *testing.T) {
 			w.Errorf("the end: %v", c)
 		}
 		until[*Closed](p.server)
-		w.shutDown()
-	}, Config{Observer: o})
-}
-
-// An Observer that ends the loop's goroutine at an answer costs the identifier, not the answer.
-func TestObserverThatExitsAtAnAnswer(t *testing.T) {
-	var at atomic.Pointer[actor.PID]
-	o := &faulty{}
-	o.at = func(what any) {
-		if _, ok := what.(*Established); ok && at.Load() != nil {
-			at.Store(nil)
-			runtime.Goexit()
-		}
-	}
-	onFlavors(t, func(w *world) {
-		server := w.farProbe()
-		w.listen(server)
-		server.reactWith(echoing)
-		p := w.probe()
-		id := w.rt.CreateID(p.pid, IDConfig{})
-		settle()
-		at.Store(id)
-		ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-		defer cancel()
-		if took := elapsed(func() {
-			if _, err := Ask[*Established](ctx, w.rt, id, &Dial{Addr: there + ":7471"}); err != nil {
-				w.Errorf("Dial is answered with %v", err)
-			}
-		}); took > patience {
-			w.Errorf("the answer has taken %v", took)
-		}
-		until[*Closed](p)
 		w.shutDown()
 	}, Config{Observer: o})
 }

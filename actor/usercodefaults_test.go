@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,9 +19,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// fault leaves by panic or Goexit wherever user code is called, while it is armed.
+// fault panics, or calls Goexit once, wherever user code is called, while it is armed.
 type fault struct {
-	leave func()
+	exits bool   // it calls Goexit
 	where string // the callback that leaves
 	armed atomic.Bool
 	left  atomic.Int64
@@ -27,9 +29,15 @@ type fault struct {
 
 // at is called by every callback.
 func (f *fault) at(where string) {
-	if f.armed.Load() && where == f.where {
-		f.left.Add(1)
-		f.leave()
+	if where != f.where || !f.armed.Load() {
+		return
+	}
+	f.left.Add(1)
+	if !f.exits {
+		panic("for the test")
+	}
+	if f.armed.CompareAndSwap(true, false) {
+		runtime.Goexit()
 	}
 }
 
@@ -87,20 +95,21 @@ func (o faultObserver) Answered(*actor.PID, Handle, Command, cmid.Event) {
 	o.f.at("Observer.Answered")
 }
 
-// User code that panics or ends its goroutine at any callback affects no others: a connection of
-// others, on the same loops, goes on, the next one is served, and Shutdown leaves nothing.
+// User code that panics at any callback affects no others: a connection of others, on the same
+// loops, goes on, the next one is served, and Shutdown leaves nothing. One that calls Goexit on a
+// loop ends that loop.
 func TestUserCodeFails(t *testing.T) {
 	homes := map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop}
 	for _, where := range callbacks {
-		for name, leave := range leavings {
+		for name, exits := range map[string]bool{"panic": false, "Goexit": true} {
 			for home, at := range homes {
 				if home == "OffLoop" && !strings.HasPrefix(where, "client") && !strings.HasPrefix(where, "bad") {
 					continue // where the clients run makes no difference to it
 				}
 				for device, flavor := range flavors {
 					t.Run(fmt.Sprintf("%s/%s/%s/%s", where, name, home, device), func(t *testing.T) {
-						f := &fault{leave: leave, where: where}
-						inWorld(t, flavor, func(w *world) { failUserCode(w, f, at) }, Config{
+						f := &fault{exits: exits, where: where}
+						inWorld(t, flavor, func(w *world) { failUserCode(w, f, at, home == "OnLoop") }, Config{
 							Observer: faultObserver{f}, Loops: make([]eventloop.Config, 2), Flight: FlightConfig{Dump: func(Flight) { f.at("Dump") }},
 							Logger: slog.New(faultyLogger{f, slog.LevelDebug}),
 						})
@@ -112,7 +121,7 @@ func TestUserCodeFails(t *testing.T) {
 }
 
 // failUserCode makes user code of connections fail. They are secured on iWARP only.
-func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
+func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption, onLoop bool) {
 	sec := w.flavor == states.IWARP
 	w.subscribe(func(ev any) {
 		switch ev.(type) {
@@ -200,6 +209,13 @@ func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
 	}
 	time.Sleep(2 * time.Minute) // whatever has a deadline meets it
 	f.armed.Store(false)
+	if !called() {
+		w.Errorf("%s was never called", f.where)
+	}
+	if f.exits && called() && f.left.Load() > 0 {
+		loopEnded(w, f, cfg, others, onLoop)
+		return
+	}
 	others.client.send(others.c, NewSend([]byte("others")))
 	if g := others.server.any(); g.data != "others" {
 		w.Fatalf("others get %v", g)
@@ -213,9 +229,62 @@ func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption) {
 		w.Fatalf("got %v", g)
 	}
 	w.shutDown()
-	if !called() {
-		w.Errorf("%s was never called", f.where)
+}
+
+// loopEnded checks what one Goexit costs: if it was on a loop, that loop.
+func loopEnded(w *world, f *fault, cfg IDConfig, others pair, onLoop bool) {
+	w.Helper()
+	var ended *loop
+	for _, l := range append(slices.Clone(w.rt.loops), w.far.loops...) {
+		if l.goexit() == nil {
+			continue
+		}
+		if ended != nil {
+			w.Error("two loops have ended")
+		}
+		ended = l
+		if n := l.assigned.Load(); n != 0 {
+			w.Errorf("%d identifiers of the loop have not ended: %v", n, l.rt.Inspect())
+		}
 	}
+	off := []string{"Dump", "Logger", "DeadLetterEvent", "SupervisorEvent", "Panicked", "any event"} // other goroutines call them, too
+	if onLoop && ended == nil && !slices.ContainsFunc(off, func(s string) bool { return strings.HasPrefix(f.where, s) }) {
+		w.Error("the loop goes on")
+	}
+	lost := false
+	for id, owner := range map[*actor.PID]*probe{others.c: others.client, others.s: others.server} {
+		if _, alive := w.state(id); !alive {
+			lost = true
+			end := until[*Closed](owner)
+			err := end[len(end)-1].msg.(*Closed).Err
+			var gone *eventloop.GoexitError
+			if w.loopOf(owner.pid) == ended && !errors.As(err, &gone) {
+				w.Errorf("Closed has %v", err)
+			}
+		}
+	}
+	if lost != (ended != nil && slices.ContainsFunc([]*probe{others.client, others.server}, func(p *probe) bool { return w.loopOf(p.pid) == ended })) {
+		w.Errorf("the others' connection is lost: %v", lost)
+	}
+	again := w.connectAt(there+":7473", cfg)
+	again.client.send(again.c, NewSend([]byte("again")))
+	if g := again.server.any(); g.data != "again" {
+		w.Fatalf("got %v", g)
+	}
+	for _, rt := range []*Runtime{w.rt, w.far} {
+		var gone *eventloop.GoexitError
+		if err := rt.Shutdown(w.Context()); errors.As(err, &gone) != (ended != nil && ended.rt == rt) || err != nil && gone == nil {
+			w.Errorf("Shutdown returns %v", err)
+		}
+	}
+}
+
+// loopOf returns the loop that an actor runs on.
+func (w *world) loopOf(pid *actor.PID) *loop {
+	if l := w.rt.loopOf(w.rt.registry.Find(pid)); l != nil {
+		return l
+	}
+	return w.far.loopOf(w.far.registry.Find(pid))
 }
 
 // connectAt makes a connection from here to a separate listener.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -51,7 +53,24 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 		return nil, fmt.Errorf("open %s: %w", d.Name(), err)
 	}
 	c.inst = inst
+	l.OnGoexit(c.end)
 	return c, nil
+}
+
+// end destroys all identifiers of a loop that a callback has ended: each gets Closed with err.
+func (c *Channel) end(err error) {
+	for _, h := range slices.Sorted(maps.Keys(c.ids)) {
+		id := c.ids[h]
+		if id == nil {
+			continue // the end of another one has destroyed it
+		}
+		if id.driver != nil {
+			id.Do(&DestroyID{}, nil)
+		}
+		destroyed := id.running
+		id.running = nil
+		c.sink(id, id.closed(err), destroyed)
+	}
 }
 
 // OpenChannel is rdma_create_event_channel(3): it opens d on a private loop, which runs inside

@@ -2,7 +2,6 @@ package remoting_test
 
 import (
 	"errors"
-	"runtime"
 	"testing"
 	"time"
 
@@ -13,15 +12,11 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// trap is a message whose code panics or exits at the place Where.
-type trap struct{ Where, How string }
+// trap is a message whose code panics at the place Where.
+type trap struct{ Where string }
 
 func (m *trap) spring(where string) {
-	switch {
-	case m.Where != where:
-	case m.How == "exits":
-		runtime.Goexit()
-	default:
+	if m.Where == where {
 		panic("as the test wants")
 	}
 }
@@ -34,58 +29,44 @@ func (m *trap) GetMessages() []any {
 
 func traps() codec.Codec {
 	return codec.New(codec.Own("test.Trap", func(dst []byte, m *trap) ([]byte, error) {
-		return append(append(append(dst, m.Where...), 0), m.How...), nil
+		return append(dst, m.Where...), nil
 	}, func(b []byte) (*trap, error) {
-		m := &trap{}
-		for i := range b {
-			if b[i] == 0 {
-				m.Where, m.How = string(b[:i]), string(b[i+1:])
-			}
-		}
+		m := &trap{string(b)}
 		m.spring("the codec")
 		return m, nil
 	}))
 }
 
-// Code of the application that runs on a link's loop and panics costs the message. If it exits, it
-// costs the connection, because the rest of the frame is lost. The next one works, and others do
-// not notice.
+// Code of the application that runs on a link's loop and panics costs the message. The next one
+// works, and others do not notice.
 func TestUserCodeOnTheLoop(t *testing.T) {
 	b := start(t, remoting.Config{Expose: everything, Codec: traps(), Allow: func(_ remoting.Peer, _ remoting.Access, name string) error {
-		switch name {
-		case "panics":
+		if name == "panics" {
 			panic("as the test wants")
-		case "exits":
-			runtime.Goexit()
 		}
 		return nil
 	}})
 	b.spawn("echo", echo)
 	other := start(t, remoting.Config{})
 	allowed(t, other, b.pid("echo"))
-	for _, how := range []string{"panics", "exits"} {
-		for what, ask := range map[string]func(a *node) (any, error){
-			"the codec": func(a *node) (any, error) { return a.ask(b.pid("echo"), &trap{"the codec", how}) },
-			"the batch": func(a *node) (any, error) { return a.ask(b.pid("echo"), &trap{"the batch", how}) },
-			"Allow":     func(a *node) (any, error) { return a.ask(b.pid(how), text("x")) },
-		} {
-			t.Run(what+" "+how, func(t *testing.T) {
-				a := start(t, remoting.Config{Codec: traps()})
-				allowed(t, a, b.pid("echo"))
-				_, err := ask(a)
-				var unknown *remoting.Unknown
-				var refused *remoting.Refused
-				if how == "exits" && !errors.As(err, &unknown) || how == "panics" && !errors.As(err, &refused) {
-					t.Errorf("%v", err)
-				}
-				allowed(t, a, b.pid("echo"))
-				if how == "exits" {
-					await(t, a, anyEvent[*remoting.Disconnected])
-				} else if all := disconnections(a); len(all) != 0 {
-					t.Errorf("the connection has ended: %v", all)
-				}
-			})
-		}
+	for what, ask := range map[string]func(a *node) (any, error){
+		"the codec": func(a *node) (any, error) { return a.ask(b.pid("echo"), &trap{"the codec"}) },
+		"the batch": func(a *node) (any, error) { return a.ask(b.pid("echo"), &trap{"the batch"}) },
+		"Allow":     func(a *node) (any, error) { return a.ask(b.pid("panics"), text("x")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			a := start(t, remoting.Config{Codec: traps()})
+			allowed(t, a, b.pid("echo"))
+			_, err := ask(a)
+			var refused *remoting.Refused
+			if !errors.As(err, &refused) {
+				t.Errorf("%v", err)
+			}
+			allowed(t, a, b.pid("echo"))
+			if all := disconnections(a); len(all) != 0 {
+				t.Errorf("the connection has ended: %v", all)
+			}
+		})
 	}
 	allowed(t, other, b.pid("echo"))
 	if d := b.info(other); !d.Connected || d.Counts.Received != 2 {

@@ -2,11 +2,14 @@ package actortest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
+
+	"github.com/rdmactor/rdmactor/eventloop"
 )
 
 // end shuts everything down, and looks for leaks, if the test function has returned.
@@ -67,7 +70,8 @@ func (w *World) shutdown() (left []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, m := range slices.Backward(w.machines) {
-		if err := m.rt.Shutdown(ctx); err != nil {
+		var gone *eventloop.GoexitError // was reported when it happened
+		if err := m.rt.Shutdown(ctx); err != nil && !errors.As(err, &gone) {
 			left = append(left, err.Error())
 		}
 	}

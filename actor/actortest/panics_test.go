@@ -128,21 +128,21 @@ var leavings = map[string]wrong{
 	},
 	"Goexit": {
 		func(_ *testing.T, w *actortest.World) { have(w, spawn(w, w.Runtime().OnLoop()), runtime.Goexit) },
-		[]string{"actortest: actor $", "has panicked: runtime.Goexit was called"},
-		"a callback ended",
+		[]string{"actortest: runnable actor $", "called runtime.Goexit"},
+		"left after the test",
 	},
 	"Fatal in an actor": {
 		func(t *testing.T, w *actortest.World) {
 			have(w, spawn(w, w.Runtime().OnLoop()), func() { t.Fatal("said in an actor") })
 		},
-		[]string{"said in an actor", "actortest: actor $", "has panicked: runtime.Goexit was called", "(*common).FailNow("},
+		[]string{"said in an actor", "actortest: runnable actor $", "called runtime.Goexit", "(*common).FailNow("},
 		"test timed out",
 	},
 	"Skip in an actor": {
 		func(t *testing.T, w *actortest.World) {
 			have(w, spawn(w, w.Runtime().OnLoop()), func() { t.Skip("said in an actor") })
 		},
-		[]string{"said in an actor", "has panicked: runtime.Goexit was called", "(*common).SkipNow("},
+		[]string{"said in an actor", "called runtime.Goexit", "(*common).SkipNow("},
 		"test timed out",
 	},
 	"Skip in Proto.Actor's mailbox": {
@@ -213,13 +213,17 @@ func TestExpectPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 				pid := spawn(w, opt(w.Runtime()))
-				for text, do := range map[string]func(){"has crashed": crash, "Goexit": runtime.Goexit} {
-					w.ExpectPanic(text)
-					have(w, pid, do)
-				}
+				w.ExpectPanic("has crashed")
+				have(w, pid, crash)
 				alive := false
 				if have(w, pid, func() { alive = true }); !alive {
 					t.Error("the actor was not restarted")
+				}
+				w.ExpectPanic("Goexit")
+				have(w, pid, runtime.Goexit)
+				alive = false
+				if have(w, pid, func() { alive = true }); alive != (name == "OffLoop") {
+					t.Errorf("the actor goes on: %v", alive)
 				}
 			})
 		})

@@ -32,7 +32,7 @@ type Config struct {
 	// the time without a connection that ends it; 0: unlimited, but 10 s without an address
 	GiveUp time.Duration
 	// Permanent reports whether a failed attempt is not worth another. nil: the function Permanent.
-	// It is called on the loop. If it panics, or calls runtime.Goexit, the actor ends, and Closed
+	// It is called on the loop. If it panics, the actor ends, and Closed
 	// has the cause.
 	Permanent func(rdma.Failure) bool
 	// Context ends it as DestroyID does, when it ends; Closed.Err is the context's cause. nil:

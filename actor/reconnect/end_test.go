@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -184,25 +183,21 @@ func TestOwnMistake(t *testing.T) {
 
 // So it does with an owner that fails while it stops, which Proto.Actor notifies no watcher of.
 func TestOwnerFailsWhileItStops(t *testing.T) {
-	for text, leave := range map[string]func(){"for the test": func() { panic("for the test") }, "runtime.Goexit": runtime.Goexit} {
-		t.Run(text, func(t *testing.T) {
-			onFlavors(t, func(r *rig) {
-				r.serve()
-				bad := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
-					if _, ok := ctx.Message().(*actor.Stopped); ok {
-						leave()
-					}
-				}, r.Runtime().OnLoop()))
-				reconnect.Spawn(r.Runtime(), bad, reconnect.Config{Dial: rdma.Dial{Addr: there}})
-				actortest.Next[*rdma.ConnectRequest](r.server)
-				r.server.Request(r.server.Sender(), &rdma.Accept{})
-				actortest.Next[*rdma.Established](r.server)
-				r.ExpectPanic(text)
-				r.System().Root.Stop(bad)
-				r.ended()
-			})
-		})
-	}
+	onFlavors(t, func(r *rig) {
+		r.serve()
+		bad := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			if _, ok := ctx.Message().(*actor.Stopped); ok {
+				panic("for the test")
+			}
+		}, r.Runtime().OnLoop()))
+		reconnect.Spawn(r.Runtime(), bad, reconnect.Config{Dial: rdma.Dial{Addr: there}})
+		actortest.Next[*rdma.ConnectRequest](r.server)
+		r.server.Request(r.server.Sender(), &rdma.Accept{})
+		actortest.Next[*rdma.Established](r.server)
+		r.ExpectPanic("for the test")
+		r.System().Root.Stop(bad)
+		r.ended()
+	})
 }
 
 // When its runtime is shut down the actor ends. An owner that is not on the runtime's loops is

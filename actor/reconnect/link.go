@@ -140,19 +140,12 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.finish(ctx, l.stopped())
 		l.closed()
 	case *actor.Restarting: // after a panic; messages in the mailbox precede the end
-		if l.panicked == nil {
-			l.panicked = errGoexit
-		}
 		l.finish(ctx, l.stopped())
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
 	default:
 		l.refuse(message{}, fmt.Errorf("%T is no message for a reconnecting actor: %w", m, unix.EINVAL))
 	}
 }
-
-// errGoexit is the cause in Closed.Err after a runtime.Goexit, which ends the actor as a panic
-// does.
-var errGoexit = errors.New("runtime.Goexit was called")
 
 // broken records a panic for Closed: user code runs here, in Config.Permanent.
 func (l *link) broken() {

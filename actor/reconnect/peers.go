@@ -70,7 +70,7 @@ type PeersConfig struct {
 	// Unknown is called when a node without a reconnecting actor here requests a connection. It
 	// returns the PID of an actor that it has spawned for that node (with Config.Peers, and the
 	// stranger's Node as Config.Peer), or nil: then the request is rejected. It is called on the
-	// listener's loop and must not block. If it panics, or calls runtime.Goexit, the request is
+	// listener's loop and must not block. If it panics, the request is
 	// rejected. nil: such requests go to the listener's owner.
 	//
 	// A secured connection stays on its loop, which was chosen before its peer was identified. If
@@ -80,7 +80,7 @@ type PeersConfig struct {
 	// Proves reports whether a peer with this identity may be that node. The identity is that of
 	// its secured connection, "" if it has none. If not, a request that claims to be the node is
 	// rejected, and a dial of the node has failed (ErrWrongIdentity). It is called on a loop and
-	// must not block. If it panics, or calls runtime.Goexit, the request is rejected; if a dial was
+	// must not block. If it panics, the request is rejected; if a dial was
 	// answered, the reconnecting actor ends. nil: any peer that may connect may be any node.
 	Proves func(identity string, node uint64) bool
 	// Strangers is the limit on the number of actors that Unknown has returned: 1,024. More

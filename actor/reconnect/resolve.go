@@ -76,7 +76,7 @@ func (l *link) ask() {
 	l.asking = cancel
 	resolve, name, self, root, scheduler := l.cfg.Resolve, l.cfg.Dial.Addr, l.self, l.rt.System().Root, l.rt.Scheduler()
 	scheduler.Go(func() {
-		m := &resolved{name: name, err: errGoexit}
+		m := &resolved{name: name, err: errors.New("it called runtime.Goexit")}
 		defer func() {
 			if r := recover(); r != nil {
 				m.err = fmt.Errorf("it has panicked: %v", r)

@@ -1,7 +1,6 @@
 package reconnect_test
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -77,25 +76,6 @@ func TestPanicInPermanent(t *testing.T) {
 		}
 		if !is(c.Err, rdma.ErrStopped) || !strings.Contains(c.Err.Error(), "the user's") {
 			r.t.Errorf("Closed says %v", c.Err)
-		}
-		r.owner.Silent(time.Minute)
-	})
-}
-
-// A runtime.Goexit there (testing's FailNow) ends it in the same way, and Closed reports that. Its
-// place at the Limiter is free again.
-func TestGoexitInPermanent(t *testing.T) {
-	inRig(t, func(r *rig) {
-		r.ExpectPanic("Goexit")
-		r.spawn(reconnect.Config{Permanent: func(rdma.Failure) bool {
-			runtime.Goexit()
-			return false
-		}})
-		if _, c := r.untilClosedBeside(); !is(c.Err, rdma.ErrStopped) || !strings.Contains(c.Err.Error(), "Goexit") {
-			r.t.Errorf("Closed says %v", c.Err)
-		}
-		if dialling, waiting := reconnect.LimiterOf(r.Runtime()).Inspect(); dialling+len(waiting) != 0 {
-			r.t.Errorf("%d dial still, and %d wait", dialling, len(waiting))
 		}
 		r.owner.Silent(time.Minute)
 	})

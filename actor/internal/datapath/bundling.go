@@ -95,11 +95,6 @@ func (g *gathering) request() {
 // Run ends a turn's gathering.
 func (g *gathering) Run(int) (more bool) {
 	g.due = false
-	defer func() {
-		if g.conns.Len() > 0 { // user code has ended the goroutine
-			g.request()
-		}
-	}()
 	for g.conns.Len() > 0 {
 		c := *g.conns.At(0)
 		c.gathered = false

@@ -48,20 +48,11 @@ func (d *Device) notify() {
 	}
 }
 
-// Run handles at most budget completions, and leaves the rest for another turn. It schedules that
-// turn also if user code calls runtime.Goexit in the middle.
+// Run handles at most budget completions, and leaves the rest for another turn.
 func (d *Device) Run(budget int) (more bool) {
-	left := true
-	defer func() {
-		if left {
-			d.ready = true
-			_ = d.l.el.Schedule(d)
-		}
-	}()
 	if d.ready = d.poll(budget) >= budget; !d.ready {
 		d.l.Shares.freed() // see refill: messages may have found d.ready
 	}
-	left = false
 	return d.ready
 }
 
@@ -112,18 +103,10 @@ func (d *Device) fetch() (n int) {
 	return 0
 }
 
-// Drain handles every completion there is, before the end of a connection is reported, also if an
-// owner that gets a message does not return.
+// Drain handles every completion there is, before the end of a connection is reported.
 func (d *Device) Drain() {
-	drained := false
-	defer func() {
-		if !drained {
-			d.Drain()
-		}
-	}()
 	for d.poll(1<<20) > 0 {
 	}
-	drained = true
 }
 
 func (d *Device) complete(wc *verbs.WC) {
@@ -186,14 +169,8 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 	c.Device.pump(c)
 }
 
-// sentSends answers a chain of messages that were sent, and adds them to free. A sender that does
-// not return keeps no other from its answer.
+// sentSends answers a chain of messages that were sent, and adds them to free.
 func (c *Conn) sentSends(first *Outgoing, free *outgoingChain) {
-	defer func() {
-		if first != nil {
-			c.sentSends(first, free)
-		}
-	}()
 	for first != nil {
 		s := first
 		first = s.next

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -83,26 +82,24 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 }
 
 // Release frees the connection's resources of its device, after the device has released the queue
-// pair. User code that it calls may not return.
-func (c *Conn) Release() { usercode.Steps(c.Device.Drain, c.release) }
-
-func (c *Conn) release() {
+// pair.
+func (c *Conn) Release() {
+	c.Device.Drain()
 	if c.state == connReleased {
 		return
 	}
-	usercode.Steps(c.Stop, func() {
-		c.setState(connReleased)
-		c.person.leave(c.l, c.recv.bytes)
-		c.l.Shares.leave(c)
-		c.res.releaseCompletions()
-	}, c.remit, func() {
-		if c.out != nil {
-			c.out.close()
-		}
-		c.leave()
-		c.Device.Conns--
-		c.Device.vanish()
-	})
+	c.Stop()
+	c.setState(connReleased)
+	c.person.leave(c.l, c.recv.bytes)
+	c.l.Shares.leave(c)
+	c.res.releaseCompletions()
+	c.remit()
+	if c.out != nil {
+		c.out.close()
+	}
+	c.leave()
+	c.Device.Conns--
+	c.Device.vanish()
 }
 
 // leave returns the memory and the protection domain, after the queue pair is gone.

@@ -32,8 +32,8 @@ type Identifier interface {
 	Drained()
 	// GoodbyeLeft reports that the goodbye has left, or never will.
 	GoodbyeLeft()
-	// RenewFailed reports that a message's renew has panicked with value, or, if that is nil, has
-	// called runtime.Goexit. The identifier breaks the connection off.
+	// RenewFailed reports that a message's renew has panicked with value. The identifier breaks the
+	// connection off.
 	RenewFailed(value any)
 }
 

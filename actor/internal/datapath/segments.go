@@ -31,20 +31,14 @@ func (s *segments) add(j job) {
 	}
 }
 
-// turn works for one turn of the loop. The consequences of a step may panic or exit: the other jobs
-// continue in the next turn.
+// turn works for one turn of the loop.
 func (s *segments) turn() {
-	defer func() {
-		if s.jobs.Len() > 0 {
-			s.timer.Reset(0)
-		} else {
-			s.timer.Stop()
-		}
-	}()
 	for room := secure.SegmentLen; s.jobs.Len() > 0; {
 		if room -= (*s.jobs.At(0)).ahead(); room < 0 {
+			s.timer.Reset(0)
 			return
 		}
 		s.jobs.Pop().step()
 	}
+	s.timer.Stop()
 }

@@ -2,7 +2,6 @@ package datapath
 
 import (
 	"log/slog"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -94,18 +93,5 @@ func TestSegmentsOfATurn(t *testing.T) {
 	}
 	if a, b := slices.Max(jobs[0].turns), slices.Min(jobs[2].turns); b > slices.Min(jobs[0].turns)+3 || a < b {
 		t.Errorf("they do not take turns: %d and %d", jobs[0].turns, jobs[2].turns)
-	}
-}
-
-// What becomes of one connection's message does not keep the others' from being opened.
-func TestSegmentsOfOthers(t *testing.T) {
-	for name, fails := range map[string]func(){"panics": func() { panic("a user") }, "exits": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			bad, good := &paperJob{left: 2, bytes: 1, fails: fails}, &paperJob{left: 3, bytes: secure.SegmentLen}
-			segmented(t, bad, good)
-			if bad.left+good.left != 0 {
-				t.Errorf("%d segments are left of the one, %d of the other", bad.left, good.left)
-			}
-		})
 	}
 }

@@ -176,14 +176,8 @@ func (c *Conn) failUnsent(first *Outgoing, err error) {
 	c.queuePairRefused(verbs.Send, err)
 }
 
-// failSends answers a chain of messages that were not sent. A sender that does not return keeps no
-// other from its answer.
+// failSends answers a chain of messages that were not sent.
 func (c *Conn) failSends(first *Outgoing, err error) {
-	defer func() {
-		if first != nil {
-			c.failSends(first, err)
-		}
-	}()
 	for first != nil {
 		s := first
 		first, s.next = s.next, nil
@@ -248,17 +242,16 @@ func (c *Conn) postNext() bool {
 	return false
 }
 
-// renew updates a message that has waited. A renew that does not return ends this connection, which
-// would have a hole, and not the loop's present work, which may be another connection's.
+// renew updates a message that has waited. A renew that panics ends this connection, which would
+// have a hole, and not the loop's present work, which may be another connection's.
 func (c *Conn) renew(s *Outgoing) (ok bool) {
 	if s.renew == nil {
 		return true
 	}
 	defer func() {
-		if ok {
-			return
+		if value := recover(); value != nil {
+			c.up.RenewFailed(value) // the end answers it and all other messages
 		}
-		c.up.RenewFailed(recover()) // the end answers it and all other messages
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.renew(s.Bytes())), s.Len())]
 	return true

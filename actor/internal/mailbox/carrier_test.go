@@ -84,7 +84,6 @@ func TestCarriedIsConsumedWhenReceiveHasEnded(t *testing.T) {
 	for name, end := range map[string]func(){
 		"returns": func() {},
 		"panics":  func() { panic("as the test wants") },
-		"exits":   runtime.Goexit,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {

@@ -15,6 +15,18 @@ func (r *Registry) LastCalls(l *Loop) {
 	}
 }
 
+// Resume queues the actors in the middle of whose messages the loop's goroutine has ended, so that
+// they can be stopped. The messages are lost. Loop goroutine.
+func (l *Loop) Resume() {
+	for r := l.inner; r != nil; {
+		m := (*r).(*Mailbox)
+		r, m.outer = m.outer, nil
+		m.busy = false
+		l.schedule(&m.self)
+	}
+	l.inner = nil
+}
+
 // nothing is scheduled to see whether a loop still takes work.
 type nothing struct{}
 

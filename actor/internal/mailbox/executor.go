@@ -20,8 +20,8 @@ type Executor interface {
 	// Over reports whether the executor has ended: its actors can still be stopped, but receive
 	// nothing more. Any goroutine.
 	Over() bool
-	// escaped reports user code that is not an actor's Receive and has not returned: its kind, and
-	// the name of the actor for whose message it was called. Any goroutine.
+	// escaped reports user code that is not an actor's Receive and has panicked: its kind, and the
+	// name of the actor for whose message it was called. Any goroutine.
 	escaped(kind, name string, value any)
 	// now is the time on the executor's clock. The consumer's goroutine.
 	now() time.Time
@@ -36,9 +36,8 @@ type Loop struct {
 	// Failed is called on the loop when an actor has panicked, with the actor's name, before its
 	// supervisor hears of it. nil: not reported. Set before use.
 	Failed func(actor string)
-	// Escaped is called when other user code has panicked or has called runtime.Goexit: a
-	// subscriber of dead letters, a supervisor. Any goroutine. nil: it is not reported. Set before
-	// use.
+	// Escaped is called when other user code has panicked: a subscriber of dead letters, a
+	// supervisor. Any goroutine. nil: it is not reported. Set before use.
 	Escaped func(kind, name string, value any)
 
 	el     *eventloop.Loop
@@ -120,16 +119,29 @@ func (g *Goroutines) schedule(r *eventloop.Runnable) {
 
 // share is exhaust in a simulation.
 func (g *Goroutines) share(r *eventloop.Runnable) {
-	for (*r).Run(offLoopBudget) {
+	for turn(r) {
 		g.Scheduler.Resume()
 	}
 }
 
-// exhaust runs r until it is done.
+// exhaust runs the mailbox r until it is done.
 func exhaust(r *eventloop.Runnable) {
-	for (*r).Run(offLoopBudget) {
+	for turn(r) {
 		runtime.Gosched()
 	}
+}
+
+// turn is one turn of the mailbox r. If the actor ends the goroutine, another one goes on.
+func turn(r *eventloop.Runnable) (more bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			(*r).(*Mailbox).exited()
+		}
+	}()
+	more = (*r).Run(offLoopBudget)
+	returned = true
+	return more
 }
 
 func (g *Goroutines) turned() {}

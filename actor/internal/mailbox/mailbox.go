@@ -32,7 +32,6 @@ type Mailbox struct {
 	suspended bool // since a failure, until its supervisor has decided; and before Started
 	closed    bool // the actor has stopped
 	last      bool // it receives nothing more but what stops it
-	inside    bool // the actor is in Receive
 
 	cfg  *Config
 	at   *atomic.Value // the reflect.Type of the message that is received; nil: not recorded

@@ -1,9 +1,9 @@
 package mailbox
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
+	"errors"
 
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
+	"github.com/asynkron/protoactor-go/actor"
 )
 
 // Deliver is for events from devices. The actor receives the event within this call, after the
@@ -21,7 +21,7 @@ func (m *Mailbox) Deliver(msg any) {
 // Hand is Deliver for a message of which the sender has taken a reference: r, which msg is or
 // envelops. nil: it has no references.
 func (m *Mailbox) Hand(msg any, r Retained) {
-	if !m.enter(msg) {
+	if !m.enter() {
 		m.Post(Event, msg)
 		return
 	}
@@ -30,8 +30,8 @@ func (m *Mailbox) Hand(msg any, r Retained) {
 }
 
 // enter begins an invocation out of turn, behind more urgent messages. False: the message has to
-// wait for its turn. If the actor ends the goroutine, msg waits for its turn as well.
-func (m *Mailbox) enter(msg any) bool {
+// wait for its turn.
+func (m *Mailbox) enter() bool {
 	if m.busy || m.suspended || m.closed {
 		return false
 	}
@@ -42,25 +42,13 @@ func (m *Mailbox) enter(msg any) bool {
 	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
 		return true
 	}
-	m.catchUpBefore(msg)
+	m.catchUp()
 	m.free.put()
 	if m.suspended || m.closed {
 		m.leave()
 		return false
 	}
 	return true
-}
-
-// catchUpBefore is catchUp, and queues msg if that does not return: msg may have a receive buffer.
-func (m *Mailbox) catchUpBefore(msg any) {
-	returned := false
-	defer func() {
-		if !returned {
-			m.Post(Event, msg)
-		}
-	}()
-	m.catchUp()
-	returned = true
 }
 
 // leave ends the invocation that enter has begun.
@@ -92,15 +80,6 @@ func (m *Mailbox) catchUp() {
 // Run is the mailbox's turn: at most budget messages. It is the consumer's only entrance beside
 // Deliver and Hand.
 func (m *Mailbox) Run(budget int) (more bool) {
-	finished := false
-	defer func() {
-		// a panic outside of Receive, in a supervisor or a subscriber: the queue stays
-		if !finished {
-			m.end()
-			m.busy = false
-			m.exec.schedule(&m.self)
-		}
-	}()
 	m.busy = true
 	m.begin()
 	over := m.last || m.exec.Over()
@@ -108,7 +87,6 @@ func (m *Mailbox) Run(budget int) (more bool) {
 	m.exec.turned()
 	m.end()
 	m.busy = false
-	finished = true
 	return m.rest(over || m.last)
 }
 
@@ -242,23 +220,15 @@ func (m *Mailbox) close(at Place) {
 
 func (m *Mailbox) invokeSystem(msg any) {
 	defer m.receivedSystem(msg)
-	m.inside = true
 	m.note(msg)
 	m.invoker.InvokeSystemMessage(msg)
-	m.inside = false
 }
 
-// receivedSystem ends the invocation of a lifecycle message, however it has ended. Proto.Actor does
-// not get over an actor that fails as it stops: then the rest is done here.
+// receivedSystem ends the invocation of a lifecycle message that has panicked.
 func (m *Mailbox) receivedSystem(msg any) {
-	if !m.inside {
-		return
+	if reason := recover(); reason != nil {
+		m.failed(reason, msg)
 	}
-	reason := recover()
-	if m.stopping() {
-		defer m.terminate()
-	}
-	m.failed(reason, msg)
 }
 
 // user passes a message to the actor, with the reference r, if it has one. A panic in Receive is
@@ -268,24 +238,17 @@ func (m *Mailbox) user(msg any, r Retained) {
 		r.Delivered()
 	}
 	defer m.received(msg, r)
-	m.inside = true
 	if m.rare != nil {
 		m.rare.restarts = 0
 	}
 	m.note(msg)
 	m.invoker.InvokeUserMessage(msg)
-	m.inside = false
 }
 
 // received ends an invocation, however it has ended.
 func (m *Mailbox) received(msg any, r Retained) {
-	if m.inside {
-		reason := recover()
-		if r != nil {
-			defer m.release(msg, r)
-		}
+	if reason := recover(); reason != nil {
 		m.failed(reason, msg)
-		return
 	}
 	if r != nil {
 		m.release(msg, r)
@@ -299,32 +262,39 @@ func (m *Mailbox) release(msg any, r Retained) {
 	}
 }
 
-// failed notes that the actor has panicked at msg, or has ended the goroutine: then reason is nil.
+// failed notes that the actor has panicked at msg. Proto.Actor does not get over an actor that
+// fails as it stops: then the rest is done here.
 func (m *Mailbox) failed(reason, msg any) {
-	m.inside = false
-	if reason == nil {
-		reason = usercode.ErrGoexit
-		m.end()
-		m.busy = false
-		defer m.wake() // in the middle of another one's turn, which ends here
-	}
 	if l := m.Loop(); l != nil && l.Failed != nil {
 		l.Failed(m.LoopName())
 	}
 	m.escalate(reason, msg)
+	if m.stopping() {
+		m.terminate()
+	}
 }
 
 // escalate reports a failure to the actor's supervisor. One that fails itself decides nothing: then
 // the actor is stopped.
 func (m *Mailbox) escalate(reason, msg any) {
-	decided := false
-	defer func() {
-		if at, ok := m.invoker.(Place); ok && !decided {
-			at.ActorSystem().Root.Stop(at.Self())
-		}
-	}()
-	decided = m.guard("supervisor of", func() { m.invoker.EscalateFailure(reason, msg) })
+	decided := m.guard("supervisor of", func() { m.invoker.EscalateFailure(reason, msg) })
+	if at, ok := m.invoker.(Place); ok && !decided {
+		at.ActorSystem().Root.Stop(at.Self())
+	}
 }
+
+// exited handles the end of the goroutine of an actor off the loops, by a runtime.Goexit in Receive
+// or in other user code: the actor fails.
+func (m *Mailbox) exited() {
+	m.end()
+	m.busy = false
+	m.failed(ErrGoexit, nil)
+	m.exec.schedule(&m.self)
+}
+
+// ErrGoexit is the reason of the failure of an actor off the loops that has called runtime.Goexit,
+// as testing's FailNow does.
+var ErrGoexit = errors.New("runtime.Goexit was called")
 
 // stops reports whether msg asks the actor to stop, which it can do even when its loop has ended.
 func stops(msg any) bool {
@@ -336,8 +306,6 @@ func stops(msg any) bool {
 func (m *Mailbox) answer(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()
-	}
-	if r != nil {
 		defer func() { _ = r.Release(m.Loop()) }() // no failure: the actor has not had it
 	}
 	switch {

@@ -205,7 +205,7 @@ func TestStopAfterFailureAnswersTheQueue(t *testing.T) {
 // An actor that does not return from *actor.Stopped has still stopped: it receives nothing more,
 // its queue is answered, and its mailbox is forgotten.
 func TestStopThatDoesNotReturnAnswersTheQueue(t *testing.T) {
-	for name, leave := range map[string]func(){"panic": func() { panic("for the test") }, "Goexit": runtime.Goexit} {
+	for name, leave := range leavings {
 		t.Run(name, func(t *testing.T) {
 			inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
 				sender := newInbox(r.sys)

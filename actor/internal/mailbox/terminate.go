@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
 // An actor that fails at every message would be restarted by its supervisor, then stopped, would
@@ -69,15 +67,15 @@ func (m *Mailbox) terminate() {
 	}
 	m.close(at)
 	at.CancelReceiveTimeout()
-	usercode.Each(children, func(child *actor.PID) {
+	for _, child := range children {
 		m.guard("stop of a child of", func() { sys.Root.Stop(child) })
-	})
-	usercode.Each(pids, func(pid *actor.PID) {
+	}
+	for _, pid := range pids {
 		m.guard("watcher of", func() {
 			p, _ := sys.ProcessRegistry.Get(pid)
 			p.SendSystemMessage(pid, &actor.Terminated{Who: self})
 		})
-	})
+	}
 }
 
 // systemLate handles a lifecycle message that comes after the actor has stopped: it must not begin

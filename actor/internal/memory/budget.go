@@ -240,21 +240,11 @@ func (b *Budget) lent(c int) (n int) {
 // now.
 func (b *Budget) Run(int) (more bool) {
 	b.feeding, b.serving, b.seen = false, true, b.forLarge()
-	waiting, i := b.waiting, 0
+	waiting := b.waiting
 	b.waiting = nil
 	var kept []Claimant
-	// if a Grant panics or exits, the claimants behind are checked in the next turn
-	defer func() {
-		b.serving = false
-		b.waiting = slices.Concat(kept, waiting[i:], b.waiting)
-		if i < len(waiting) {
-			b.feed()
-		}
-	}()
 	var before ahead
-	for i < len(waiting) {
-		c := waiting[i]
-		i++
+	for _, c := range waiting {
 		want, held := c.Claim()
 		switch {
 		case want == 0:
@@ -269,6 +259,8 @@ func (b *Budget) Run(int) (more bool) {
 			}
 		}
 	}
+	b.serving = false
+	b.waiting = append(kept, b.waiting...)
 	return false
 }
 

@@ -1,42 +1,6 @@
 package memory
 
-import (
-	"runtime"
-	"sync"
-	"testing"
-)
-
-// leaver is a claimant whose owner's code ends the goroutine when it is granted memory.
-type leaver struct{ claim }
-
-func (l *leaver) Grant() {
-	l.n = 0
-	runtime.Goexit()
-}
-
-// A failing Grant of one claimant's owner does not affect the others that wait.
-func TestGrantThatDoesNotReturn(t *testing.T) {
-	const all = 1 << 20
-	b := paperBudget(t, all)
-	first := b.ask(all / 2)
-	if b.Admits(&leaver{claim{b: b, n: all / 2}}) {
-		t.Fatal("there was nothing to wait for")
-	}
-	next := b.ask(all / 2)
-	first.back()
-	var done sync.WaitGroup
-	done.Go(func() { b.Run(1) })
-	done.Wait()
-	if !b.feeding {
-		t.Error("nobody is about to look after those that were behind")
-	}
-	if b.Run(1); !next.granted {
-		t.Error("who was behind it does not get the memory")
-	}
-	if next.back(); !b.Admits(&claim{b: b, n: all / 2}) {
-		t.Error("nobody gets memory any more")
-	}
-}
+import "testing"
 
 // giver is a claimant whose owner's code returns another's memory when it is granted memory.
 type giver struct {

@@ -1,0 +1,45 @@
+package actor
+
+// A callback on a loop that calls runtime.Goexit ends the loop (eventloop.GoexitError): its
+// identifiers end with that error, and its actors receive the messages that were sent to them until
+// then. The remains wait for Shutdown.
+
+// goexited ends everything on a loop whose goroutine a callback has ended.
+func (l *loop) goexited(err error) {
+	l.failure.Store(&err)
+	l.exec.Resume()
+	l.notifyLeavers()
+	clear(l.leavers.waiting)
+	then := l.emptied
+	l.emptied = func() {
+		l.rt.registry.LastCalls(l.exec)
+		if then != nil {
+			then()
+		}
+	}
+	for _, it := range l.inOrder() {
+		it.goexited(err)
+	}
+	l.checkEmptied()
+}
+
+// goexited ends an identifier whose loop has ended. The command in progress is answered.
+func (it *ident) goexited(err error) {
+	it.life.blame(err)
+	it.failCommand()
+	if it.orphan(err) {
+		it.rt.sys.Root.Stop(it.pid)
+	}
+}
+
+// goexit returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.
+func (l *loop) goexit() error {
+	if err := l.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// closing reports whether the loop accepts no identifiers: the runtime is shut down, or a callback
+// has ended the loop. Any goroutine.
+func (l *loop) closing() bool { return l.rt.closing.Load() || l.goexit() != nil }

@@ -1,0 +1,126 @@
+package mailbox
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// An actor off the loops that ends its goroutine fails, as by a panic: its message is released, and
+// it receives the next ones.
+func TestGoexitOffTheLoops(t *testing.T) {
+	r := newRig(t, 1)
+	fails := &holding{}
+	var restarted atomic.Bool
+	pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch ctx.Message().(type) {
+		case *holding:
+			runtime.Goexit()
+		case *actor.Restarting:
+			restarted.Store(true)
+		case *control:
+			ctx.Respond(&data{})
+		}
+	}, r.OffLoop()))
+	r.sys.Root.Send(pid, fails)
+	asker := newInbox(r.sys)
+	for range 3 {
+		r.sys.Root.RequestWithCustomSender(pid, &control{}, asker.pid)
+	}
+	for _, msg := range asker.wait(3) {
+		if _, ok := msg.(*data); !ok {
+			t.Errorf("answered with %T", msg)
+		}
+	}
+	if n := fails.finished.Load(); n != 1 || !restarted.Load() {
+		t.Errorf("its message was released %d times, its supervisor has restarted it: %v", n, restarted.Load())
+	}
+	stop(t, r.sys, pid, asker.pid)
+}
+
+// Other user code that ends an actor's goroutine off the loops does so, too: a subscriber of dead
+// letters.
+func TestGoexitOfASubscriberOffTheLoops(t *testing.T) {
+	r := newRig(t, 1)
+	sub := r.sys.EventStream.Subscribe(func(ev any) {
+		if d, ok := ev.(*actor.DeadLetterEvent); ok {
+			if _, ok := d.Message.(*holding); ok {
+				runtime.Goexit()
+			}
+		}
+	})
+	defer r.sys.EventStream.Unsubscribe(sub)
+	pid, release := held(r, r.OffLoop(), func(actor.Context) {})
+	holds, sender := &holding{}, newInbox(r.sys)
+	r.sys.Root.Send(pid, holds)
+	sender.requests(r.sys, pid, 1)
+	r.sys.Root.Stop(pid)
+	release()
+	sender.wait(1)
+	for holds.finished.Load() == 0 {
+		runtime.Gosched()
+	}
+	unboxed(r, pid)
+	stop(t, r.sys, sender.pid)
+}
+
+// An actor on a loop that ends the loop's goroutine, in its turn or in the middle of another one's,
+// loses that message. It and the others can be stopped, and their messages are answered.
+func TestGoexitOnALoop(t *testing.T) {
+	for how, send := range map[string]func(l *Loop, m *Mailbox, msg *holding){
+		"in its turn": func(_ *Loop, m *Mailbox, msg *holding) { m.PostUserMessage(msg) },
+		"delivered":   func(l *Loop, m *Mailbox, msg *holding) { _ = l.el.Post(func() { m.Deliver(msg) }) },
+		"in the middle of another one's": func(l *Loop, m *Mailbox, msg *holding) {
+			outer := m.invoker.(actor.Context).ActorSystem().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*data); ok {
+					m.Deliver(msg)
+				}
+			}, in(l)))
+			m.invoker.(actor.Context).ActorSystem().Root.Send(outer, &data{})
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			sys := testSystem(t)
+			r := &rig{sys: sys, registry: RegistryOf(sys), off: &Goroutines{}}
+			ended := make(chan struct{})
+			l := r.addLoop(t, eventloop.Config{Logger: sys.Logger(), OnPanic: func(eventloop.Panic) {}})
+			on(t, l, func() {
+				l.el.OnGoexit(func(error) {
+					l.Resume()
+					r.registry.LastCalls(l)
+					close(ended)
+				})
+			})
+			pid := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				if _, ok := ctx.Message().(*holding); ok {
+					runtime.Goexit()
+				}
+			}, in(l)))
+			fails := &holding{}
+			send(l, r.registry.Find(pid), fails)
+			<-ended
+			sender := newInbox(sys)
+			sender.requests(sys, pid, 3)
+			for _, msg := range sender.wait(3) {
+				if _, ok := msg.(*actor.DeadLetterResponse); !ok {
+					t.Errorf("answered with %T", msg)
+				}
+			}
+			if n := fails.finished.Load(); n != 1 {
+				t.Errorf("the message was released %d times", n)
+			}
+			stop(t, sys, pid, sender.pid)
+			var gone *eventloop.GoexitError
+			if err := l.el.Shutdown(context.Background()); !errors.As(err, &gone) {
+				t.Errorf("Shutdown: %v", err)
+			}
+			r.registry.BuryAll(l)
+		})
+	}
+}
