@@ -59,7 +59,6 @@ type ident struct {
 	reading bool // this side makes Reads: the ConnParam and the peer's request allow it
 	served  bool // this side serves Reads, as above
 	lined   bool // an actor counts the sent messages (Line)
-	inside  bool // a message is being received
 	counted bool // in Runtime.count
 	// the peer was given a key to write with, perhaps before there is a connection
 	notifiable bool

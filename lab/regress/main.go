@@ -1,0 +1,95 @@
+// Regress compares the speed of this tree with that of an earlier commit, in some five minutes, so
+// that a loss of one percent at a time is noticed:
+//
+//	go run ./lab/regress -base COMMIT
+//	go run ./lab/regress -base COMMIT -rounds 20 OneWay Unary
+//
+// Without -base it is the commit in lab/regress/base: the last release, or the commit to which
+// figures were last related. Arguments select benchmarks whose names contain one of them.
+//
+// Both trees' test binaries are built. Each round runs every benchmark once with each of them, in
+// turns, one first in even rounds and the other first in odd rounds. A pair's ratio is what the
+// tree needs divided by what the commit needs, so less than 1 is better. The table has the median
+// of the ratios and their spread, from the lower to the upper quartile.
+//
+// Regress fails if the spread of a time or of a size is entirely above 1.1, and if a benchmark
+// allocates more often than before. It fails as well where a benchmark fails in this tree. A
+// benchmark that the commit does not have is listed without a ratio.
+//
+// The times are of the processor where a benchmark reports those (cpu-ns/op), because other
+// processes disturb them less. Nevertheless, the machine should be idle.
+package main
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+//go:embed base
+var base string
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "regress:", err)
+		}
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	f := flag.NewFlagSet("regress", flag.ContinueOnError)
+	commit := f.String("base", strings.TrimSpace(base), "the `COMMIT` to compare with")
+	rounds := f.Int("rounds", 8, "`NUMBER` of pairs of each benchmark")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	var chosen []benchmark
+	for _, b := range benchmarks {
+		if b.matches(f.Args()) {
+			chosen = append(chosen, b)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no benchmark's name contains one of %q", f.Args())
+	}
+	w, err := newWorkshop(ctx, *commit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.build(ctx, chosen); err != nil {
+		return err
+	}
+	fmt.Printf("against %s, %d pairs of each; less than 1 is better\n\n", w.commit, *rounds)
+	fmt.Println("| benchmark | before | now | ratio | spread | |\n|---|---|---|---|---|---|")
+	worse := 0
+	for _, b := range chosen {
+		pairs, err := w.measure(ctx, b, *rounds)
+		if err != nil {
+			return err
+		}
+		for _, c := range compare(pairs) {
+			fmt.Println(c.row(b.name()))
+			if c.worse() {
+				worse++
+			}
+		}
+	}
+	if worse > 0 {
+		return fmt.Errorf("%d of the figures are worse than at %s", worse, cmp.Or(w.commit, *commit))
+	}
+	return nil
+}
