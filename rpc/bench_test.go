@@ -21,6 +21,7 @@ type pair struct {
 	client *Client
 	server *Server
 	here   *rdma.Runtime // the client's
+	there  *rdma.Runtime // the server's
 	at     rdma.Addr
 }
 
@@ -38,7 +39,7 @@ func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 	}
 	here, there := open(), open()
 	s := NewServer(there)
-	HandleRaw(s, benchEcho, func(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }, cfg)
+	HandleRaw(s, benchEcho, echoBytes, cfg)
 	for _, setup := range more {
 		setup(s)
 	}
@@ -61,8 +62,10 @@ func echoPair(tb testing.TB, cfg HandlerConfig, more ...func(*Server)) *pair {
 		sys.Shutdown()
 		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 	})
-	return &pair{c, s, here, at}
+	return &pair{c, s, here, there, at}
 }
+
+func echoBytes(_ context.Context, q, reply []byte) ([]byte, error) { return append(reply, q...), nil }
 
 // cpuTime returns the CPU time that this process has used.
 func cpuTime() time.Duration {

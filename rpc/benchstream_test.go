@@ -97,56 +97,74 @@ func BenchmarkBidi(b *testing.B) {
 	})
 }
 
-// BenchmarkSmallBesideLarge is one caller of 64 bytes, alone and beside a caller whose answers have
-// 8 MiB, on one connection.
+// BenchmarkSmallBesideLarge is one caller of 64 bytes, alone and beside a caller whose answers, or
+// requests, have 8 MiB, on one connection and on two.
 func BenchmarkSmallBesideLarge(b *testing.B) {
-	for _, large := range []int{0, 8 << 20} {
-		name := "Alone"
-		if large > 0 {
-			name = "Beside8MiB"
+	const large = 8 << 20
+	b.Run("Alone", func(b *testing.B) { besideLarge(b, 0, 0, false) })
+	b.Run("Answers", func(b *testing.B) { besideLarge(b, 0, large, false) })
+	b.Run("Requests", func(b *testing.B) { besideLarge(b, large, 0, false) })
+	b.Run("RequestsApart", func(b *testing.B) { besideLarge(b, large, 0, true) })
+}
+
+// besideLarge measures a caller of 64 bytes beside one whose requests and answers have these sizes;
+// both 0: there is none. apart: each has a connection.
+func besideLarge(b *testing.B, request, answer int, apart bool) {
+	p := echoPair(b, HandlerConfig{})
+	s := NewServer(p.there, ServerConfig{MaxMessage: 16 << 20})
+	defer s.Close()
+	HandleRaw(s, benchEcho, echoBytes)
+	large := make([]byte, answer)
+	HandleRaw(s, benchLarge, func(context.Context, []byte, []byte) ([]byte, error) { return large, nil })
+	at, err := s.Listen(context.Background(), "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	dial := func() *Client {
+		c, err := Dial(context.Background(), p.here, at.String(), ClientConfig{MaxMessage: 16 << 20})
+		if err != nil {
+			b.Fatal(err)
 		}
-		b.Run(name, func(b *testing.B) {
-			p := echoPair(b, HandlerConfig{}, func(s *Server) {
-				answer := make([]byte, large)
-				HandleRaw(s, benchLarge, func(context.Context, []byte, []byte) ([]byte, error) { return answer, nil })
-			})
-			c, err := Dial(context.Background(), p.here, p.at.String(), ClientConfig{MaxMessage: 16 << 20})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer c.Close()
-			stop, cancel := context.WithCancel(context.Background())
-			var wg sync.WaitGroup
-			got := 0
-			if large > 0 {
-				wg.Go(func() {
-					var reply []byte
-					for stop.Err() == nil {
-						if reply, err = CallRaw(stop, c, benchLarge, nil, reply[:0]); err == nil {
-							got += len(reply)
-						}
-					}
-				})
-			}
-			q, reply := make([]byte, 64), []byte(nil)
-			var took []time.Duration
-			b.ResetTimer()
-			for range b.N {
-				at := time.Now()
-				if reply, err = CallRaw(context.Background(), c, benchEcho, q, reply[:0]); err != nil {
-					b.Fatal(err)
+		return c
+	}
+	c := dial()
+	defer c.Close()
+	other := c
+	if apart {
+		other = dial()
+		defer other.Close()
+	}
+	stop, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	sent := 0
+	if request+answer > 0 {
+		wg.Go(func() {
+			q, reply := make([]byte, request), []byte(nil)
+			for stop.Err() == nil {
+				var err error
+				if reply, err = CallRaw(stop, other, benchLarge, q, reply[:0]); err == nil {
+					sent += len(q) + len(reply)
 				}
-				took = append(took, time.Since(at))
-			}
-			b.StopTimer()
-			cancel()
-			wg.Wait()
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
-			b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
-			if large > 0 {
-				b.ReportMetric(float64(got)/1e6/b.Elapsed().Seconds(), "large-MB/s")
 			}
 		})
+	}
+	q, reply := make([]byte, 64), []byte(nil)
+	var took []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		at := time.Now()
+		if reply, err = CallRaw(context.Background(), c, benchEcho, q, reply[:0]); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(at))
+	}
+	b.StopTimer()
+	cancel()
+	wg.Wait()
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	if sent > 0 {
+		b.ReportMetric(float64(sent)/1e6/b.Elapsed().Seconds(), "large-MB/s")
 	}
 }

@@ -33,7 +33,7 @@ func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 
 // copy copies it into memory, whose contents are overwritten, and releases its message.
 func (y *body) copy(memory []byte) {
-	y.b = append(memory[:0], y.b...)
+	y.b = cloneLarge(memory, y.b)
 	y.drop()
 }
 
@@ -60,7 +60,7 @@ func land(s *sched.Scheduler, m *rdma.Received, body []byte) *landing {
 	l := &landing{here: make(chan struct{})}
 	m.Retain()
 	s.Go(func() {
-		l.item = append([]byte(nil), body...)
+		l.item = cloneLarge(nil, body)
 		m.Release()
 		close(l.here)
 	})

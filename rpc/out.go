@@ -123,7 +123,9 @@ func large(metadata, body []byte) *rdma.Send {
 		return nil
 	}
 	s := rdma.NewSendBuffer(wire.HeaderLen + n)
-	wire.PutRequest(s.Bytes()[wire.HeaderLen:], metadata, body)
+	p := s.Bytes()
+	wire.PutRequest(p[wire.HeaderLen:], metadata, nil)
+	copyLarge(p[len(p)-len(body):], body)
 	return s
 }
 
