@@ -21,8 +21,8 @@ type avoided [mostHedges + 1]*endpoint
 
 func (a *avoided) has(e *endpoint) bool { return slices.Contains(a[:], e) }
 
-// chooseLocked returns the connection for a call, if possible to another server than those in not.
-// nil: there is no connection.
+// chooseLocked returns the connection for a call, if possible to another server than those in not:
+// rather to one that is ejected. nil: there is no connection.
 func (c *Client) chooseLocked(ctx context.Context, not avoided) *link {
 	switch {
 	case c.connected == 0:
@@ -32,7 +32,7 @@ func (c *Client) chooseLocked(ctx context.Context, not avoided) *link {
 	}
 	ch := choice{c: c, now: time.Now(), not: not}
 	for n := range 4 {
-		ch.again, ch.ejected = n&1 != 0, n&2 != 0
+		ch.again, ch.ejected = n&2 != 0, n&1 != 0
 		if e := ch.balance(ctx); e != nil {
 			return e.link
 		}

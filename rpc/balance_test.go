@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -199,6 +200,29 @@ func TestEjectionsAreForgotten(t *testing.T) {
 			bad.set(0, nil)
 			f.Advance(time.Minute)
 			f.crowd(100)
+		}
+	})
+}
+
+// If the only other server is ejected, it gets the second attempt. When it answers, its ejection
+// ends.
+func TestHedgeAtAnEjectedServer(t *testing.T) {
+	inFleet(t, 2, PoolConfig{Hedge: 50 * time.Millisecond}, func(f *fleet) {
+		f.connected()
+		f.members[0].set(0, ErrInternal)
+		for f.c.Servers()[0].Ejected.IsZero() {
+			_, _ = CallRaw(f.t.Context(), f.c, who, nil, nil)
+		}
+		f.members[0].set(0, nil)
+		f.members[1].set(time.Hour, nil)
+		f.Advance(time.Millisecond)
+		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
+		defer cancel()
+		if got, err := CallRaw(ctx, f.c, whoTwice, nil, nil); err != nil || string(got) != f.members[0].addr {
+			f.t.Errorf("%q, %v", got, err)
+		}
+		if s := f.c.Servers()[0]; !s.Ejected.IsZero() {
+			f.t.Errorf("%+v is still ejected", s)
 		}
 	})
 }

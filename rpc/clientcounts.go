@@ -38,9 +38,9 @@ func (l *table) countLocked(c *clientCall, code Code) {
 		return
 	}
 	if !c.m.stream {
-		l.latency.end(took, c.began.Add(took), code != CodeCanceled && code != CodeDeadline)
+		l.latency.end(took, c.began.Add(took), code)
 	}
-	l.ended(code)
+	l.ended(c.began, code)
 }
 
 // keepCounts keeps the counts of a connection whose calls have all ended.

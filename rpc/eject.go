@@ -2,9 +2,10 @@ package rpc
 
 import "time"
 
-// judge takes the result of a call over l: the server's code, or that of a call that it has not
-// answered in time. 0: it was answered. out.mu is locked.
-func (e *endpoint) judge(l *link, code Code) {
+// judge takes the result of a call over l that began at a time: the server's code, or that of a
+// call that it has not answered in time. 0: it was answered. If that call began after the server
+// was ejected, the ejection ends. out.mu is locked.
+func (e *endpoint) judge(l *link, began time.Time, code Code) {
 	if e.c.pool.Eject < 0 {
 		return
 	}
@@ -19,10 +20,11 @@ func (e *endpoint) judge(l *link, code Code) {
 		// the first says nothing about the server, the second that it is gone
 	default:
 		l.failures = 0
-		if l.ejected {
-			l.ejected = false
+		if !l.ejected.IsZero() && began.After(l.ejected) {
+			l.ejected = time.Time{}
+			l.latency.forget()
 			e.c.mu.Lock()
-			e.ejections = 0
+			e.ejections, e.ejectedUntil = 0, time.Time{}
 			e.c.mu.Unlock()
 		}
 	}
@@ -44,7 +46,7 @@ func (e *endpoint) eject(l *link, d time.Duration, grows bool) {
 		return
 	}
 	if grows {
-		l.failures, l.ejected = 0, true
+		l.failures, l.ejected = 0, now
 		e.ejections = min(e.ejections+1, 10)
 		d *= time.Duration(e.ejections)
 		e.slowSince = now.Add(d)

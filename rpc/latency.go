@@ -10,17 +10,20 @@ import (
 // locked, and read on any goroutine. Times are in ns since 1970.
 type latency struct {
 	calls atomic.Int32 // in flight for their callers
-	// the longest call, which counts less the longer ago it was, and when it ended
+	// how long a call takes: the longest one, less what later answers and time take off, and when
+	// it was set
 	longest, at atomic.Int64
 	// the last answer, or when the only call in flight began
 	heard atomic.Int64
 }
 
-// latencyFades is the time in which a latency counts e times less. latencyFloor is what no server
-// is better than: below that, calls in flight say more about its load.
+// latencyFades is the time in which a latency counts e times less. One of latencyAnswers of what it
+// exceeds a later answer is taken off. latencyFloor is what no server is better than: below that,
+// calls in flight say more about its load.
 const (
-	latencyFades = time.Second
-	latencyFloor = time.Millisecond
+	latencyFades   = time.Second
+	latencyAnswers = 8
+	latencyFloor   = time.Millisecond
 )
 
 // begin takes the begin of a call.
@@ -30,17 +33,27 @@ func (l *latency) begin(at time.Time) {
 	}
 }
 
-// end takes how long a call has taken, and whether the server has answered it.
-func (l *latency) end(took time.Duration, now time.Time, answered bool) {
+// end takes how long a call has taken, and its result. code 0: it was answered.
+func (l *latency) end(took time.Duration, now time.Time, code Code) {
 	l.calls.Add(-1)
-	if answered {
+	if code != CodeCanceled && code != CodeDeadline {
 		l.heard.Store(now.UnixNano())
 	}
-	if took > l.faded(now) {
-		l.longest.Store(int64(took))
-		l.at.Store(now.UnixNano())
+	past := l.faded(now)
+	switch {
+	case took > past:
+		past = took
+	case code == 0:
+		past -= (past - took) / latencyAnswers
+	default: // it may be a refusal
+		return
 	}
+	l.longest.Store(int64(past))
+	l.at.Store(now.UnixNano())
 }
+
+// forget forgets past calls.
+func (l *latency) forget() { l.longest.Store(0) }
 
 // faded returns the latency of past calls.
 func (l *latency) faded(now time.Time) time.Duration {

@@ -35,8 +35,9 @@ type link struct {
 	closeSent bool  // Close was sent: the server drains and has answered everything
 	unsure    bool  // messages were lost, and it is not known which
 	failures  int   // calls that have failed one after the other; out.mu
-	ejected   bool  // no call was answered since; out.mu
-	used      bool  // the server has answered a call, drains, or has ended the connection politely
+	// when the server was ejected, if it has answered no call that began since; out.mu
+	ejected time.Time
+	used    bool // the server has answered a call, drains, or has ended the connection politely
 
 	backlog
 	ends []any // events of the connection's end, while something is parked
@@ -71,7 +72,7 @@ func newLink(e *endpoint) *link {
 	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{})}
 	l.ledger = c.ledger
 	if c.pool != nil {
-		l.latency, l.ended = &latency{}, func(code Code) { e.judge(l, code) }
+		l.latency, l.ended = &latency{}, func(began time.Time, code Code) { e.judge(l, began, code) }
 	}
 	l.open, l.beyond, l.failed = &c.streams, &c.beyond, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
+
+var faultSeeds = flag.Int("faultseeds", 5, "orders of faults that TestPoolUnderFaults plays, a second or two each")
 
 var (
 	placeOrder = NewRawMethod("test.Order")
@@ -80,9 +83,9 @@ func (o *orders) percentile(p int) time.Duration {
 // in calm: the others went to a server that has become slow or silent since its last answer, or
 // waited for the only healthy one to be connected again.
 func TestPoolUnderFaults(t *testing.T) {
-	seeds := 5
+	seeds := *faultSeeds
 	if testing.Short() {
-		seeds = 2
+		seeds = min(seeds, 2)
 	}
 	for seed := range seeds {
 		cfg := PoolConfig{Hedge: 15 * time.Millisecond, EjectFor: time.Second}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
@@ -19,8 +20,9 @@ type table struct {
 	open    *atomic.Int64 // open streams of all connections of the client
 	beyond  *atomic.Int64 // bytes beyond the windows of their streams
 	ledger  *ledger
-	latency *latency    // of a pool's server; nil: it is not a pool's
-	ended   func(Code)  // of a pool's server: takes each call's result; 0: it was answered
+	latency *latency // of a pool's server; nil: it is not a pool's
+	// of a pool's server: takes the result of each call; 0: it was answered
+	ended   func(began time.Time, code Code)
 	expired *clientCall // expired calls that the loop has to finish; belongs to the loop
 
 	// Set before the first call.
