@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -16,7 +15,7 @@ const docsPath = "../docs/states.md"
 
 // TestDocs compares docs/states.md with the table it is generated from.
 func TestDocs(t *testing.T) {
-	want := page(t)
+	want := page()
 	if *update {
 		if err := os.WriteFile(docsPath, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -32,8 +31,7 @@ func TestDocs(t *testing.T) {
 }
 
 // page is docs/states.md.
-func page(t *testing.T) string {
-	t.Helper()
+func page() string {
 	var b strings.Builder
 	b.WriteString(`# The state machine of an identifier
 
@@ -64,52 +62,13 @@ everything between a connection request and its end below CONNECT and DISCONNECT
 
 Commands that the kernel would execute, but that are refused here with EINVAL, because they harm a connection or the machine or
 contradict the manual page. The kernel refuses every other refused command, too, with the same errno.
+states/oracle_test.go lists where the kernel ends in another state.
 
 | command | in | on | why |
 |---|---|---|---|
 `)
 	for _, g := range Guards() {
 		fmt.Fprintf(&b, "| %v | %s | %s | %s |\n", g.Op, joined(g.States), strings.Join(transports(g), ", "), g.Text)
-	}
-	b.WriteString(`
-## Where the kernel ends in another state
-
-Deliberate differences, measured on Linux 6.1 and 6.12, named as in internal/conformance/testdata/state-table.json.
-
-| in | asked or happened | on | the kernel | here | why |
-|---|---|---|---|---|---|
-`)
-	b.WriteString(deviations(t))
-	return b.String()
-}
-
-// deviations has a row for each entry of exceptions, transports that agree in one row.
-func deviations(t *testing.T) string {
-	t.Helper()
-	cells, async := loadOracle(t)
-	var b strings.Builder
-	for i, e := range exceptions {
-		same := func(o exception) bool { return o.from == e.from && o.command == e.command && o.ours == e.ours }
-		if slices.ContainsFunc(exceptions[:i], same) {
-			continue
-		}
-		var on []string
-		for _, o := range exceptions {
-			if same(o) {
-				on = append(on, map[string]string{"ib": "InfiniBand", "iwarp": "iWARP"}[o.transport])
-			}
-		}
-		kernel := ""
-		if c, ok := cells[e.from][e.command]; ok {
-			errno, next, _ := c.on(e.transport)
-			kernel = next + " [" + errno + "]"
-		}
-		for _, ev := range async[e.from] {
-			if ev.Input == e.command {
-				kernel = ev.Next
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %v | %s |\n", e.from, e.command, strings.Join(on, ", "), kernel, e.ours, e.why)
 	}
 	return b.String()
 }
