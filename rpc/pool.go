@@ -26,9 +26,9 @@ type PoolConfig struct {
 	Subset int
 	// Eject is how many calls of a server may fail one after the other, by their deadlines or with
 	// ErrInternal, before it gets no calls for EjectFor (10 s; after
-	// the nth ejection in a row n times as long, up to ten times). 0: 5. Negative: never. A server
-	// that refuses with ErrOverloaded gets no calls for 100 ms. At most half of the connected
-	// servers are ejected at the same time.
+	// the nth ejection in a row n times as long, up to ten times), or answers a further attempt
+	// (Hedge). 0: 5. Negative: never. A server that refuses with ErrOverloaded gets no calls for
+	// 100 ms. At most half of the connected servers are ejected at the same time.
 	Eject    int
 	EjectFor time.Duration
 	// SlowStart is the time in which a server's share grows from a tenth to the whole, after it was
