@@ -63,7 +63,7 @@ func (r *rig) calls() *rpc.Server {
 		client.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 		defer cancel()
-		if err := server.Drain(ctx); err != nil {
+		if err := server.Shutdown(ctx); err != nil {
 			r.Error(err)
 		}
 	})

@@ -269,7 +269,7 @@ func countAll(t *testing.T, seed uint64, onLoop bool) {
 		}
 		switch c.rand.IntN(3) {
 		case 0:
-			_ = r.s.Drain(r.within(10 * time.Millisecond))
+			_ = r.s.Shutdown(r.within(10 * time.Millisecond))
 		case 1:
 			r.s.Close()
 		default:

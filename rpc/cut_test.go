@@ -58,7 +58,7 @@ func TestDrainAnswersBeforeItRefuses(t *testing.T) {
 		}
 		r.Advance(15 * time.Millisecond)
 		r.answered()
-		if err := r.s.Drain(r.within(time.Minute)); err != nil {
+		if err := r.s.Shutdown(r.within(time.Minute)); err != nil {
 			r.t.Error(err)
 		}
 		if err := <-got; err != nil {
@@ -88,7 +88,7 @@ func TestLargeAnswerOfADrainingServer(t *testing.T) {
 			got <- err
 		}()
 		<-b.began
-		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
+		go func() { drained <- r.s.Shutdown(r.within(time.Minute)) }()
 		for !l.hasDrain() {
 			r.Advance(time.Millisecond)
 		}

@@ -20,7 +20,7 @@ func TestCallCrossesTheEndOfADrain(t *testing.T) {
 	}, func(r *rig) {
 		c := r.rawClient()
 		drained := make(chan error, 1)
-		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
+		go func() { drained <- r.s.Shutdown(r.within(time.Minute)) }()
 		var flags []uint8
 		for len(flags) == 0 || flags[len(flags)-1]&wire.FlagLast == 0 {
 			h, body, rest, err := wire.ParseFrame(actortest.Next[*rdma.Received](c.Probe).Data)
@@ -60,7 +60,7 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 		for len(r.s.connections()) < 2 {
 			r.Advance(time.Millisecond)
 		}
-		if err := r.s.Drain(r.within(time.Minute)); err != nil {
+		if err := r.s.Shutdown(r.within(time.Minute)); err != nil {
 			r.t.Error(err)
 		}
 		if err := <-result; !errors.Is(err, ErrDraining) || !retryable(false, err) {
@@ -156,7 +156,7 @@ func TestCutsOffWhatIsEndingInOrder(t *testing.T) {
 				ctx, stop := context.WithCancel(r.t.Context())
 				defer stop()
 				drained := make(chan error, 1)
-				go func() { drained <- r.s.Drain(ctx) }()
+				go func() { drained <- r.s.Shutdown(ctx) }()
 				r.Advance(time.Second)
 				if n := len(r.s.connections()); n != 1 {
 					r.t.Fatalf("%d connections are ending in order, want one", n)

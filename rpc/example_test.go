@@ -81,7 +81,7 @@ func Example() {
 	fmt.Println(string(backwards), err)
 
 	client.Close()
-	if err := server.Drain(ctx); err != nil {
+	if err := server.Shutdown(ctx); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

@@ -235,7 +235,7 @@ func TestInspectADrain(t *testing.T) {
 		}()
 		<-b.began
 		drained := make(chan error, 1)
-		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
+		go func() { drained <- r.s.Shutdown(r.within(time.Minute)) }()
 		r.Wait()
 		raw.say(frame(wire.Header{Type: wire.FrameCall}, ""))
 		r.Wait()

@@ -134,7 +134,7 @@ func TestKernelDrain(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), kernelPatience)
 		defer cancel()
-		drained <- s.Drain(ctx)
+		drained <- s.Shutdown(ctx)
 	}()
 	<-s.Draining()
 	if _, err := CallRaw(t.Context(), c, echo, nil, nil); !errors.Is(err, ErrDraining) {

@@ -172,8 +172,8 @@ func TestServersCodeLeaves(t *testing.T) {
 						r.t.Errorf("the server has %d connections, want the one that there was", n)
 					}
 					r.good()
-					if err := r.s.Drain(r.within(time.Minute)); err != nil {
-						r.t.Errorf("Drain: %v", err)
+					if err := r.s.Shutdown(r.within(time.Minute)); err != nil {
+						r.t.Errorf("Shutdown: %v", err)
 					}
 				})
 			})

@@ -107,7 +107,7 @@ func TestDrain(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 3)
 		drained := make(chan error, 1)
-		go func() { drained <- r.s.Drain(r.t.Context()) }()
+		go func() { drained <- r.s.Shutdown(r.t.Context()) }()
 		r.Wait()
 		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
 		want(r.t, err, ErrDraining, FateNotSent)
@@ -158,7 +158,7 @@ func TestDrainGivesUp(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { b = handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1)
 		begin := r.Elapsed()
-		if err := r.s.Drain(r.within(time.Second)); !errors.Is(err, context.DeadlineExceeded) || r.Elapsed()-begin != time.Second {
+		if err := r.s.Shutdown(r.within(time.Second)); !errors.Is(err, context.DeadlineExceeded) || r.Elapsed()-begin != time.Second {
 			r.t.Error(err, r.Elapsed()-begin)
 		}
 		want(r.t, <-errs, ErrUnavailable, FateDelivered)
@@ -293,7 +293,7 @@ func TestRetriesUntilThereIsRoom(t *testing.T) {
 }
 
 // A server that has no memory for a connection rejects it immediately. Its client does not wait
-// until the request is too old, nor does a Drain.
+// until the request is too old, nor does a Shutdown.
 func TestRejectsWhatItCannotAccept(t *testing.T) {
 	inWorlds(t, handleEcho, func(r *rig) {
 		r.Latency(there, 100*time.Millisecond)

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -8,4 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/leak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(serveAt); addr != "" {
+		os.Exit(serveUntilSIGTERM(addr))
+	}
+	goleak.VerifyTestMain(leak.Settled{M: m})
+}

@@ -66,7 +66,7 @@ func TestWaitingOnALoop(t *testing.T) {
 			_, err := NewServer(r.Runtime()).Listen(ctx, "10.0.0.1:9000")
 			return err
 		},
-		"Drain": func(r *rig) error { return r.s.Drain(ctx) },
+		"Shutdown": func(r *rig) error { return r.s.Shutdown(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{world: mayStall}, func(s *Server) { handleEcho(s); handleCount(s) }, func(r *rig) {

@@ -118,7 +118,7 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 	})
 }
 
-// Drain also shuts down a connection that was accepted and is established seconds later. Its client
+// Shutdown also ends a connection that was accepted and is established seconds later. Its client
 // does not close it here, so that takes as long as Close waits. This needs InfiniBand: on iWARP the
 // accepting side is connected immediately.
 func TestDrainDuringASetUp(t *testing.T) {
@@ -135,7 +135,7 @@ func TestDrainDuringASetUp(t *testing.T) {
 			r.t.Fatalf("%d connections", n)
 		}
 		begin := r.Elapsed()
-		if err := r.s.Drain(r.within(5 * time.Minute)); err != nil {
+		if err := r.s.Shutdown(r.within(5 * time.Minute)); err != nil {
 			r.t.Error(err)
 		}
 		if took := r.Elapsed() - begin; took > 10*time.Second {

@@ -153,7 +153,7 @@ func (f *fleet) roles(parts []int, o *orders) (undo []func()) {
 	slow.set(300*time.Millisecond, nil)
 	drained := make(chan struct{})
 	go func() {
-		_ = drains.s.Drain(f.t.Context())
+		_ = drains.s.Shutdown(f.t.Context())
 		drains.s.Close()
 		close(drained)
 	}()

@@ -171,7 +171,7 @@ func TestServerLeavesThePool(t *testing.T) {
 		}
 		for _, m := range f.members {
 			time.Sleep(30 * time.Millisecond)
-			if err := m.s.Drain(f.t.Context()); err != nil {
+			if err := m.s.Shutdown(f.t.Context()); err != nil {
 				f.t.Error(err)
 			}
 			m.s.Close()

@@ -57,7 +57,7 @@ func TestPauseAfterAConnection(t *testing.T) {
 		"drained": {by: func(r *rig) {
 			old := r.s
 			drained := make(chan error, 1)
-			go func() { drained <- old.Drain(r.t.Context()) }()
+			go func() { drained <- old.Shutdown(r.t.Context()) }()
 			r.Wait()
 			r.again()
 			if err := <-drained; err != nil {
@@ -138,7 +138,7 @@ func TestMovesOnFromADrainingServer(t *testing.T) {
 		errs := r.calling(r.c, 2)
 		old := r.s
 		drained := make(chan error, 1)
-		go func() { drained <- old.Drain(r.t.Context()) }()
+		go func() { drained <- old.Shutdown(r.t.Context()) }()
 		r.Wait()
 		r.s = NewServer(r.far)
 		handleEcho(r.s)
@@ -250,7 +250,7 @@ func TestNoWaitAfterShutdownBesideADrain(t *testing.T) {
 	inWorld(t, rigConfig{client: later}, func(s *Server) { handleBlock(s) }, func(r *rig) {
 		errs := r.calling(r.c, 1) // keeps the connection that drains
 		drained := make(chan error, 1)
-		go func() { drained <- r.s.Drain(r.within(time.Minute)) }()
+		go func() { drained <- r.s.Shutdown(r.within(time.Minute)) }()
 		r.Wait()
 		waits := make(chan error, 1)
 		go func() {

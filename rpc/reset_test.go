@@ -73,15 +73,15 @@ func TestServeEndsWithoutDevice(t *testing.T) {
 	})
 }
 
-// Close, Drain and the runtime's Shutdown end a server that is about to listen again.
+// Close, Shutdown and the runtime's Shutdown end a server that is about to listen again.
 func TestEndWithoutDevice(t *testing.T) {
 	for name, end := range map[string]struct {
 		by   func(far *rdma.Runtime, s *Server) error
 		want error
 	}{
 		"Close":    {func(_ *rdma.Runtime, s *Server) error { s.Close(); return nil }, ErrClosed},
-		"Drain":    {func(_ *rdma.Runtime, s *Server) error { return s.Drain(context.Background()) }, ErrClosed},
-		"Shutdown": {func(far *rdma.Runtime, _ *Server) error { return far.Shutdown(context.Background()) }, rdma.ErrShutdown},
+		"Shutdown": {func(_ *rdma.Runtime, s *Server) error { return s.Shutdown(context.Background()) }, ErrClosed},
+		"runtime":  {func(far *rdma.Runtime, _ *Server) error { return far.Shutdown(context.Background()) }, rdma.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inReset(t, func(w *actortest.World, far *rdma.Runtime, s *Server, over <-chan error) {

@@ -62,7 +62,7 @@ func NewServer(rt *rdma.Runtime, cfg ...ServerConfig) *Server {
 }
 
 // Listen starts serving at addr ("host:port", port 0 is any) and returns the actual address. A
-// server may listen at several addresses, until Drain or Close. After a reset of its device a
+// server may listen at several addresses, until Shutdown or Close. After a reset of its device a
 // listener listens again, as Serve does. If it fails for five minutes, it ends, which is only
 // logged. Serve returns the reason.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
@@ -92,7 +92,7 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 }
 
 // Serve listens at addr and serves until one of three events. If ctx ends, Serve closes the server;
-// for a polite shutdown call Drain first. Or the server is drained or closed. Or the listener ends,
+// for a polite end call Shutdown first. Or the server is drained or closed. Or the listener ends,
 // because the runtime was shut down (rdma.ErrShutdown), or because its device was removed, or its
 // socket taken, and Serve could not listen again. It retries for five minutes, so a reset of the
 // device does not end it. The error then wraps the cause, such as *rdma.RemovedError, and the
@@ -124,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 // InFlight returns the number of calls that are being handled.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
-// Draining returns a channel that is closed when Drain or Close begins. The handler of an endless
+// Draining returns a channel that is closed when Shutdown or Close begins. The handler of an endless
 // stream should then return ErrDraining, so that its caller can continue at another server.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
@@ -149,13 +149,18 @@ func (s *Server) emptiedLocked() {
 	}
 }
 
-// Drain ends the server in order. It stops listening, notifies the clients, and refuses new calls
-// with ErrDraining, so that they can be made elsewhere. It waits until the calls in flight were
-// answered and their answers were taken. If ctx ends before that, the rest is cut off as by Close,
-// for which Drain waits a second at most. Its error is ctx's cause then.
-func (s *Server) Drain(ctx context.Context) error {
+// Shutdown ends the server in order. It stops listening, notifies the clients, and refuses new
+// calls with ErrDraining, so that they can be made elsewhere. It waits until the calls in flight
+// were answered and their answers were taken, and then ends the connections. If ctx ends before
+// that, the rest is cut off as by Close, for which Shutdown waits a second at most. Its error is
+// ctx's cause then. A program shuts its servers down before the Runtime that they use:
+//
+//	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+//	defer stop()
+//	err := errors.Join(server.Shutdown(ctx), rt.Shutdown(ctx))
+func (s *Server) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
-		return fmt.Errorf("rpc: drain: %w", err)
+		return fmt.Errorf("rpc: shutdown: %w", err)
 	}
 	s.end(&drain{})
 	s.unlisten(ctx)
@@ -171,11 +176,11 @@ func (s *Server) Drain(ctx context.Context) error {
 	return nil
 }
 
-// abortFor is the time that a Drain whose context has ended waits for the connections that it cuts
+// abortFor is the time that a Shutdown whose context has ended waits for the connections that it cuts
 // off.
 const abortFor = time.Second
 
-// abort is Close for a Drain that has no more time. It does not wait long for a blocked loop.
+// abort is Close for a Shutdown that has no more time. It does not wait long for a blocked loop.
 func (s *Server) abort(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
 	defer cancel()
@@ -184,7 +189,7 @@ func (s *Server) abort(ctx context.Context) error {
 }
 
 // Close cuts everything off: connections end, the contexts of handlers are cancelled. It waits for
-// the end of the connections, and so for a loop that is blocked. A Drain whose context ends does
+// the end of the connections, and so for a loop that is blocked. A Shutdown whose context ends does
 // not. It does not wait for handlers that ignore their context. On a loop it does not wait at all:
 // the rest happens on a goroutine.
 func (s *Server) Close() {

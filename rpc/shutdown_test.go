@@ -237,7 +237,7 @@ func TestConfigWithoutSense(t *testing.T) {
 	}
 }
 
-// A server whose machine has crashed, or whose loop is blocked: Drain ends when its context has.
+// A server whose machine has crashed, or whose loop is blocked: Shutdown ends when its context has.
 func TestDrainOnALoopThatStandsStill(t *testing.T) {
 	for name, stop := range map[string]func(w *actortest.World, s *Server){
 		"crashed": func(w *actortest.World, _ *Server) { w.Crash("mem1") },
@@ -256,7 +256,7 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 				defer cancel()
 				begin := w.Elapsed()
-				if err := s.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 					w.T().Errorf("%v, want DeadlineExceeded", err)
 				}
 				if d := w.Elapsed() - begin; d > 3*time.Second+2*abortFor {

@@ -217,7 +217,7 @@ func (s settings) serve(ctx context.Context, rt *rdma.Runtime, driver cmid.Drive
 	fmt.Fprintf(log, "-- draining, %d calls in flight\n", srv.InFlight())
 	end, cancel := context.WithTimeout(context.Background(), s.drain)
 	defer cancel()
-	if err := srv.Drain(end); err != nil {
+	if err := srv.Shutdown(end); err != nil {
 		return fmt.Errorf("calls were cut off that took longer than --drain %v: %w", s.drain, err)
 	}
 	return nil

@@ -104,7 +104,7 @@ func serve(ctx context.Context, all *orders, addr, web string, certificates *tls
 	mux := http.NewServeMux()
 	mux.Handle("/", forCurl)
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return serveWeb(ctx, web, mux, func() { server.Drain(context.Background()) })
+	return serveWeb(ctx, web, mux, func() { server.Shutdown(context.Background()) })
 }
 
 // use calls three servers.

@@ -112,7 +112,7 @@ func calls(w *World) {
 			p.Sleep(1100 * time.Millisecond)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			defer cancel()
-			w.Trace("drained: %s", text(s.Drain(ctx)))
+			w.Trace("drained: %s", text(s.Shutdown(ctx)))
 		})
 		return nil
 	}, func(p *Process, rt *rdma.Runtime) error {

@@ -141,7 +141,7 @@ func (s *service) last(i *instance) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	// a handler may wait for the end of a connection whose client was cut off
-	if err := i.srv.Drain(ctx); err != nil && !s.w.Disturbed() {
+	if err := i.srv.Shutdown(ctx); err != nil && !s.w.Disturbed() {
 		s.w.fail("machine %d's server does not drain when nobody calls any more: %v", s.n, err)
 	}
 }
@@ -160,7 +160,7 @@ func (s *service) end(p *world.Process, o *endOp) {
 	if o.how == endDrain {
 		ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
 		s.draining = true
-		err := i.srv.Drain(ctx)
+		err := i.srv.Shutdown(ctx)
 		cancel()
 		if s.draining = false; err != nil {
 			s.cutAt = s.w.World.Now()
