@@ -354,8 +354,8 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, 
 		switch {
 		case err == nil:
 			return l, nil
-		case c.pool != nil && moves < mostMoves && elsewhere(err):
-			moves++
+		case moves < mostMoves && (c.pool != nil && elsewhere(err) || unsent(err)):
+			moves++ // there may be another connection, also to the same server
 			not = avoided{l.server}
 		case !c.cfg.WaitForReady || !unsent(err):
 			return nil, c.refused(cl.m, err)

@@ -62,11 +62,24 @@ func (e *endpoint) up(l *link) {
 	if e.dialing != l || e.retired || c.last {
 		return
 	}
-	now := time.Now()
-	e.dialing, e.link, e.upSince, e.slowSince, e.worked = nil, l, now, now, l.peer
-	e.ejections, e.ejectedUntil = 0, time.Time{}
+	now, old := time.Now(), e.link
+	e.dialing, e.link, e.upSince, e.worked = nil, l, now, l.peer
+	if old != nil {
+		old.notify(&leave{}) // it goes on until its calls are answered
+		return
+	}
+	e.slowSince, e.ejections, e.ejectedUntil = now, 0, time.Time{}
 	c.connected++
 	c.changedLocked()
+}
+
+// replace connects again, because the server asks for it. Calls use l until that has succeeded.
+func (e *endpoint) replace(l *link) {
+	e.c.mu.Lock()
+	defer e.c.mu.Unlock()
+	if e.link == l && e.dialing == nil && !e.c.last {
+		e.connectLocked(0, nil)
+	}
 }
 
 // moveOn records that a connection takes no further calls, and why. Later calls use another one,

@@ -365,6 +365,10 @@ func (l *link) closeIfIdle(ctx actor.Context) {
 // frameLocked takes one frame, and returns the call that it ends, or a list of calls.
 func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
+		if h.Flags&wire.FlagOld != 0 && l.version >= 2 {
+			l.rt.Scheduler().Go(func() { l.server.replace(l) })
+			return nil, nil
+		}
 		l.draining, l.used = true, true
 		l.server.moveOn(l, ErrDraining)
 		if h.Flags&wire.FlagLast != 0 {

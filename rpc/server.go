@@ -124,8 +124,8 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 // InFlight returns the number of calls that are being handled.
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
-// Draining returns a channel that is closed when Shutdown or Close begins. The handler of an endless
-// stream should then return ErrDraining, so that its caller can continue at another server.
+// Draining returns a channel that is closed when Shutdown or Close begins. The handler of an
+// endless stream should then return ErrDraining, so that its caller can continue at another server.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
 // end stops taking calls, and sends m to the existing connections. There will be no others.
@@ -176,8 +176,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// abortFor is the time that a Shutdown whose context has ended waits for the connections that it cuts
-// off.
+// abortFor is the time that a Shutdown whose context has ended waits for the connections that it
+// cuts off.
 const abortFor = time.Second
 
 // abort is Close for a Shutdown that has no more time. It does not wait long for a blocked loop.

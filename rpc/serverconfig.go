@@ -1,5 +1,7 @@
 package rpc
 
+import "time"
+
 // ServerConfig configures a Server. Numbers that are not positive have the defaults, like other
 // zero fields.
 type ServerConfig struct {
@@ -33,6 +35,15 @@ type ServerConfig struct {
 	// 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream keeps as much
 	// as the window and one item. The window of every stream that a client sends counts in Memory.
 	StreamWindow int
+	// MaxConnectionAge is how long clients use a connection, give or take a tenth: then they
+	// connect again, so that a load balancer, a changed address or a rotated certificate takes
+	// effect. Calls are made over the old connection until the new one is there, and end where they
+	// began. 0: as long as it lasts.
+	MaxConnectionAge time.Duration
+	// MaxConnectionAgeGrace is how long calls may go on after MaxConnectionAge, before the
+	// connection is cut off: a limit for streams, and for clients that do not obey. 0: as long as
+	// they last.
+	MaxConnectionAgeGrace time.Duration
 	// Interceptors wrap every call, the outermost first.
 	Interceptors []Interceptor
 }

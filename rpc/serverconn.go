@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -30,11 +31,12 @@ type serverConn struct {
 	methods  []*handler // indexed by declared number; nil: there is no such method here
 	backlog
 	joined  bool
-	needs   int  // memory for the last request, in bytes
-	ending  bool // the peer broke the protocol, or close was called
-	closing bool // all calls are answered: the last drain frame follows their answers
-	last    bool // the last drain frame is queued; Close follows when everything was sent
-	leaving bool // Close was sent, which waits for the peer
+	needs   int         // memory for the last request, in bytes
+	ending  bool        // the peer broke the protocol, or close was called
+	closing bool        // all calls are answered: the last drain frame follows their answers
+	last    bool        // the last drain frame is queued; Close follows when everything was sent
+	leaving bool        // Close was sent, which waits for the peer
+	timer   *time.Timer // of MaxConnectionAge, or of its grace; nil: not set
 	inline  *serverCall
 
 	// Handed to the workers at the end of a message.
@@ -49,6 +51,7 @@ type serverConn struct {
 type (
 	drain  struct{} // notifies the client
 	finish struct{} // after all answers
+	old    struct{} // the connection has lasted for MaxConnectionAge
 	abort  struct{}
 )
 
@@ -75,6 +78,8 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.established(ctx, m)
 	case *drain:
 		c.sendDrain(ctx)
+	case *old:
+		c.replace(ctx)
 	case *finish:
 		c.closing = true
 		c.flush(ctx)
@@ -127,6 +132,32 @@ func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 	if c.s.draining.Load() {
 		c.sendDrain(ctx)
 	}
+	if age := c.s.cfg.MaxConnectionAge; age > 0 {
+		age += time.Duration((c.s.rt.Scheduler().Rand().Float64() - 0.5) / 5 * float64(age))
+		c.wait(age, &old{})
+	}
+}
+
+// wait sends m to the connection after d.
+func (c *serverConn) wait(d time.Duration, m any) {
+	pid := c.out.pid
+	c.timer = c.s.rt.Scheduler().AfterFunc(d, func() { c.s.sys.Root.Send(pid, m) })
+}
+
+// replace asks the client to connect again. It is asked again if it could not.
+func (c *serverConn) replace(ctx actor.Context) {
+	if c.ending || c.closing || c.s.draining.Load() {
+		return
+	}
+	c.out.mu.Lock()
+	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagOld}, nil)
+	c.out.mu.Unlock()
+	c.flush(ctx)
+	if grace := c.s.cfg.MaxConnectionAgeGrace; grace > 0 {
+		c.wait(grace, &abort{})
+		return
+	}
+	c.wait(c.s.cfg.MaxConnectionAge, &old{})
 }
 
 // sendDrain notifies the client that no further calls are taken. If it is not established yet, it
@@ -160,6 +191,9 @@ func (c *serverConn) putLastDrain() bool {
 // dropped.
 func (c *serverConn) closed(err error) {
 	c.ending, c.leaving = true, false // the peer is gone
+	if c.timer != nil {
+		c.timer.Stop()
+	}
 	c.out.end()
 	cause := &Error{Code: CodeUnavailable, Err: err}
 	c.out.mu.Lock()

@@ -49,6 +49,8 @@ const (
 	FlagParts    = 1 << 2 // reply, item: the body continues the parts that were sent before
 	// drain: requests without an answer get none, and no handler was called for them
 	FlagLast = 1 << 0
+	// drain: calls are taken until the client has another connection to this server
+	FlagOld = 1 << 1
 )
 
 // Header is a frame's: type u8, flags u8, number u16, length of the body u32, call u32, arg u32.

@@ -1,0 +1,175 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/iwarp"
+)
+
+// connected returns since when the only server of a client has its connection.
+func (r *rig) connected() time.Time { return r.c.Servers()[0].Connected }
+
+// A client replaces a connection that has reached its age, and no call fails meanwhile.
+func TestMaxConnectionAge(t *testing.T) {
+	const age = time.Minute
+	inWorld(t, rigConfig{server: ServerConfig{MaxConnectionAge: age}}, handleEcho, func(r *rig) {
+		since := r.connected()
+		var lasted []time.Duration
+		for end := r.Elapsed() + 30*time.Minute; r.Elapsed() < end; r.Advance(200 * time.Millisecond) {
+			if _, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil); err != nil {
+				r.t.Fatalf("after %v: %v", r.Elapsed(), err)
+			}
+			if at := r.connected(); at != since {
+				lasted = append(lasted, at.Sub(since))
+				since = at
+			}
+		}
+		if len(lasted) < 25 {
+			r.t.Fatalf("%d connections in half an hour", len(lasted))
+		}
+		least, most := lasted[0], lasted[0]
+		for _, d := range lasted {
+			least, most = min(least, d), max(most, d)
+		}
+		if least < age*9/10 || most > age*11/10+time.Second || most-least < age/10 {
+			r.t.Errorf("connections lasted between %v and %v", least, most)
+		}
+		if n := len(r.s.connections()); n != 1 {
+			r.t.Errorf("%d connections are left", n)
+		}
+	})
+}
+
+// A stream keeps its old connection until it ends, and no longer than the grace.
+func TestMaxConnectionAgeGrace(t *testing.T) {
+	cfg := ServerConfig{MaxConnectionAge: time.Minute, MaxConnectionAgeGrace: 10 * time.Minute}
+	inWorld(t, rigConfig{server: cfg}, func(s *Server) { handleIdle(s); handleEcho(s) }, func(r *rig) {
+		begin := r.Elapsed()
+		in, err := Open(r.t.Context(), r.c, idle, wrapperspb.Int64(1))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for {
+			if _, err = in.Receive(); err != nil {
+				break
+			}
+		}
+		if d := r.Elapsed() - begin; !errors.Is(err, ErrUnavailable) || d < 10*time.Minute+54*time.Second || d > 11*time.Minute+7*time.Second {
+			r.t.Errorf("the stream ended after %v: %v", d, err)
+		}
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+// If the client cannot connect again, it goes on with the connection that it has, and is asked
+// again.
+func TestMaxConnectionAgeWithoutAnother(t *testing.T) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxConnectionAge: time.Minute}}, handleEcho, func(r *rig) {
+		since := r.connected()
+		r.s.mu.Lock()
+		listeners := r.s.listeners
+		r.s.listeners = nil
+		r.s.mu.Unlock()
+		for _, l := range listeners {
+			l.Close(r.t.Context())
+		}
+		r.Advance(2 * time.Minute)
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || r.connected() != since {
+			r.t.Errorf("%v, connected since %v, before %v", err, r.connected(), since)
+		}
+		if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
+			r.t.Fatal(err)
+		}
+		r.Advance(2 * time.Minute)
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || r.connected() == since {
+			r.t.Errorf("%v, connected since %v", err, r.connected())
+		}
+	})
+}
+
+// No call fails, without retries, while a client's only connection is replaced again and again.
+func TestMaxConnectionAgeUnderLoad(t *testing.T) {
+	rt, err := rdma.Open(actor.NewActorSystem(), rdma.Config{Device: iwarp.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Shutdown(context.Background()) }()
+	s := NewServer(rt, ServerConfig{MaxConnectionAge: 10 * time.Millisecond})
+	handleEcho(s)
+	defer s.Close()
+	at, err := s.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewClient(rt, at.String())
+	defer c.Close()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	replaced := 0 // of the first caller
+	var callers sync.WaitGroup
+	for i := range 8 {
+		callers.Go(func() {
+			defer stop()
+			var since time.Time
+			for ctx.Err() == nil {
+				if _, err := CallRaw(t.Context(), c, echo, []byte("x"), nil); err != nil {
+					t.Error(err)
+					return
+				}
+				if i > 0 {
+					continue
+				}
+				if at := c.Servers()[0].Connected; at != since {
+					since = at
+					if replaced++; replaced == 30 {
+						return
+					}
+				}
+			}
+		})
+	}
+	callers.Wait()
+	if replaced < 30 {
+		t.Errorf("replaced %d times", replaced)
+	}
+}
+
+// hooked is a context that calls hook when a call takes its metadata: it has chosen a connection
+// then, and not used it yet.
+type hooked struct {
+	context.Context
+	hook func()
+}
+
+func (h *hooked) Value(key any) any {
+	if hook := h.hook; hook != nil {
+		h.hook = nil
+		hook()
+	}
+	return h.Context.Value(key)
+}
+
+// A call that has chosen a connection when that is replaced takes the next one.
+func TestCallMeetsMaxConnectionAge(t *testing.T) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxConnectionAge: time.Minute}}, handleEcho, func(r *rig) {
+		since := r.connected()
+		replace := func() {
+			if r.Advance(time.Minute + 10*time.Second); r.connected() == since {
+				r.t.Error("the connection was not replaced")
+			}
+		}
+		if _, err := CallRaw(&hooked{r.t.Context(), replace}, r.c, echo, []byte("x"), nil); err != nil {
+			r.t.Error(err)
+		}
+	})
+}
