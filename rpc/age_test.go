@@ -27,7 +27,7 @@ func TestMaxConnectionAge(t *testing.T) {
 			if _, err := CallRaw(r.t.Context(), r.c, echo, []byte("x"), nil); err != nil {
 				r.t.Fatalf("after %v: %v", r.Elapsed(), err)
 			}
-			if at := r.connected(); at != since {
+			if at := r.connected(); !at.Equal(since) {
 				lasted = append(lasted, at.Sub(since))
 				since = at
 			}
@@ -84,14 +84,14 @@ func TestMaxConnectionAgeWithoutAnother(t *testing.T) {
 			l.Close(r.t.Context())
 		}
 		r.Advance(2 * time.Minute)
-		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || r.connected() != since {
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || !r.connected().Equal(since) {
 			r.t.Errorf("%v, connected since %v, before %v", err, r.connected(), since)
 		}
 		if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
 			r.t.Fatal(err)
 		}
 		r.Advance(2 * time.Minute)
-		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || r.connected() == since {
+		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || r.connected().Equal(since) {
 			r.t.Errorf("%v, connected since %v", err, r.connected())
 		}
 	})
@@ -129,7 +129,7 @@ func TestMaxConnectionAgeUnderLoad(t *testing.T) {
 				if i > 0 {
 					continue
 				}
-				if at := c.Servers()[0].Connected; at != since {
+				if at := c.Servers()[0].Connected; !at.Equal(since) {
 					since = at
 					if replaced++; replaced == 30 {
 						return
@@ -164,7 +164,7 @@ func TestCallMeetsMaxConnectionAge(t *testing.T) {
 	inWorld(t, rigConfig{server: ServerConfig{MaxConnectionAge: time.Minute}}, handleEcho, func(r *rig) {
 		since := r.connected()
 		replace := func() {
-			if r.Advance(time.Minute + 10*time.Second); r.connected() == since {
+			if r.Advance(time.Minute + 10*time.Second); r.connected().Equal(since) {
 				r.t.Error("the connection was not replaced")
 			}
 		}
