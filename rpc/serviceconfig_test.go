@@ -87,11 +87,13 @@ func TestMethodSettings(t *testing.T) {
 		if d := r.Elapsed() - begin; !errors.Is(err, ErrDeadline) || d != time.Second {
 			r.t.Errorf("%v after %v", err, d)
 		}
+		r.Wait()            // the server has the place back
 		begin = r.Elapsed() // the context's deadline precedes the method's
 		_, err = CallRaw(r.within(2*time.Second), r.c, quickly, nil, nil)
 		if d := r.Elapsed() - begin; !errors.Is(err, ErrDeadline) || d != 2*time.Second {
 			r.t.Errorf("%v after %v", err, d)
 		}
+		r.Wait()
 		for m, fate := range map[RawMethod]Fate{quickly: FateNotSent, far: FateRefused} {
 			_, err = CallRaw(r.within(time.Second), r.c, m, make([]byte, 11), nil)
 			want(r.t, err, ErrTooLarge, fate)
