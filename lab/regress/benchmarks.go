@@ -34,7 +34,7 @@ var benchmarks = []benchmark{
 
 func (b benchmark) name() string { return b.pkg + " " + b.bench }
 
-// matches tells whether the name contains one of the parts. All do if there are no parts.
+// matches reports whether the name contains one of the parts. All do if there are no parts.
 func (b benchmark) matches(parts []string) bool {
 	return len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(b.name(), p) })
 }

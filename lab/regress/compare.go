@@ -84,7 +84,7 @@ func compare(pairs [][2]figures) []comparison {
 	return all
 }
 
-// worse tells whether the figure has become worse, whatever the noise.
+// worse reports whether the figure has become worse, whatever the noise.
 func (c comparison) worse() bool {
 	if c.unit == allocations {
 		return len(c.ratios) > 0 && c.now >= c.before+1 // parts of one are the runtime's own
