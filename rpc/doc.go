@@ -70,16 +70,15 @@
 //
 // # Code that does not return
 //
-// Handlers, interceptors, codecs and errors are the user's, and may panic or call runtime.Goexit
-// (testing's FailNow). That ends only the current call. A server answers it with ErrInternal, logs
-// it, and publishes it (rdma.Panicked); its place and its worker are free again, and the other
-// calls of its message go on. This also holds for an OnLoop handler, whose loop then continues on
-// another goroutine. Package actor documents when that ends the connection that was delivering an
-// event. At a client a codec's panic is the error of the call: ErrBadMessage, with a *PanicError in
-// it. Go always answers, and code that it calls on its own goroutines does not end the process. Two
-// cases remain with the caller: a panic of an interceptor on the caller's goroutine reaches the
-// caller, and a Goexit there ends that goroutine. A stream that was being opened or read is closed
-// then.
+// Handlers, interceptors, codecs and errors are the user's, and may panic. That ends only the
+// current call. A server answers it with ErrInternal, logs it, and publishes it (rdma.Panicked); its
+// place and its worker are free again, and the other calls of its message go on. A handler that
+// calls runtime.Goexit (testing's FailNow) on a worker is answered in the same way. An OnLoop
+// handler that does so ends its loop, with all connections there (package actor). At a client a
+// codec's panic is the error of the call: ErrBadMessage, with a *PanicError in it. Go always
+// answers, and code that it calls on its own goroutines does not end the process. Two cases remain
+// with the caller: a panic of an interceptor on the caller's goroutine reaches the caller, and a
+// Goexit there ends that goroutine. A stream that was being opened or read is closed then.
 //
 // # Limitations
 //

@@ -124,7 +124,7 @@ type outcome struct {
 	details []byte
 }
 
-// handle calls the handler and queues the answer, even if the handler panics or calls
+// handle calls the handler and queues the answer, even if the handler panics or, on a worker, calls
 // runtime.Goexit. On a goroutine other than the loop's it requests a flush.
 func (call *serverCall) handle() {
 	scratch := getBuffer()
@@ -139,7 +139,9 @@ func (call *serverCall) handle() {
 	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
 		// the reason is not sent to the client: it may be private
 		o = outcome{code: CodeInternal, text: "the handler has panicked"}
-		call.c.s.panicked(call.h.m.name, why)
+		if !call.h.inline || why.Value != errGoexit { //nolint:errorlint // it is that very value; the loop reports its end
+			call.c.s.panicked(call.h.m.name, why)
+		}
 	})
 }
 

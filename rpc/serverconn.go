@@ -283,21 +283,8 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 	c.flush(ctx) // if it hands everything over, no other event resumes reading
 }
 
-// read takes the frames of a message, up to the first one that has to wait, at most turnBytes. If a
-// handler ends the goroutine (runtime.Goexit), the rest is read in the next turn.
+// read takes the frames of a message, up to the first one that has to wait, at most turnBytes.
 func (c *serverConn) read(ctx actor.Context) {
-	left := true
-	defer func() {
-		if c.head != nil { // also those before a violation: they were admitted
-			if c.s.workers.add(c.head, c.tail) {
-				c.local.Woke()
-			}
-			c.head, c.tail = nil, nil
-		}
-		if left {
-			c.out.requestFlush()
-		}
-	}()
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
 		h, body, rest, err := wire.ParseFrame(c.rest)
 		if err != nil {
@@ -322,7 +309,12 @@ func (c *serverConn) read(ctx actor.Context) {
 			c.rest = nil
 		}
 	}
-	left = false
+	if c.head != nil { // also those before a violation: they were admitted
+		if c.s.workers.add(c.head, c.tail) {
+			c.local.Woke()
+		}
+		c.head, c.tail = nil, nil
+	}
 }
 
 // frame takes one frame.
