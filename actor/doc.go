@@ -13,7 +13,7 @@
 // on its owner's loop if the owner is an OnLoop actor; otherwise, and with IDConfig.Handler, on the
 // loop with the fewest identifiers ("Several loops" in docs/design-devices.md). The end of its
 // creator or of its listener does not affect it. When its owner stops, it is destroyed, also if the
-// owner panics or calls runtime.Goexit in *actor.Stopped.
+// owner panics in *actor.Stopped.
 //
 // Commands are pointers. A command belongs to the identifier until it was answered, a [Send] for
 // good. A [Received] belongs to the owner until Receive returns, or, after Retain, until Release.
@@ -71,8 +71,7 @@
 //
 // # Panics
 //
-// User code fails to return if it panics or calls runtime.Goexit. The loss depends on
-// whose code it is:
+// The loss when user code panics depends on whose code it is:
 //
 //   - An owner's: nothing of the identifier. The owner's supervisor decides. An owner that fails
 //     when it is asked to stop, or is restarted more than ten times in 10 s without having received
@@ -85,10 +84,10 @@
 //   - An [Observer]'s, or that of a subscriber of the ActorSystem's events or dead letters: nothing.
 //     The event that it was notified of is handled nevertheless.
 //
-// After a Goexit the loop continues on another goroutine, and the delivery that was in progress is
-// broken off. Its message or answer arrives, but the identifier that has sent it ends with a
-// PanicError. On the embedded device the delivery may have been the input of a connection of the
-// same loop: that connection ends (EIO). So a Goexit is a bug to fix, not a way to fail.
+// User code that calls runtime.Goexit on a loop, as testing's FailNow does, ends that loop. Its
+// identifiers end with an [eventloop.GoexitError], and its OnLoop actors receive nothing more.
+// Other loops go on. Shutdown returns the error. An OffLoop actor that calls Goexit fails as by a
+// panic.
 //
 // Failures of actors are published as Proto.Actor's actor.SupervisorEvent, those of loops go to
 // eventloop.Config.OnPanic, and all others are published as [Panicked]. Any of them fails a test

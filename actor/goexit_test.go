@@ -21,7 +21,7 @@ import (
 // leavings are the ways in which code panics.
 var leavings = map[string]func(){
 	"panic":     func() { panic("for the test") },
-	"nil panic": func() { panic(nil) }, //nolint:govet // as users' code may
+	"nil panic": func() { panic(nil) }, // as users' code may
 }
 
 // A Goexit on a loop of the embedded device, in the middle of a burst: that loop's identifiers end
@@ -91,7 +91,8 @@ func TestGoexitOnTheEmbeddedDevice(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var gone *eventloop.GoexitError
-	if err := rt.Shutdown(ctx); !errors.As(err, &gone) || !strings.Contains(err.Error(), pairs[first].server.pid.Id) || len(reports) > 0 {
+	err := rt.Shutdown(ctx)
+	if !errors.As(err, &gone) || gone.Holder.Name != "actor "+pairs[first].server.pid.Id || len(reports) > 0 {
 		t.Errorf("Shutdown: %v, %d further reports", err, len(reports))
 	}
 }

@@ -33,8 +33,8 @@ type IDConfig struct {
 	// has created, and the owner gets the ConnectRequest and all later events. If reject is not
 	// nil, the request is rejected with it. If both are nil, the listener's owner or Handler gets
 	// the request. Route is called on the listener's loop, must not block, and may read r until it
-	// returns. If it panics or calls runtime.Goexit, the request is rejected. If reject has more
-	// private data than fits, the peer gets none, and that is logged. nil: none.
+	// returns. If it panics, the request is rejected. If reject has more private data than fits,
+	// the peer gets none, and that is logged. nil: none.
 	Route func(r *ConnectRequest) (owner *actor.PID, reject *Reject)
 	// Hint goes with the request of a secured connection, and is for the Place of the peer's
 	// listener. It is neither secret nor, when it is used, authenticated. 0: there is none.
@@ -43,8 +43,7 @@ type IDConfig struct {
 	// is called too late to choose the loop of a connection. It returns an OnLoop actor, on whose
 	// loop the connection then lives, or nil, if it does not recognize the hint. Any peer may send
 	// any hint, so nothing else may depend on it. Place is called on the listener's loop for each
-	// request with a hint, and must not block. If it panics or calls runtime.Goexit, the request is
-	// rejected. nil: none.
+	// request with a hint, and must not block. If it panics, the request is rejected. nil: none.
 	Place func(hint uint32) (near *actor.PID)
 	// MaxMessage is the size of the largest message that the peer may send: 64 KiB. It is rounded
 	// up to whole KiB, and is at most 1 GiB and half of Limits.ReceiveMemory. The peer chooses the

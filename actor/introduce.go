@@ -77,8 +77,8 @@ func (it *ident) refuse(how fate, why wire.Refusal, cause error) {
 	it.destroy(cause)
 }
 
-// authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or has
-// chosen an owner that cannot receive messages.
+// authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or
+// has chosen an owner that cannot receive messages.
 func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
 	in, l := h.in, h.l
 	var owner *actor.PID

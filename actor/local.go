@@ -66,7 +66,7 @@ func (t task) LoopName() string { return string(t) }
 func (task) Run(int) (more bool) { return false }
 
 // Do calls do. If that blocks the loop, the watchdog reports the Task t instead of the message that
-// the actor has received. do may panic or call runtime.Goexit. Without a loop Do just calls do.
+// the actor has received. do may panic. Without a loop Do just calls do.
 func (l Local) Do(t *Task, do func()) {
 	if l.l != nil {
 		defer l.l.el.Blame(l.l.el.Blame(&t.r))

@@ -37,7 +37,7 @@ type loop struct {
 	requests fairshare.Shares[cmid.Handle]
 	rates    fairshare.Rates[netip.Addr] // of requests, by the network address that they come from
 	emptied  func()                      // notifies Shutdown of the last end; nil: not needed
-	failure  atomic.Pointer[error]       // a callback has ended the loop: see goexited. nil: it runs
+	failure  atomic.Pointer[error]       // of a loop that a callback has ended; nil: it runs
 	leavers  leavers
 
 	clock         func() time.Time // the loop's, for any goroutine

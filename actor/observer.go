@@ -45,9 +45,9 @@ type CommandObserver interface {
 type Credits = datapath.Counts
 
 // Panicked is published on the ActorSystem's EventStream when user code that is not an actor, such
-// as an Observer, a Send's Renew or a handler of package rpc, has panicked or has called
-// runtime.Goexit, and its caller has survived that. It is published by the goroutine on which it
-// happened. A panic of a subscriber in response is logged. For actors there is Proto.Actor's
+// as an Observer, a Send's Renew or a handler of package rpc, has panicked, or on a goroutine that
+// is no loop's has called runtime.Goexit. It is published by the goroutine on which it happened. A
+// panic of a subscriber in response is logged. For actors there is Proto.Actor's
 // actor.SupervisorEvent, and for callbacks of an event loop, eventloop.Config.OnPanic.
 type Panicked struct {
 	Kind, Name string // such as "rpc handler" and the method

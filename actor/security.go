@@ -88,9 +88,9 @@ type Security struct {
 	// address, and r.PrivateData its private data. If reject is nil, it may connect, and limits
 	// apply to all peers with its identity, from now on. Otherwise it is rejected with reject.
 	// Authorize is called on the connection's loop, before the owner gets the request, must not
-	// block, and may read r until it returns. If it panics or calls runtime.Goexit, the peer is
-	// refused. nil: every peer that is authenticated may connect, and in TLS mode those that need
-	// no certificate; their limits are the defaults.
+	// block, and may read r until it returns. If it panics, the peer is refused. nil: every peer
+	// that is authenticated may connect, and in TLS mode those that need no certificate; their
+	// limits are the defaults.
 	Authorize func(r *ConnectRequest) (limits PeerLimits, reject *Reject)
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/usercode"
 )
 
-// User code that runs in the middle of an identifier's work may panic: Observers, the functions of a
-// listener's configuration, senders' middleware, subscribers of the ActorSystem's events and dead
+// User code that runs in the middle of an identifier's work may panic: Observers, the functions of
+// a listener's configuration, senders' middleware, subscribers of the ActorSystem's events and dead
 // letters. callUser calls all of it. A panic costs only the result of that code.
 
 // callUser calls user code that is not an actor. It reports a panic (Panicked). Loop goroutine.

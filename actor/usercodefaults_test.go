@@ -247,7 +247,8 @@ func loopEnded(w *world, f *fault, cfg IDConfig, others pair, onLoop bool) {
 			w.Errorf("%d identifiers of the loop have not ended: %v", n, l.rt.Inspect())
 		}
 	}
-	off := []string{"Dump", "Logger", "DeadLetterEvent", "SupervisorEvent", "Panicked", "any event"} // other goroutines call them, too
+	// other goroutines call these, too
+	off := []string{"Dump", "Logger", "DeadLetterEvent", "SupervisorEvent", "Panicked", "any event"}
 	if onLoop && ended == nil && !slices.ContainsFunc(off, func(s string) bool { return strings.HasPrefix(f.where, s) }) {
 		w.Error("the loop goes on")
 	}

@@ -23,6 +23,9 @@
 // A failing call returns a [Failure]: a typed event that is an error too. errors.Is finds the
 // errno in it. docs/errors.md shows every message.
 //
+// A callback that ends the loop's goroutine (runtime.Goexit) ends the loop: every identifier is
+// destroyed, and the Sink gets Closed with the [eventloop.GoexitError].
+//
 // # Limitations
 //
 // InfiniBand addresses (AF_IB) can be carried, but only devices that have them accept them. There

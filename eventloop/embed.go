@@ -35,10 +35,11 @@ func (l *Loop) FD() (int, error) {
 
 // Turn runs one turn of an embedded loop. It handles all work that is ready now (ready fds, due
 // timers, queued work up to the turn's budget, deferred work) and returns without blocking. All
-// Turns happen on one goroutine, which is the loop's. It returns ErrClosed after a call of Shutdown:
-// this Turn has drained and ended the loop, or the loop had ended before; ErrRunning inside a Turn
-// and when Run runs. Any other error has ended the loop. If a callback has ended the goroutine
-// (runtime.Goexit), the next Turn, on another one, ends the loop: ErrClosed, and a *GoexitError.
+// Turns happen on one goroutine, which is the loop's. It returns ErrClosed after a call of
+// Shutdown: this Turn has drained and ended the loop, or the loop had ended before; ErrRunning
+// inside a Turn and when Run runs. Any other error has ended the loop. If a callback has ended the
+// goroutine (runtime.Goexit), the next Turn, on another one, ends the loop: ErrClosed, and a
+// *GoexitError.
 func (l *Loop) Turn() error {
 	if err := l.enterTurn(); err != nil {
 		return l.opError("turn", -1, err)

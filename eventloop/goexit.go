@@ -5,8 +5,8 @@ import (
 	"runtime/debug"
 )
 
-// GoexitError: a callback has ended the loop's goroutine by runtime.Goexit, as testing's FailNow and
-// SkipNow do, and with it the loop.
+// GoexitError: a callback has ended the loop's goroutine by runtime.Goexit, as testing's FailNow
+// and SkipNow do, and with it the loop.
 type GoexitError struct {
 	Loop   string
 	Holder Holder // the callback; the zero value: a custom Poller
@@ -19,9 +19,9 @@ func (e *GoexitError) Error() string {
 }
 
 // OnGoexit registers end, which is called if a callback ends the loop's goroutine, on the one that
-// takes its place. end releases what its caller has on the loop; the last registered is called first.
-// Fds and timers have ended by then. Queued work still runs, until Shutdown. err is a *GoexitError.
-// Loop goroutine.
+// takes its place. end releases what its caller has on the loop; the last registered is called
+// first. Fds and timers have ended by then. Queued work still runs, until Shutdown. err is a
+// *GoexitError. Loop goroutine.
 func (l *Loop) OnGoexit(end func(err error)) {
 	l.checkOwner()
 	l.ends = append(l.ends, end)

@@ -23,7 +23,7 @@ func panics()                        { panic("for the test") }
 // runs on the goroutine of OnGoexit's functions, and fds and timers end. Shutdown returns the error
 // and leaves nothing.
 func TestGoexitEndsTheLoop(t *testing.T) {
-	const wild = " and OnPanic exits"
+	const wild, self = " and OnPanic exits", "github.com/rdmactor/rdmactor/eventloop_test."
 	for kind, c := range map[string]struct {
 		name  string
 		queue func(l *eventloop.Loop, fd int) error
@@ -32,8 +32,11 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 			_, err := l.Add(fd, eventloop.Writable, exits{})
 			return err
 		}},
-		"timer":    {"timer github.com/rdmactor/rdmactor/eventloop_test.exit", func(l *eventloop.Loop, _ int) error { l.AfterFunc(0, exit); return nil }},
-		"post":     {"post github.com/rdmactor/rdmactor/eventloop_test.exit", func(l *eventloop.Loop, _ int) error { return l.Post(exit) }},
+		"timer": {"timer " + self + "exit", func(l *eventloop.Loop, _ int) error {
+			l.AfterFunc(0, exit)
+			return nil
+		}},
+		"post":     {"post " + self + "exit", func(l *eventloop.Loop, _ int) error { return l.Post(exit) }},
 		"runnable": {"runnable eventloop_test.exits", func(l *eventloop.Loop, _ int) error { return l.Schedule(exits{}) }},
 		"deferred": {"runnable eventloop_test.exits", func(l *eventloop.Loop, _ int) error { l.Defer(exits{}); return nil }},
 		"blamed": {"runnable eventloop_test.exits", func(l *eventloop.Loop, _ int) error {
@@ -43,8 +46,8 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 				exit()
 			})
 		}},
-		"post" + wild:  {"post github.com/rdmactor/rdmactor/eventloop_test.exit", func(l *eventloop.Loop, _ int) error { return l.Post(exit) }},
-		"panic" + wild: {"post github.com/rdmactor/rdmactor/eventloop_test.panics", func(l *eventloop.Loop, _ int) error { return l.Post(panics) }},
+		"post" + wild:  {"post " + self + "exit", func(l *eventloop.Loop, _ int) error { return l.Post(exit) }},
+		"panic" + wild: {"post " + self + "panics", func(l *eventloop.Loop, _ int) error { return l.Post(panics) }},
 	} {
 		for how, run := range map[string]func(t *testing.T, l *eventloop.Loop, fd int){
 			"started":     func(_ *testing.T, l *eventloop.Loop, _ int) { l.Start() },
@@ -112,7 +115,8 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 				if !errors.As(err, &gone) || len(reports) > 0 {
 					t.Fatalf("Shutdown: %v, %d further reports", err, len(reports))
 				}
-				if who := gone.Holder.String(); !strings.HasPrefix(who, c.name) || p.Holder != gone.Holder || !strings.Contains(err.Error(), who) {
+				who := gone.Holder.String()
+				if !strings.HasPrefix(who, c.name) || p.Holder != gone.Holder || !strings.Contains(err.Error(), who) {
 					t.Errorf("Shutdown returns %v, the report has %v, want %s", err, p.Holder, c.name)
 				}
 				if kind != "panic"+wild && !strings.Contains(string(p.Stack), "eventloop_test.exit") {

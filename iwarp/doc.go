@@ -32,7 +32,8 @@
 // Do returns errnos, wrapped. When a connection ends in any other way than by a FIN from both
 // sides, its event has a *core.Error, with the Terminate that was sent or received. A missing
 // listener is reported as Rejected with status -111, and not as an error of Connect, because
-// Connect does not wait.
+// Connect does not wait. A callback that panics costs nothing of the device. One that calls
+// runtime.Goexit ends the loop, and all identifiers there (package eventloop).
 //
 // # Limitations
 //

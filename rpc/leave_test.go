@@ -182,8 +182,8 @@ func TestServersCodeLeaves(t *testing.T) {
 	}
 }
 
-// If a handler on the loop panics, the other calls of its message are answered, those before it and those
-// behind it.
+// If a handler on the loop panics, the other calls of its message are answered, those before it and
+// those behind it.
 func TestCallsBesideOneThatPanics(t *testing.T) {
 	inWorld(t, rigConfig{world: mayLeave}, func(s *Server) {
 		handleEcho(s)

@@ -34,8 +34,7 @@ func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
 }
 
 // unless is deferred around a call of the program. It calls again if the program did not return,
-// because it panicked or called runtime.Goexit. again does the rest of the caller's work for
-// others.
+// because it panicked. again does the rest of the caller's work for others.
 func unless(returned *bool, again func()) {
 	if !*returned {
 		again()

@@ -21,7 +21,7 @@ const (
 	Event                  // it has reported something, other than bytes that were moved
 	Refusal                // the runtime has refused a connection request
 	End                    // this side has broken a connection off
-	Panic                  // code on the loop has panicked, or called runtime.Goexit
+	Panic                  // code on the loop has panicked, or has ended the loop
 	Stall                  // something has occupied the loop for too long
 	Handshake              // a step of a secured connection's handshake
 	NumKinds

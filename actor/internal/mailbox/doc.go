@@ -41,10 +41,11 @@
 // LastCalls, and for those that an ended or abandoned loop leaves (BuryAll). Its actors can be
 // stopped even then. Policy.Overflow gets messages without room, on the sender's goroutine. A nil
 // message is a dead letter. A panic in Receive is the supervisor's; it costs that message only. A
-// runtime.Goexit is the same off the loops (ErrGoexit); on a Loop it ends the event loop. An actor that fails as it stops, or that is restarted
-// again and again and receives nothing, is ended without its code, as Proto.Actor would end it:
-// else it would never end. Supervisors and subscribers of dead letters are user code, too: if one
-// panics, that is reported (Loop.Escaped), and costs nothing else.
+// runtime.Goexit is the same off the loops (ErrGoexit); on a Loop it ends the event loop. An actor
+// that fails as it stops, or that is restarted again and again and receives nothing, is ended
+// without its code, as Proto.Actor would end it: else it would never end. Supervisors and
+// subscribers of dead letters are user code, too: if one panics, that is reported (Loop.Escaped),
+// and costs nothing else.
 //
 // # Limitations
 //

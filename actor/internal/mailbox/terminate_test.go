@@ -15,7 +15,7 @@ import (
 // leavings are the ways in which code panics.
 var leavings = map[string]func(){
 	"panic":     func() { panic("for the test") },
-	"nil panic": func() { panic(nil) }, //nolint:govet // as users' code may
+	"nil panic": func() { panic(nil) }, // as users' code may
 }
 
 // watcherOf spawns an actor that watches pid, and reports its end.
