@@ -19,8 +19,8 @@ import (
 // Methods and errors that a client and a server share.
 var (
 	Upper    = rpc.NewMethod[wrapperspb.StringValue, wrapperspb.StringValue]("text.Upper", rpc.MethodConfig{Idempotent: true})
-	Words    = rpc.NewStream[wrapperspb.StringValue, wrapperspb.StringValue]("text.Words", rpc.MethodConfig{})
-	Reverse  = rpc.NewRawMethod("text.Reverse", rpc.MethodConfig{})
+	Words    = rpc.NewStream[wrapperspb.StringValue, wrapperspb.StringValue]("text.Words")
+	Reverse  = rpc.NewRawMethod("text.Reverse")
 	ErrEmpty = rpc.RegisterCode(300, "there is no text")
 )
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc"
+	"github.com/rdmactor/rdmactor/rpc/rpchealth"
 	"github.com/rdmactor/rdmactor/rpc/rpcreflect"
 )
 
@@ -27,7 +29,18 @@ func probeServer(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
-	return o.withClient(ctx, stderr, func(*rdma.Runtime, *rpc.Client) error { return nil })
+	return o.withClient(ctx, stderr, func(_ *rdma.Runtime, c *rpc.Client) error {
+		ctx, cancel := context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+		serving, err := rpchealth.Check(ctx, c, o.service)
+		switch {
+		case errors.Is(err, rpc.ErrUnknownMethod) && o.service == "":
+			return nil // it has no rpchealth, and takes calls
+		case err == nil && !serving:
+			return fmt.Errorf("the server at %s does not serve %s", o.addr, cmp.Or(o.service, "at present"))
+		}
+		return err
+	})
 }
 
 // listMethods runs the command list.

@@ -18,11 +18,12 @@ import (
 	"github.com/rdmactor/rdmactor/internal/orders"
 	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/rpc"
+	"github.com/rdmactor/rdmactor/rpc/rpchealth"
 	"github.com/rdmactor/rdmactor/rpc/rpcreflect"
 )
 
 // serveOrders serves test.Orders, and returns its address.
-func serveOrders(t *testing.T, reflects bool) string {
+func serveOrders(t *testing.T, reflects bool, more ...func(s *rpc.Server)) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
@@ -71,6 +72,9 @@ func serveOrders(t *testing.T, reflects bool) string {
 	})
 	if reflects {
 		rpcreflect.Register(s)
+	}
+	for _, register := range more {
+		register(s)
 	}
 	at, err := s.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
@@ -128,6 +132,27 @@ func TestProbe(t *testing.T) {
 	}
 	if err := execute(t.Context(), []string{"probe", "127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// A probe asks a server with a health service whether it serves.
+func TestProbeOfHealth(t *testing.T) {
+	var health *rpchealth.Health
+	addr := serveOrders(t, true, func(s *rpc.Server) { health = rpchealth.Register(s) })
+	health.Set("test.Orders", false)
+	for service, want := range map[string]string{"": "", "test.Orders": "does not serve test.Orders", "test.Nothing": "no health of this service"} {
+		err := execute(t.Context(), []string{"probe", addr, "--service", service}, io.Discard, io.Discard)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", service, err, want)
+		}
+	}
+	var out bytes.Buffer // the service can be called by hand, too
+	if err := execute(t.Context(), []string{"call", addr, "grpc.health.v1.Health/Check", `{"service": "test.Orders"}`}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "NOT_SERVING") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	health.Set("", false)
+	if err := execute(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err == nil {
+		t.Error("a server that does not serve is healthy")
 	}
 }
 

@@ -40,7 +40,7 @@ Flags:
 const probeUsage = `rdmactor probe ADDRESS [flags]
 
 Connects to an rpc server and ends with status 0 if it takes calls, else with 1 and the reason: it is not there, it drains, it does
-not know this key. For probes of liveness and readiness.
+not know this key, or its health service (package rpchealth) reports that it does not serve. For probes of liveness and readiness.
 
 Flags:
 `
@@ -56,6 +56,7 @@ Flags:
 // rpcFlags is the command line of list, call, bench and probe.
 type rpcFlags struct {
 	addr, method, request string
+	service               string // whose health probe asks for; "": the server's
 	device                device.Kind
 	timeout               time.Duration
 	metadata              [][2]string
@@ -82,6 +83,9 @@ func parseRPC(name, usage string, args []string, stdout io.Writer) (o rpcFlags, 
 			o.metadata = append(o.metadata, [2]string{key, strings.TrimSpace(value)})
 			return nil
 		})
+	}
+	if name == "probe" {
+		f.StringVar(&o.service, "service", "", "whose health: the full `NAME` of a service (default the whole server)")
 	}
 	if name == "bench" {
 		f.Float64Var(&o.rate, "rate", 1000, "`CALLS` a second")

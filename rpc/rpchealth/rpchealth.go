@@ -1,0 +1,128 @@
+// Package rpchealth lets clients and probes ask a server whether it serves, with gRPC's health
+// service (grpc.health.v1.Health): its methods have the same names and bytes, so rpchttp serves
+// them to gRPC's and Connect's clients. rdmactor probe uses it.
+//
+//	health := rpchealth.Register(server)
+//	health.Set("shop.Orders", false) // while its database is away
+package rpchealth
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+// The service's methods. A request has the name of a service, "" for the whole server.
+var (
+	check = rpc.NewMethod[request, status]("grpc.health.v1.Health/Check", rpc.MethodConfig{Idempotent: true})
+	watch = rpc.NewStream[request, status]("grpc.health.v1.Health/Watch", rpc.MethodConfig{Idempotent: true})
+)
+
+// ErrUnknownService is the error of Check for a service that the server has not set. gRPC has
+// "not_found" for it, which rpchttp.Config.Code can return.
+var ErrUnknownService = rpc.RegisterCode(CodeUnknownService, "the server has no health of this service")
+
+// CodeUnknownService is ErrUnknownService's code.
+const CodeUnknownService rpc.Code = 65_000
+
+// Health has the state of a server and its services. Its methods are for any goroutine.
+type Health struct {
+	draining <-chan struct{}
+
+	mu       sync.Mutex
+	services map[string]bool
+	changed  chan struct{} // closed at a change
+}
+
+// Register adds the service to a server, before Listen. The server as a whole serves until it is
+// shut down or closed, unless Set says otherwise.
+func Register(s *rpc.Server) *Health {
+	h := &Health{draining: s.Draining(), services: map[string]bool{"": true}, changed: make(chan struct{})}
+	rpc.Handle(s, check, func(_ context.Context, q *request) (*status, error) {
+		now, _ := h.status(q.service)
+		if now == serviceUnknown {
+			return nil, ErrUnknownService
+		}
+		return &now, nil
+	})
+	rpc.HandleStream(s, watch, h.watch)
+	registerFile()
+	return h
+}
+
+// Set sets whether a service serves; "" is the whole server.
+func (h *Health) Set(service string, serving bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.services[service] = serving
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// status returns the state of a service, and a channel that is closed when it may have changed.
+func (h *Health) status(service string) (now status, changed <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	serving, known := h.services[service]
+	select {
+	case <-h.draining:
+		serving = false
+	default:
+	}
+	switch {
+	case !known:
+		now = serviceUnknown
+	case serving:
+		now = statusServing
+	default:
+		now = statusNotServing
+	}
+	return now, h.changed
+}
+
+// watch sends the state of a service, and every change. At the end of the server it ends.
+func (h *Health) watch(ctx context.Context, q *request, out *rpc.Sender[status]) error {
+	last := statusUnset
+	for {
+		now, changed := h.status(q.service)
+		if now != last {
+			if err := out.Send(&now); err != nil {
+				return err
+			}
+			last = now
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-h.draining:
+			if now, _ = h.status(q.service); now != last {
+				if err := out.Send(&now); err != nil {
+					return err
+				}
+			}
+			return rpc.ErrDraining
+		case <-changed:
+		}
+	}
+}
+
+// Check asks whether a service serves; "" is the whole server. Errors are those of the call:
+// ErrUnknownService, or rpc.ErrUnknownMethod of a server without Register.
+func Check(ctx context.Context, c *rpc.Client, service string) (serving bool, err error) {
+	s, err := rpc.Call(ctx, c, check, &request{service})
+	return err == nil && *s == statusServing, err
+}
+
+// Watch is Check as a loop over a service's states: the present one first, and then every change. A
+// service that the server does not know does not serve. The error comes last.
+func Watch(ctx context.Context, c *rpc.Client, service string) iter.Seq2[bool, error] {
+	return func(yield func(bool, error) bool) {
+		for s, err := range rpc.Items(ctx, c, watch, &request{service}) {
+			if !yield(err == nil && *s == statusServing, err) {
+				return
+			}
+		}
+	}
+}

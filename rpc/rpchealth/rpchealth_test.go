@@ -1,0 +1,143 @@
+package rpchealth
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/rpc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs test with a client of a server that has the service.
+func serve(t *testing.T, test func(w *actortest.World, s *rpc.Server, h *Health, c *rpc.Client)) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		s := rpc.NewServer(w.Host("mem1", "10.0.0.2"))
+		defer s.Close()
+		h := Register(s)
+		if _, err := s.Listen(w.T().Context(), "10.0.0.2:7471"); err != nil {
+			w.T().Fatal(err)
+		}
+		c := rpc.NewClient(w.Runtime(), "10.0.0.2:7471")
+		defer c.Close()
+		test(w, s, h, c)
+	})
+}
+
+func TestCheck(t *testing.T) {
+	serve(t, func(w *actortest.World, _ *rpc.Server, h *Health, c *rpc.Client) {
+		h.Set("shop.Orders", true)
+		h.Set("shop.Stock", false)
+		for service, want := range map[string]bool{"": true, "shop.Orders": true, "shop.Stock": false} {
+			if got, err := Check(w.T().Context(), c, service); err != nil || got != want {
+				w.T().Errorf("%q: %v, %v", service, got, err)
+			}
+		}
+		if got, err := Check(w.T().Context(), c, "shop.Other"); got || !errors.Is(err, ErrUnknownService) {
+			w.T().Errorf("%v, %v", got, err)
+		}
+	})
+}
+
+// A watcher gets the present state and every change, and learns that the server ends before it
+// does.
+func TestWatch(t *testing.T) {
+	serve(t, func(w *actortest.World, s *rpc.Server, h *Health, c *rpc.Client) {
+		h.Set("shop.Orders", false)
+		var states []bool
+		var last error
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for serving, err := range Watch(w.T().Context(), c, "shop.Orders") {
+				if last = err; err == nil {
+					states = append(states, serving)
+				}
+			}
+		}()
+		w.Wait()
+		h.Set("shop.Orders", true)
+		w.Wait()
+		h.Set("shop.Stock", true) // does not concern it
+		w.Wait()
+		if err := s.Shutdown(w.T().Context()); err != nil {
+			w.T().Error(err)
+		}
+		<-ended
+		if len(states) != 3 || states[0] || !states[1] || states[2] || !errors.Is(last, rpc.ErrDraining) {
+			w.T().Errorf("%v, %v", states, last)
+		}
+	})
+}
+
+// A watcher that goes away ends the handler.
+func TestWatchIsLeft(t *testing.T) {
+	serve(t, func(w *actortest.World, s *rpc.Server, _ *Health, c *rpc.Client) {
+		for serving, err := range Watch(w.T().Context(), c, "") {
+			if !serving || err != nil {
+				w.T().Errorf("%v, %v", serving, err)
+			}
+			break
+		}
+		w.Advance(time.Second)
+		if n := s.InFlight(); n != 0 {
+			w.T().Errorf("%d calls are left", n)
+		}
+	})
+}
+
+// The messages have the bytes of gRPC's, by the description that other tools get.
+func TestMessages(t *testing.T) {
+	registerFile()
+	message := func(name protoreflect.FullName) *dynamicpb.Message {
+		d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dynamicpb.NewMessage(d.(protoreflect.MessageDescriptor))
+	}
+	for s, want := range map[status]string{statusServing: "SERVING", statusNotServing: "NOT_SERVING", serviceUnknown: "SERVICE_UNKNOWN"} {
+		b, _ := s.AppendBinary(nil)
+		m := message("grpc.health.v1.HealthCheckResponse")
+		if err := proto.Unmarshal(b, m); err != nil {
+			t.Fatal(err)
+		}
+		field := m.Descriptor().Fields().ByName("status")
+		if got := field.Enum().Values().ByNumber(m.Get(field).Enum()).Name(); string(got) != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+		var back status
+		if err := back.UnmarshalBinary(append([]byte("\x12\x01x"), b...)); err != nil || back != s {
+			t.Errorf("%v, %v", back, err)
+		}
+	}
+	m := message("grpc.health.v1.HealthCheckRequest")
+	if err := protojson.Unmarshal([]byte(`{"service": "shop.Orders"}`), m); err != nil {
+		t.Fatal(err)
+	}
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var q request
+	if err := q.UnmarshalBinary(b); err != nil || q.service != "shop.Orders" {
+		t.Errorf("%q, %v", q.service, err)
+	}
+	if got, _ := q.AppendBinary(nil); string(got) != string(b) {
+		t.Errorf("%q, want %q", got, b)
+	}
+	for _, bad := range []string{"\x0a", "\x0a\x05x", "\xff", "\x08"} {
+		if err := q.UnmarshalBinary([]byte(bad)); err == nil {
+			t.Errorf("%q is a request", bad)
+		}
+	}
+}
