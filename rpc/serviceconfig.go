@@ -144,3 +144,11 @@ func (c *Client) settings(m *method) MethodConfig {
 	}
 	return of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry})
 }
+
+// maxRequest is settings' MaxRequest, without the rest of it: each attempt needs it.
+func (c *Client) maxRequest(m *method) int {
+	if len(c.cfg.Service) > 0 {
+		return cmp.Or(c.cfg.Service.of(m.name).MaxRequest, m.cfg.MaxRequest)
+	}
+	return m.cfg.MaxRequest
+}
