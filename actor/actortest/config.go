@@ -21,8 +21,7 @@ type Config struct {
 	Runtime rdma.Config
 	// OnPanic is called for whatever panics or calls runtime.Goexit: actors, what loops call, rpc
 	// handlers. Then that does not fail the test, and ExpectPanic has no effect. It is called where
-	// it happens, on any goroutine; a Goexit is reported by each whom it passes, such as an actor
-	// and its loop. nil: the test fails.
+	// it happens, on any goroutine. nil: the test fails.
 	OnPanic func(eventloop.Panic)
 	// OnStall is called when something keeps a loop busy for a second, as eventloop.Config.OnStall
 	// is. Then that does not fail the test. nil: it does.

@@ -1,7 +1,6 @@
 package actortest
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,8 +22,6 @@ type panics struct {
 
 	mu       sync.Mutex
 	expected []string
-	// "goroutine 7": its Goexit was reported by the first whom it has passed
-	exited map[string]bool
 }
 
 // expect announces a panic with text.
@@ -42,16 +39,6 @@ func (ps *panics) panicked(p eventloop.Panic) {
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if err, ok := p.Value.(error); ok && strings.Contains(err.Error(), "runtime.Goexit") {
-		name, _, _ := bytes.Cut(p.Stack, []byte(" ["))
-		if ps.exited[string(name)] {
-			return // an actor reports it before its loop, and the innermost actor first
-		}
-		if ps.exited == nil {
-			ps.exited = make(map[string]bool)
-		}
-		ps.exited[string(name)] = true
-	}
 	value := fmt.Sprint(p.Value)
 	for i, text := range ps.expected {
 		if strings.Contains(value, text) {
