@@ -43,7 +43,15 @@ func (w *world) serving() serving {
 	return s
 }
 
-// When its context ends a server sends a goodbye to its clients and leaves nothing.
+func (w *world) shutdownFar() {
+	w.Helper()
+	if err := w.far.Shutdown(context.Background()); err != nil {
+		w.Error(err)
+	}
+}
+
+// When its context ends a server no longer listens, and its connections stay. Shutdown sends a
+// goodbye to its clients and leaves nothing.
 func TestListenAndServe(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		s := w.serving()
@@ -51,6 +59,13 @@ func TestListenAndServe(t *testing.T) {
 		if err := <-s.returned; err != nil {
 			w.Error(err)
 		}
+		_, err := Ask[*Established](context.Background(), w.rt, w.rt.CreateID(nil, IDConfig{}), &Dial{Addr: there + ":7471"})
+		if !errors.Is(err, unix.ECONNREFUSED) {
+			w.Errorf("a client that dials too late: %v", err)
+		}
+		s.client.send(s.c, NewSend([]byte("still here")))
+		next[*Received](s.client)
+		w.shutdownFar()
 		if m, _ := next[*Disconnected](s.client); m.Err != nil {
 			w.Errorf("the client's end: %v, want the server's goodbye", m.Err)
 		}
@@ -83,6 +98,7 @@ func TestListenAndServeEnds(t *testing.T) {
 				if err := <-s.returned; !errors.Is(err, end.want) {
 					t.Errorf("got %v, want %v", err, end.want)
 				}
+				w.shutdownFar()
 				checkEmpty(w, w.far)
 			})
 		})
@@ -99,6 +115,7 @@ func TestListenAndServeCannotListen(t *testing.T) {
 		if !errors.Is(err, unix.EADDRINUSE) || !errors.As(err, &f) {
 			t.Errorf("got %v, want a Failure with EADDRINUSE", err)
 		}
+		w.shutdownFar()
 		checkEmpty(w, w.far)
 	})
 	inWorld(t, states.IWARP, func(w *world) { // an end before it listens is no error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"reflect"
 	"slices"
@@ -21,7 +22,8 @@ import (
 )
 
 // Open starts a runtime in an ActorSystem, which stays the caller's: Shutdown stops only the
-// runtime.
+// runtime. Without one (nil) Open makes an ActorSystem, which [Runtime.System] returns and Shutdown
+// shuts down. It logs to cfg.Logger, or to slog.Default().
 func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Device == nil {
@@ -32,6 +34,24 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 			return nil, fmt.Errorf("rdma: loop %d has the same Poller as another one (Config.Loops): %w", i, unix.EINVAL)
 		}
 	}
+	if sys != nil {
+		return open(sys, cfg)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	sys = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Logger }))
+	rt, err := open(sys, cfg)
+	if err != nil {
+		sys.Shutdown()
+		return nil, err
+	}
+	rt.ownsSystem = true
+	return rt, nil
+}
+
+// open starts a runtime with a checked configuration.
+func open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = sys.Logger()
 	}

@@ -22,11 +22,13 @@ import (
 // Runtime has the event loops that Open starts in an ActorSystem, and the identifiers on them. Its
 // methods are for any goroutine.
 type Runtime struct {
-	sys      *actor.ActorSystem
-	registry *mailbox.Registry
-	loops    []*loop
-	off      *mailbox.Goroutines
-	spawned  atomic.Uint32 // OnLoop actors spawned
+	sys *actor.ActorSystem
+	// Open made sys, so that Shutdown shuts it down
+	ownsSystem bool
+	registry   *mailbox.Registry
+	loops      []*loop
+	off        *mailbox.Goroutines
+	spawned    atomic.Uint32 // OnLoop actors spawned
 
 	cfg        Config
 	commands   CommandObserver // the Observer, if it is one; nil: no notifications

@@ -20,7 +20,7 @@ import (
 //
 // Actors of the application that run on the loops receive all messages that were sent to them until
 // then. Afterwards they receive nothing more, but can still be stopped. The ActorSystem is the
-// caller's and is not shut down.
+// caller's and is not shut down, unless Open made it.
 //
 // Until ctx ends, Shutdown waits for the messages that owners still have (see Runtime.Held:
 // retained, being received or on their way), and for goroutines that use memory of connections
@@ -67,6 +67,9 @@ func (rt *Runtime) end(ctx context.Context) error {
 	}
 	rt.sys.EventStream.Unsubscribe(rt.failures)
 	err = errors.Join(err, rt.stopLoops(last))
+	if rt.ownsSystem {
+		rt.sys.Shutdown()
+	}
 	return errors.Join(err, rt.journal.Flush(last))
 }
 

@@ -24,7 +24,7 @@ const addr = "127.0.0.1:7471"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	rt, err := rdma.Open(actor.NewActorSystem(), rdma.Config{Device: iwarp.New()})
+	rt, err := rdma.Open(nil, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)
 	}

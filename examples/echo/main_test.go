@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
@@ -19,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestEcho(t *testing.T) {
 	const addr = "127.3.200.1:7471" // another loopback address than the program's
 	open := func() *rdma.Runtime {
-		rt, err := rdma.Open(actor.NewActorSystem(), rdma.Config{Device: iwarp.New()})
+		rt, err := rdma.Open(nil, rdma.Config{Device: iwarp.New()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +39,7 @@ func TestEcho(t *testing.T) {
 		t.Errorf("%q, %v", answer, err)
 	}
 	stop()
-	if err := errors.Join(<-served, client.Shutdown(context.Background())); err != nil {
+	if err := errors.Join(<-served, client.Shutdown(context.Background()), server.Shutdown(context.Background())); err != nil {
 		t.Error(err)
 	}
 }
