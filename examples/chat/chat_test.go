@@ -1,21 +1,26 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/examples/chat/room"
-	"github.com/rdmactor/rdmactor/internal/leak"
-	"github.com/rdmactor/rdmactor/internal/proctest"
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/actor/keyfile"
 )
 
-// These tests run the chat end to end. Each part is a separate process, which runs this test binary
-// as the chat.
-
+// asChat makes this test binary the chat.
 const asChat = "RUN_AS_CHAT"
 
 func TestMain(m *testing.M) {
@@ -23,184 +28,204 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	goleak.VerifyTestMain(leak.Settled{M: m})
+	goleak.VerifyTestMain(m)
 }
 
-func chat(args []string) proctest.Config {
-	return proctest.Config{Args: args, Env: []string{asChat + "=1"}}
+// process is a chat in a process.
+type process struct {
+	*testing.T
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	lines *bufio.Scanner // stdout and stderr
+	seen  []string       // lines before the one that was last wanted
 }
 
-func start(t *testing.T, name string, args ...string) *proctest.Process {
+func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	return proctest.Start(t, name, chat(args))
-}
-
-// startTo starts a process with stdout as its standard output.
-func startTo(t *testing.T, stdout *os.File, name string, args ...string) *proctest.Process {
-	t.Helper()
-	cfg := chat(args)
-	cfg.Stdout = stdout
-	return proctest.Start(t, name, cfg)
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	return proctest.FreeAddrs(t, 1)[0]
-}
-
-func TestEndToEnd(t *testing.T) {
-	addr := freeAddr(t)
-	host := start(t, "host", "serve", "--addr", addr)
-	host.Want("hosting on", "it listens")
-
-	ann := start(t, "ann", "join", addr, "--nick", "ann")
-	ann.Want("you are ann in lobby", "the server welcomes")
-	bob := start(t, "bob", "join", addr, "--nick", "bob", "--room", room.Lobby)
-	bob.Want("you are bob in lobby with 1 other;", "the server welcomes")
-	ann.Want("bob joined", "a join is announced")
-
-	ann.Say("hello \x1b[2Jbob")
-	if l := bob.Want("hello", "a line travels"); l != "[lobby] ann: hello [2Jbob" {
-		t.Errorf("bob saw %q: control characters must go", l)
-	}
-	bob.Say("/msg ann psst")
-	ann.Want("(private) bob: psst", "a private message")
-	bob.Say("/room cellar")
-	bob.Want("you are bob in cellar", "moving")
-	ann.Want("bob went to cellar", "moving is announced")
-	bob.Say("/help")
-	bob.Want("/nick NAME", "help")
-	bob.Say("/nick bobby")
-	bob.Want("bob is now bobby", "renaming")
-
-	late := start(t, "late", "join", addr, "--nick", "late")
-	late.Want("(earlier) [lobby] ann: hello", "history for who comes late")
-	late.CloseInput()
-	ann.Want("late left", "the end of standard input leaves")
-	late.Exit(0, "the end of standard input")
-
-	twin := start(t, "twin", "join", addr, "--nick", "ann")
-	twin.Want(`the nickname "ann" is taken`, "a refusal is readable")
-	twin.Exit(1, "a refusal")
-
-	ann.Signal(unix.SIGINT)
-	ann.Exit(0, "Ctrl-C")
-
-	host.Signal(unix.SIGINT)
-	host.Exit(0, "Ctrl-C")
-	bob.Want("trying again", "the server has gone")
-	bob.Say("typed while nobody was there")
-	start(t, "host", "serve", "--addr", addr)
-	bob.Want("connected again", "redial")
-	eve := start(t, "eve", "join", addr, "--nick", "eve", "--room", "cellar")
-	eve.Want("(earlier) [cellar] bobby: typed while", "what was typed meanwhile is not lost, nor are name and room")
-}
-
-func TestPipe(t *testing.T) {
-	addr := freeAddr(t)
-	start(t, "host", "serve", "--addr", addr).Want("hosting on", "it listens")
-	ear := start(t, "ear", "join", addr, "--nick", "ear")
-	ear.Want("you are ear", "connected")
-	const n = 1000 // fits into a backlog, however slow the machine is
-	mouth := start(t, "mouth", "join", addr, "--nick", "mouth")
-	for range n {
-		mouth.Say("one line in")
-	}
-	mouth.CloseInput()
-	for range n {
-		ear.Want("mouth: one line in", "one line out")
-	}
-	mouth.Exit(0, "the end of standard input")
-}
-
-func TestAloneHostsAndThenJoins(t *testing.T) {
-	addr := freeAddr(t)
-	first := start(t, "first", "--addr", addr, "--nick", "first")
-	first.Want("hosting on", "nobody hosts yet")
-	first.Want("you are first", "and it joins")
-	second := start(t, "second", "--addr", addr, "--nick", "second")
-	second.Want("you are second in lobby with 1 other;", "there is a host: it just joins")
-}
-
-func TestFlagsAroundTheAddress(t *testing.T) {
-	host := start(t, "host", "serve", "127.0.0.1:0", "--debug=false")
-	line := host.Want("join with: chat join ", "the port that was chosen is printed")
-	addr := line[strings.LastIndex(line, " ")+1:]
-	p := start(t, "chat", "join", "--nick", "z", addr, "--room", "q")
-	p.Want("you are z in q", "flags before and behind the address")
-}
-
-func TestHostOnAnyPort(t *testing.T) {
-	p := start(t, "chat", "--addr", "127.0.0.1:0", "--nick", "z")
-	p.Want("hosting on 127.0.0.1:", "the port that was chosen is printed")
-	p.Want("you are z in lobby", "and is the one that is joined")
-}
-
-func TestFullDisk(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // nothing here takes so long
+	p := &process{T: t, cmd: exec.CommandContext(ctx, os.Args[0], args...)}
+	p.cmd.Env = append(os.Environ(), asChat+"=1")
+	p.in, _ = p.cmd.StdinPipe()
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer full.Close()
-	host := start(t, "host", "serve", "127.0.0.1:0")
-	line := host.Want("join with: chat join ", "it listens")
-	addr := line[strings.LastIndex(line, " ")+1:]
-	for name, args := range map[string][]string{"chat": {"join", addr, "--nick", "x"}, "help": {"--help"}} {
-		t.Run(name, func(t *testing.T) {
-			p := startTo(t, full, "chat", args...)
-			p.Want("no space left on device", "what nobody could read is an error")
-			p.Exit(1, "an error")
-		})
-	}
-}
-
-func TestClosedPipe(t *testing.T) {
-	host := start(t, "host", "serve", "127.0.0.1:0")
-	line := host.Want("join with: chat join ", "it listens")
-	r, w, err := os.Pipe()
-	if err != nil {
+	p.cmd.Stderr = p.cmd.Stdout
+	p.lines = bufio.NewScanner(out)
+	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r.Close()
-	defer w.Close()
-	p := startTo(t, w, "chat", "join", line[strings.LastIndex(line, " ")+1:], "--nick", "x")
-	if rest := p.Exit(-1, "the signal that ends whoever writes into a closed pipe"); len(rest) > 1 {
-		t.Errorf("it has more to say than that it is connected: %q", rest)
+	t.Cleanup(func() {
+		cancel()
+		_ = p.cmd.Wait()
+	})
+	return p
+}
+
+// want reads lines until one has text, and returns what follows in it.
+func (p *process) want(text string) string {
+	p.Helper()
+	p.seen = nil
+	for p.lines.Scan() {
+		if _, after, found := strings.Cut(p.lines.Text(), text); found {
+			return after
+		}
+		p.seen = append(p.seen, p.lines.Text())
+	}
+	p.Fatalf("%v never shows %q, but %q", p.cmd.Args[1:], text, p.seen)
+	return ""
+}
+
+func (p *process) say(line string) {
+	p.Helper()
+	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
+		p.Fatal(err)
 	}
 }
 
-func TestDeviceByAddress(t *testing.T) {
-	host := start(t, "host", "serve", "127.0.0.1:0", "--device", "auto")
-	host.Want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is printed")
-	line := host.Want("join with: chat join ", "the port that was chosen is printed")
-	p := start(t, "chat", "join", line[strings.LastIndex(line, " ")+1:], "--nick", "y", "--device", "auto")
-	p.Want("-- device: iwarp (no RDMA device has 127.0.0.1)", "what was chosen is printed")
-	p.Want("you are y in lobby", "it is the same device")
+// exit waits until the process has ended.
+func (p *process) exit(code int) {
+	p.Helper()
+	for p.lines.Scan() {
+	}
+	_ = p.cmd.Wait()
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.Errorf("%v ends with %d, want %d", p.cmd.Args[1:], got, code)
+	}
 }
 
-func TestReadableErrors(t *testing.T) {
-	addr := freeAddr(t)
-	for name, tt := range map[string]struct {
-		args []string
-		want string
-	}{
-		"nobody there": {[]string{"join", addr, "--nick", "x"}, "nobody listens"},
-		"no address":   {[]string{"join"}, "chat join HOST:PORT"},
-		"bad address":  {[]string{"join", "nowhere", "--nick", "x"}, "nowhere"},
-		"bad nickname": {[]string{"join", addr, "--nick", "a b"}, "may not have spaces"},
-		"bad device":   {[]string{"--device", "mlx5_0"}, "want auto, iwarp or kernel"},
-		"bad flag":     {[]string{"serve", "--nope"}, "see chat serve --help"},
-		"bad command":  {[]string{"dance"}, "unknown command"},
-		"extra word":   {[]string{"serve", addr, "extra"}, `unexpected "extra"`},
-		"port 0":       {[]string{"join", "127.0.0.1:0", "--nick", "x"}, "port 0: nobody can be reached there"},
-		"no such port": {[]string{"join", "127.0.0.1:99999", "--nick", "x"}, "ports are 0 to 65535"},
-		"bad service":  {[]string{"join", "127.0.0.1:bar", "--nick", "x"}, "service not known"},
+func (p *process) interrupt() {
+	p.Helper()
+	if err := p.cmd.Process.Signal(unix.SIGINT); err != nil {
+		p.Error(err)
+	}
+}
+
+func TestChat(t *testing.T) {
+	host := start(t, "serve", "127.0.0.1:0")
+	addr := host.want("hosting on ")
+	ann := start(t, "join", addr, "--nick", "ann")
+	ann.want("you are ann")
+	bob := start(t, "join", "--addr", addr, "--nick", "bob")
+	bob.want("you are bob")
+	ann.want("bob joined")
+	ann.say("hello \x1b[2Jbob")
+	if got := bob.want("ann: "); got != "hello [2Jbob" {
+		t.Errorf("bob sees %q", got)
+	}
+	bob.say("hello ann")
+	ann.want("bob: hello ann")
+	if len(ann.seen) > 0 {
+		t.Errorf("ann sees her own lines: %q", ann.seen)
+	}
+	ann.say(strings.Repeat("x", maxLine+1))
+	ann.want("too long")
+
+	twin := start(t, "join", addr, "--nick", "ann")
+	twin.want("that name is taken")
+	twin.exit(1)
+	eve := start(t, "join", addr, "--nick", "ann: ")
+	eve.want("a name is a few letters")
+	eve.exit(1)
+
+	ann.say("the last line")
+	ann.in.Close()
+	ann.exit(0)
+	bob.want("ann: the last line")
+	bob.want("ann left")
+	carl := start(t, "join", addr, "--nick", "carl")
+	bob.want("carl joined")
+	carl.interrupt()
+	carl.exit(0)
+	bob.want("carl left")
+	host.interrupt()
+	host.exit(0)
+	bob.want("the host has left")
+	bob.exit(1)
+}
+
+// The first who comes hosts, and the second joins.
+func TestWithoutACommand(t *testing.T) {
+	ann := start(t, "--addr", "127.0.0.1:0", "--nick", "ann")
+	addr := ann.want("hosting on ")
+	ann.want("you are ann")
+	start(t, "--addr", addr, "--nick", "bob").say("hello")
+	ann.want("bob: hello")
+}
+
+func TestSecured(t *testing.T) {
+	file := func(identity string) string {
+		key, err := keyfile.Generate(identity)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Join(t.TempDir(), "key")
+		if err := keyfile.Create(name, key); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	key := file("ann")
+	host := start(t, "serve", "127.0.0.1:0", "--key", key)
+	addr := host.want("hosting on ")
+	ann := start(t, "join", addr, "--nick", "ann", "--key", key)
+	ann.want("you are ann")
+	bob := start(t, "join", addr, "--nick", "bob", "--key", key)
+	ann.want("bob (ann) joined")
+	bob.say("hello")
+	ann.want("bob (ann): hello")
+	for want, args := range map[string][]string{
+		"no key has this id":    {"--key", file("ann")},
+		"another mode or suite": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := start(t, "chat", tt.args...)
-			p.CloseInput() // an empty input must not turn a failure into a success
-			p.Want(tt.want, "an error a user understands")
-			p.Exit(1, "an error")
-		})
+		eve := start(t, append([]string{"join", addr, "--nick", "eve"}, args...)...)
+		eve.want(want)
+		eve.exit(1)
 	}
+	outside := start(t, "join", "192.0.2.1:7471", "--nick", "eve")
+	outside.want("no Security is set")
+	outside.exit(1)
+}
+
+// A person who does not read delays nobody, misses lines, and learns how many.
+func TestSlow(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		const addr, lines = "10.0.0.1:7471", 1000
+		if _, err := host(w.T().Context(), w.Runtime(), addr); err != nil {
+			t.Fatal(err)
+		}
+		enter := func(nick, from string) *actortest.Probe {
+			p := w.Probe()
+			p.Request(w.Host("mem-"+nick, from).CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: addr, PrivateData: []byte(nick)})
+			actortest.Next[*rdma.Established](p)
+			actortest.Next[*rdma.Received](p) // that it has joined
+			return p
+		}
+		slow := enter("slow", "10.0.0.2")
+		ann, bob := enter("ann", "10.0.0.3"), enter("bob", "10.0.0.4")
+		connection := ann.Sender()
+		begin := w.Now()
+		for range lines {
+			ann.Send(connection, rdma.NewSend([]byte("line")))
+			for m := ""; m != "ann: line"; {
+				m = string(actortest.Next[*rdma.Received](bob).Data)
+			}
+		}
+		if took := w.Now().Sub(begin); took > 0 {
+			t.Errorf("bob waits %v for the slow one", took)
+		}
+		got := 0
+		for {
+			m := string(actortest.Next[*rdma.Received](slow).Data)
+			if m == "ann: line" {
+				got++
+			}
+			if missed, found := strings.CutPrefix(m, "-- you missed "); found {
+				if want := lines - got; missed != fmt.Sprintf("%d lines", want) {
+					t.Errorf("missed %s, want %d", missed, want)
+				}
+				return
+			}
+		}
+	})
 }

@@ -1,5 +1,13 @@
-// Rpc is a key-value store with compare-and-swap and watches, called over RDMA connections.
-// Without arguments it runs a demonstration; see rpc --help.
+// Command rpc is a key-value store, called over RDMA connections. The calls are generated from
+// kv/kv.proto.
+//
+//	rpc [flags] serve                    a server, until Ctrl-C; then it drains
+//	rpc [flags] get KEY
+//	rpc [flags] put KEY VALUE
+//	rpc [flags] cas KEY REVISION VALUE   set a key that still has that revision; 0: that does not exist
+//	rpc [flags] watch [PREFIX]           print what there is, and every change
+//
+// Beyond loopback both sides need the same --key, which rdmactor keygen makes.
 package main
 
 import (
@@ -9,162 +17,53 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"slices"
+	"os"
+	"os/signal"
+	"strconv"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/examples/live"
+	"github.com/rdmactor/rdmactor/actor/keyfile"
 	"github.com/rdmactor/rdmactor/examples/rpc/kv"
-	"github.com/rdmactor/rdmactor/internal/cli"
-	"github.com/rdmactor/rdmactor/internal/device"
-	"github.com/rdmactor/rdmactor/internal/securityflags"
+	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/rpc"
+	"github.com/rdmactor/rdmactor/rpc/rpcreflect"
 )
 
-const (
-	defaultHost = "127.0.0.1"
-	defaultPort = "7481"
-)
+// callFor limits how long a call, or draining, may take.
+const callFor = 5 * time.Second
 
-func main() { cli.Main("rpc", run) }
-
-func overview(w io.Writer) {
-	fmt.Fprint(w, `rpc: a key-value store, called over RDMA connections
-
-An address is HOST or HOST:PORT, an IPv6 address with a port [IPV6]:PORT. Ctrl-C ends serve and watch, and load with what it has
-measured, with status 0; everything else with 130. rpc --version prints the build.
-
-  rpc [demo]                         a server, and a client that shows what it can do, in one process
-  rpc serve                          a server, until Ctrl-C; then it drains
-`)
-	for _, name := range slices.Sorted(maps.Keys(commands)) {
-		c := commands[name]
-		fmt.Fprintf(w, "  rpc %-30s %s\n", name+" "+c.args, c.help)
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program immediately
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "rpc:", err)
+		os.Exit(1)
 	}
-	fmt.Fprint(w, `  rpc watch [PREFIX]                 print what there is, and every change; goes on where it was when the server was away
-  rpc load                           random reads and writes by many callers: calls per second, latencies
-
-Flags stand before or behind the arguments; rpc load --help has more of them:
-`)
 }
 
-// settings are the parsed flags.
-type settings struct {
-	command string
-	args    []string
-	addr    string
-	device  device.Kind
-	after   uint64
-	load    load
-	drain   time.Duration
-	inspect string // the address of a server's page; "": none
-	secure  securityflags.Flags
-}
-
-func parseFlags(args []string, out io.Writer) (s settings, err error) {
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	f := flag.NewFlagSet("rpc", flag.ContinueOnError)
-	f.SetOutput(io.Discard) // main prints errors, once
-	f.StringVar(&s.addr, "addr", defaultHost, "`HOST[:PORT]` of the server (port "+defaultPort+")")
-	kind := f.String("device", string(device.IWARP), device.Usage)
-	s.secure.Define(f)
-	for len(args) > 0 {
-		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-			overview(out)
-			f.SetOutput(out)
-			f.PrintDefaults()
-			return s, err
-		} else if err != nil {
-			return s, fmt.Errorf("%w; see rpc --help", err)
-		}
-		if args = f.Args(); len(args) > 0 {
-			if s.command == "" {
-				s.command = args[0]
-				s.flags(f)
-			} else {
-				s.args = append(s.args, args[0])
-			}
-			args = args[1:]
-		}
+	addr := f.String("addr", "127.0.0.1:7481", "`HOST:PORT` of the server")
+	key := f.String("key", "", "authenticate and encrypt with the keys of `FILE`")
+	if err := f.Parse(args); err != nil {
+		return err
 	}
-	s.device = device.Kind(*kind)
-	return s, s.check()
-}
-
-// flags defines the flags of the command. They may stand after the command.
-func (s *settings) flags(f *flag.FlagSet) {
-	switch s.command {
-	case "watch":
-		f.Uint64Var(&s.after, "after", 0, "changes behind this `REVISION` only")
-	case "load":
-		s.load.flags(f)
-	case "serve":
-		f.DurationVar(&s.drain, "drain", 5*time.Second, "how long calls in flight may take to finish at the end")
-		f.StringVar(&s.inspect, "inspect", "", live.Usage)
-	}
-}
-
-func (l *load) flags(f *flag.FlagSet) {
-	f.IntVar(&l.callers, "callers", 64, "how many call at a time")
-	f.IntVar(&l.connections, "connections", 1, "over how many connections")
-	f.IntVar(&l.keys, "keys", 1000, "how many keys")
-	f.IntVar(&l.size, "size", 64, "bytes of a value")
-	f.IntVar(&l.reads, "reads", 90, "percent of the calls that read")
-	f.DurationVar(&l.duration, "duration", 5*time.Second, "how long")
-}
-
-func (s *settings) check() error {
-	least, most := 0, 0
-	switch c, known := commands[s.command]; {
-	case known:
-		least, most = c.min, c.max
-	case s.command == "watch":
-		most = 1
-	case s.command == "load":
-		if err := s.load.check(); err != nil {
+	var security *rdma.Security // nil: none, and only on loopback
+	if *key != "" {
+		list, err := keyfile.Load(*key)
+		if err != nil {
 			return err
 		}
-	case s.command != "" && s.command != "demo" && s.command != "serve":
-		return fmt.Errorf("unknown command %q; see rpc --help", s.command)
+		security = &rdma.Security{Mode: rdma.PSK, Keys: new(rdma.Keyring)}
+		if err := keyfile.Use(security.Keys, list); err != nil {
+			return err
+		}
 	}
-	if n := len(s.args); n < least || n > most {
-		return fmt.Errorf("%d arguments for %s; see rpc --help", n, s.command)
-	}
-	a, err := cli.ParseAddress(s.addr, defaultPort, s.command == "serve")
-	if err != nil {
-		return fmt.Errorf("--addr: %w", err)
-	}
-	s.addr = a.String()
-	return errors.Join(s.device.Check(), s.secure.Check())
-}
-
-func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
-	defer func() { err = securityflags.Explain(err) }()
-	s, err := parseFlags(args, out)
-	if err != nil {
-		return err
-	}
-	level := new(slog.LevelVar)
-	level.Set(slog.LevelWarn)
-	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level}))
-	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return logger }))
-	defer system.Shutdown()
-	choice, err := device.Named(ctx, s.device, s.addr, s.command == "serve")
-	if err != nil {
-		return err
-	}
-	if choice.Why != "" {
-		fmt.Fprintln(log, "--", choice)
-	}
-	security, closed, err := s.secure.Open(func(line string) { fmt.Fprintln(log, "--", line) })
-	if err != nil {
-		return err
-	}
-	defer closed()
-	driver := choice.Driver()
-	rt, err := rdma.Open(system, rdma.Config{Device: driver, Logger: logger, Security: security, Timeouts: rdma.Timeouts{Connect: callFor}})
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	rt, err := rdma.Open(nil, rdma.Config{Device: iwarp.New(), Security: security, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -173,52 +72,79 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, rt.Shutdown(end))
 	}()
-	switch s.command {
-	case "", "demo":
-		return demo(ctx, rt, out)
-	case "serve":
-		return s.serve(ctx, rt, driver, level, log)
-	case "watch":
-		prefix := ""
-		if len(s.args) > 0 {
-			prefix = s.args[0]
-		}
-		w := watcher{rt: rt, addr: s.addr, prefix: prefix, after: s.after, out: out, log: log}
-		return w.run(ctx)
-	case "load":
-		return s.load.run(ctx, rt, s.addr, out)
+	if f.Arg(0) == "serve" {
+		return serve(ctx, rt, *addr, out)
 	}
-	c, err := dial(ctx, rt, s.addr)
+	c, err := rpc.Dial(ctx, rt, *addr, rpc.ClientConfig{Timeout: callFor})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return commands[s.command].run(ctx, kv.NewStoreClient(c), s.args, out)
+	return call(ctx, kv.NewStoreClient(c), f.Args(), out)
 }
 
 // serve answers calls until ctx ends, and then finishes those in flight.
-func (s settings) serve(ctx context.Context, rt *rdma.Runtime, driver cmid.Driver, level *slog.LevelVar, log io.Writer) (err error) {
-	store := newStore()
-	srv := newServer(rt, store)
-	local, err := srv.Listen(ctx, s.addr)
+func serve(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) error {
+	srv := rpc.NewServer(rt)
+	register(srv)
+	rpcreflect.Register(srv) // for rdmactor list and rdmactor call
+	local, err := srv.Listen(ctx, addr)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(log, "-- serving on %v\n", local)
-	page, err := live.Serve(s.inspect, rt, driver, level, sectionsOf(srv, store)...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, page.Close()) }()
-	if page.URL != "" {
-		fmt.Fprintf(log, "-- the live page is at %s\n", page.URL)
-	}
+	fmt.Fprintln(out, "serving on", local)
 	<-ctx.Done()
-	fmt.Fprintf(log, "-- draining, %d calls in flight\n", srv.InFlight())
-	end, cancel := context.WithTimeout(context.Background(), s.drain)
+	end, cancel := context.WithTimeout(context.Background(), callFor)
 	defer cancel()
-	if err := srv.Shutdown(end); err != nil {
-		return fmt.Errorf("calls were cut off that took longer than --drain %v: %w", s.drain, err)
-	}
-	return nil
+	return srv.Shutdown(end)
 }
+
+// call makes the call of a command line.
+func call(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
+	command := "" // with the number of its arguments
+	if len(args) > 0 {
+		command = fmt.Sprint(args[0], " ", len(args)-1)
+		args = args[1:]
+	}
+	var e *kv.Entry
+	var err error
+	switch command {
+	case "get 1":
+		e, err = c.Get(ctx, &kv.GetRequest{Key: args[0]})
+	case "put 2":
+		e, err = c.Put(ctx, &kv.PutRequest{Key: args[0], Value: []byte(args[1])})
+	case "cas 3":
+		revision, parse := strconv.ParseUint(args[1], 10, 64)
+		if parse != nil {
+			return parse
+		}
+		e, err = c.CompareAndSwap(ctx, &kv.CompareAndSwapRequest{Key: args[0], Revision: revision, Value: []byte(args[2])})
+		if now, ok := rpc.DetailsOf[kv.Entry](err); ok {
+			return fmt.Errorf("%w: it has revision %d", err, now.Revision)
+		}
+	case "watch 0", "watch 1":
+		q := &kv.WatchRequest{}
+		if len(args) > 0 {
+			q.Prefix = args[0]
+		}
+		for e, err := range c.Watch(ctx, q) {
+			switch {
+			case ctx.Err() != nil: // the user has ended the program
+				return nil
+			case err != nil:
+				return err
+			}
+			show(out, e)
+		}
+		return nil
+	default:
+		return errors.New("serve, get KEY, put KEY VALUE, cas KEY REVISION VALUE or watch [PREFIX]?")
+	}
+	if err == nil {
+		show(out, e)
+	}
+	return err
+}
+
+// show prints an entry. Keys and values are quoted, because they are not trusted.
+func show(out io.Writer, e *kv.Entry) { fmt.Fprintf(out, "%d %q %q\n", e.Revision, e.Key, e.Value) }

@@ -23,8 +23,7 @@ func TestLogKeys(t *testing.T) {
 	walk(t, func(name string, src []byte) {
 		rel, err := filepath.Rel(root, name)
 		first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
-		test := strings.HasSuffix(name, "_test.go") || strings.Contains(filepath.ToSlash(rel), "actortest/") ||
-			strings.Contains(filepath.ToSlash(rel), "pacluster/chat/")
+		test := strings.HasSuffix(name, "_test.go") || strings.Contains(filepath.ToSlash(rel), "actortest/")
 		if err != nil || filepath.Ext(name) != ".go" || test || !slices.Contains(logging, first) {
 			return
 		}

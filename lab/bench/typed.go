@@ -18,13 +18,13 @@ const (
 	written   = "rpc-written"
 )
 
-var writtenGet = rpc.NewMethod[kv.KeyRequest, kv.GetReply]("bench.Get")
+var writtenGet = rpc.NewMethod[kv.GetRequest, kv.Entry]("bench.Get")
 
 // echoStore returns each key as its value.
 type echoStore struct{ kv.UnimplementedStoreServer }
 
-func (echoStore) Get(_ context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
-	return &kv.GetReply{Entry: &kv.Entry{Value: []byte(q.Key)}}, nil
+func (echoStore) Get(_ context.Context, q *kv.GetRequest) (*kv.Entry, error) {
+	return &kv.Entry{Value: []byte(q.Key)}, nil
 }
 
 func serveGenerated(e measure.Entry) (measure.Service, error) {
@@ -35,18 +35,18 @@ func serveWritten(e measure.Entry) (measure.Service, error) {
 	return listen(e, func(s *rpc.Server) { rpc.Handle(s, writtenGet, echoStore{}.Get) })
 }
 
-type getter = func(ctx context.Context, q *kv.KeyRequest) (*kv.GetReply, error)
+type getter = func(ctx context.Context, q *kv.GetRequest) (*kv.Entry, error)
 
 func dialGenerated(addr string, e measure.Entry) (contest.Tripper, error) {
 	return dialGet(addr, e, func(c *rpc.Client) getter {
 		s := kv.NewStoreClient(c)
-		return func(ctx context.Context, q *kv.KeyRequest) (*kv.GetReply, error) { return s.Get(ctx, q) }
+		return func(ctx context.Context, q *kv.GetRequest) (*kv.Entry, error) { return s.Get(ctx, q) }
 	})
 }
 
 func dialWritten(addr string, e measure.Entry) (contest.Tripper, error) {
 	return dialGet(addr, e, func(c *rpc.Client) getter {
-		return func(ctx context.Context, q *kv.KeyRequest) (*kv.GetReply, error) {
+		return func(ctx context.Context, q *kv.GetRequest) (*kv.Entry, error) {
 			return rpc.Call(ctx, c, writtenGet, q)
 		}
 	})
@@ -64,8 +64,8 @@ func dialGet(addr string, e measure.Entry, getterOf func(*rpc.Client) getter) (c
 	get := getterOf(c)
 	return contest.Calls{
 		CallFunc: func(p, _ []byte) ([]byte, error) {
-			r, err := get(context.Background(), &kv.KeyRequest{Key: string(p)})
-			return r.GetEntry().GetValue(), err
+			r, err := get(context.Background(), &kv.GetRequest{Key: string(p)})
+			return r.GetValue(), err
 		},
 		CloseFunc: func() error {
 			c.Close()

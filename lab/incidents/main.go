@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/internal/cli"
+	"github.com/rdmactor/rdmactor/lab/live"
 )
 
 func main() { cli.Main("incidents", run) }

@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/internal/leak"
+	"github.com/rdmactor/rdmactor/lab/live"
 	"github.com/rdmactor/rdmactor/metrics"
 )
 

@@ -11,9 +11,8 @@ import "github.com/rdmactor/rdmactor/rpc"
 // The errors of calls, besides rpc's. The codes are sent on the wire, so a number must never be
 // reused for something else.
 var (
-	ErrNotFound  = rpc.RegisterCode(rpc.FirstCode+0, "no such key")
-	ErrChanged   = rpc.RegisterCode(rpc.FirstCode+1, "the key has another revision")
-	ErrInvalid   = rpc.RegisterCode(rpc.FirstCode+2, "the key is empty, or key or value are too large")
-	ErrFull      = rpc.RegisterCode(rpc.FirstCode+3, "the store is full")
-	ErrCompacted = rpc.RegisterCode(rpc.FirstCode+4, "the changes after that revision are not kept any more")
+	ErrNotFound = rpc.RegisterCode(rpc.FirstCode+0, "no such key")
+	ErrChanged  = rpc.RegisterCode(rpc.FirstCode+1, "the key has another revision")
+	ErrFull     = rpc.RegisterCode(rpc.FirstCode+2, "the store is full")
+	ErrSlow     = rpc.RegisterCode(rpc.FirstCode+3, "the watcher does not read as fast as keys change")
 )

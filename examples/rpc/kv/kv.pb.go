@@ -23,8 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Entry is a key, its value and the revision of the store at which it was last changed. In a
-// request to set it the revision is not looked at.
+// Entry is a key, its value and the revision of the store at which it was last changed.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -85,28 +84,27 @@ func (x *Entry) GetRevision() uint64 {
 	return 0
 }
 
-// KeyRequest asks for a key, or has it removed.
-type KeyRequest struct {
+type GetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *KeyRequest) Reset() {
-	*x = KeyRequest{}
+func (x *GetRequest) Reset() {
+	*x = GetRequest{}
 	mi := &file_examples_rpc_kv_kv_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *KeyRequest) String() string {
+func (x *GetRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*KeyRequest) ProtoMessage() {}
+func (*GetRequest) ProtoMessage() {}
 
-func (x *KeyRequest) ProtoReflect() protoreflect.Message {
+func (x *GetRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_examples_rpc_kv_kv_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -118,40 +116,40 @@ func (x *KeyRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use KeyRequest.ProtoReflect.Descriptor instead.
-func (*KeyRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
+func (*GetRequest) Descriptor() ([]byte, []int) {
 	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *KeyRequest) GetKey() string {
+func (x *GetRequest) GetKey() string {
 	if x != nil {
 		return x.Key
 	}
 	return ""
 }
 
-// RevisionReply is the revision of the store that a change has made.
-type RevisionReply struct {
+type PutRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RevisionReply) Reset() {
-	*x = RevisionReply{}
+func (x *PutRequest) Reset() {
+	*x = PutRequest{}
 	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RevisionReply) String() string {
+func (x *PutRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RevisionReply) ProtoMessage() {}
+func (*PutRequest) ProtoMessage() {}
 
-func (x *RevisionReply) ProtoReflect() protoreflect.Message {
+func (x *PutRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_examples_rpc_kv_kv_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -163,76 +161,38 @@ func (x *RevisionReply) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RevisionReply.ProtoReflect.Descriptor instead.
-func (*RevisionReply) Descriptor() ([]byte, []int) {
+// Deprecated: Use PutRequest.ProtoReflect.Descriptor instead.
+func (*PutRequest) Descriptor() ([]byte, []int) {
 	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *RevisionReply) GetRevision() uint64 {
+func (x *PutRequest) GetKey() string {
 	if x != nil {
-		return x.Revision
+		return x.Key
 	}
-	return 0
+	return ""
 }
 
-type GetReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Entry         *Entry                 `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetReply) Reset() {
-	*x = GetReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetReply) ProtoMessage() {}
-
-func (x *GetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
+func (x *PutRequest) GetValue() []byte {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetReply.ProtoReflect.Descriptor instead.
-func (*GetReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *GetReply) GetEntry() *Entry {
-	if x != nil {
-		return x.Entry
+		return x.Value
 	}
 	return nil
 }
 
-// CompareAndSwapRequest changes a key if it still has the revision that the caller has seen.
 type CompareAndSwapRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// 0: the key must not exist
-	Revision      uint64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	Value         []byte `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CompareAndSwapRequest) Reset() {
 	*x = CompareAndSwapRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -244,7 +204,7 @@ func (x *CompareAndSwapRequest) String() string {
 func (*CompareAndSwapRequest) ProtoMessage() {}
 
 func (x *CompareAndSwapRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -257,7 +217,7 @@ func (x *CompareAndSwapRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareAndSwapRequest.ProtoReflect.Descriptor instead.
 func (*CompareAndSwapRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{4}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CompareAndSwapRequest) GetKey() string {
@@ -267,13 +227,6 @@ func (x *CompareAndSwapRequest) GetKey() string {
 	return ""
 }
 
-func (x *CompareAndSwapRequest) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
 func (x *CompareAndSwapRequest) GetValue() []byte {
 	if x != nil {
 		return x.Value
@@ -281,144 +234,23 @@ func (x *CompareAndSwapRequest) GetValue() []byte {
 	return nil
 }
 
-type ListRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// keys greater than this one: the last key of the page before
-	After string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
-	// entries at most; 0: the server's limit
-	Limit         uint32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListRequest) Reset() {
-	*x = ListRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListRequest) ProtoMessage() {}
-
-func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
-func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *ListRequest) GetPrefix() string {
-	if x != nil {
-		return x.Prefix
-	}
-	return ""
-}
-
-func (x *ListRequest) GetAfter() string {
-	if x != nil {
-		return x.After
-	}
-	return ""
-}
-
-func (x *ListRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-type ListReply struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Entries []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	More    bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
-	// of the store
-	Revision      uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListReply) Reset() {
-	*x = ListReply{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListReply) ProtoMessage() {}
-
-func (x *ListReply) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListReply.ProtoReflect.Descriptor instead.
-func (*ListReply) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ListReply) GetEntries() []*Entry {
-	if x != nil {
-		return x.Entries
-	}
-	return nil
-}
-
-func (x *ListReply) GetMore() bool {
-	if x != nil {
-		return x.More
-	}
-	return false
-}
-
-func (x *ListReply) GetRevision() uint64 {
+func (x *CompareAndSwapRequest) GetRevision() uint64 {
 	if x != nil {
 		return x.Revision
 	}
 	return 0
 }
 
-// WatchRequest asks for every change of the keys with a prefix.
 type WatchRequest struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Prefix string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// changes of a greater revision; 0: what there is now, then every change
-	After uint64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
-	// of the store that after is a revision of; 0: not known
-	Epoch         uint64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Prefix        string                 `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +262,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[7]
+	mi := &file_examples_rpc_kv_kv_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +275,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{7}
+	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *WatchRequest) GetPrefix() string {
@@ -451,102 +283,6 @@ func (x *WatchRequest) GetPrefix() string {
 		return x.Prefix
 	}
 	return ""
-}
-
-func (x *WatchRequest) GetAfter() uint64 {
-	if x != nil {
-		return x.After
-	}
-	return 0
-}
-
-func (x *WatchRequest) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-// Change is a change, or what there is already, or, without an entry, something about the watch.
-type Change struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// of a deleted key without a value
-	Entry   *Entry `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
-	Deleted bool   `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// The watcher has seen everything up to this revision, and may go on behind it. 0: not yet.
-	Revision uint64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
-	// The first message has no entry. It names the store: revisions count within an epoch.
-	Epoch uint64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Of the first message: what follows is all there is, whatever the watcher has seen before. A
-	// message without an entry ends it: the one with a revision, if the store has any.
-	Anew          bool `protobuf:"varint,5,opt,name=anew,proto3" json:"anew,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Change) Reset() {
-	*x = Change{}
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Change) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Change) ProtoMessage() {}
-
-func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_examples_rpc_kv_kv_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Change.ProtoReflect.Descriptor instead.
-func (*Change) Descriptor() ([]byte, []int) {
-	return file_examples_rpc_kv_kv_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *Change) GetEntry() *Entry {
-	if x != nil {
-		return x.Entry
-	}
-	return nil
-}
-
-func (x *Change) GetDeleted() bool {
-	if x != nil {
-		return x.Deleted
-	}
-	return false
-}
-
-func (x *Change) GetRevision() uint64 {
-	if x != nil {
-		return x.Revision
-	}
-	return 0
-}
-
-func (x *Change) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *Change) GetAnew() bool {
-	if x != nil {
-		return x.Anew
-	}
-	return false
 }
 
 var File_examples_rpc_kv_kv_proto protoreflect.FileDescriptor
@@ -559,42 +295,23 @@ const file_examples_rpc_kv_kv_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x04R\brevision\"\x1e\n" +
 	"\n" +
-	"KeyRequest\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"+\n" +
-	"\rRevisionReply\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x04R\brevision\"+\n" +
-	"\bGetReply\x12\x1f\n" +
-	"\x05entry\x18\x01 \x01(\v2\t.kv.EntryR\x05entry\"[\n" +
+	"GetRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\"4\n" +
+	"\n" +
+	"PutRequest\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"[\n" +
 	"\x15CompareAndSwapRequest\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x14\n" +
-	"\x05value\x18\x03 \x01(\fR\x05value\"Q\n" +
-	"\vListRequest\x12\x16\n" +
-	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\tR\x05after\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"`\n" +
-	"\tListReply\x12#\n" +
-	"\aentries\x18\x01 \x03(\v2\t.kv.EntryR\aentries\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x04R\brevision\"R\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\x12\x1a\n" +
+	"\brevision\x18\x03 \x01(\x04R\brevision\"&\n" +
 	"\fWatchRequest\x12\x16\n" +
-	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x14\n" +
-	"\x05after\x18\x02 \x01(\x04R\x05after\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"\x89\x01\n" +
-	"\x06Change\x12\x1f\n" +
-	"\x05entry\x18\x01 \x01(\v2\t.kv.EntryR\x05entry\x12\x18\n" +
-	"\adeleted\x18\x02 \x01(\bR\adeleted\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x04R\brevision\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04anew\x18\x05 \x01(\bR\x04anew2\x99\x02\n" +
-	"\x05Store\x12(\n" +
-	"\x03Get\x12\x0e.kv.KeyRequest\x1a\f.kv.GetReply\"\x03\x90\x02\x01\x12#\n" +
-	"\x03Put\x12\t.kv.Entry\x1a\x11.kv.RevisionReply\x12>\n" +
-	"\x0eCompareAndSwap\x12\x19.kv.CompareAndSwapRequest\x1a\x11.kv.RevisionReply\x12+\n" +
-	"\x06Delete\x12\x0e.kv.KeyRequest\x1a\x11.kv.RevisionReply\x12+\n" +
-	"\x04List\x12\x0f.kv.ListRequest\x1a\r.kv.ListReply\"\x03\x90\x02\x01\x12'\n" +
-	"\x05Watch\x12\x10.kv.WatchRequest\x1a\n" +
-	".kv.Change0\x01B.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix2\xb0\x01\n" +
+	"\x05Store\x12%\n" +
+	"\x03Get\x12\x0e.kv.GetRequest\x1a\t.kv.Entry\"\x03\x90\x02\x01\x12 \n" +
+	"\x03Put\x12\x0e.kv.PutRequest\x1a\t.kv.Entry\x126\n" +
+	"\x0eCompareAndSwap\x12\x19.kv.CompareAndSwapRequest\x1a\t.kv.Entry\x12&\n" +
+	"\x05Watch\x12\x10.kv.WatchRequest\x1a\t.kv.Entry0\x01B.Z,github.com/rdmactor/rdmactor/examples/rpc/kvb\x06proto3"
 
 var (
 	file_examples_rpc_kv_kv_proto_rawDescOnce sync.Once
@@ -608,39 +325,28 @@ func file_examples_rpc_kv_kv_proto_rawDescGZIP() []byte {
 	return file_examples_rpc_kv_kv_proto_rawDescData
 }
 
-var file_examples_rpc_kv_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_examples_rpc_kv_kv_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_examples_rpc_kv_kv_proto_goTypes = []any{
 	(*Entry)(nil),                 // 0: kv.Entry
-	(*KeyRequest)(nil),            // 1: kv.KeyRequest
-	(*RevisionReply)(nil),         // 2: kv.RevisionReply
-	(*GetReply)(nil),              // 3: kv.GetReply
-	(*CompareAndSwapRequest)(nil), // 4: kv.CompareAndSwapRequest
-	(*ListRequest)(nil),           // 5: kv.ListRequest
-	(*ListReply)(nil),             // 6: kv.ListReply
-	(*WatchRequest)(nil),          // 7: kv.WatchRequest
-	(*Change)(nil),                // 8: kv.Change
+	(*GetRequest)(nil),            // 1: kv.GetRequest
+	(*PutRequest)(nil),            // 2: kv.PutRequest
+	(*CompareAndSwapRequest)(nil), // 3: kv.CompareAndSwapRequest
+	(*WatchRequest)(nil),          // 4: kv.WatchRequest
 }
 var file_examples_rpc_kv_kv_proto_depIdxs = []int32{
-	0, // 0: kv.GetReply.entry:type_name -> kv.Entry
-	0, // 1: kv.ListReply.entries:type_name -> kv.Entry
-	0, // 2: kv.Change.entry:type_name -> kv.Entry
-	1, // 3: kv.Store.Get:input_type -> kv.KeyRequest
-	0, // 4: kv.Store.Put:input_type -> kv.Entry
-	4, // 5: kv.Store.CompareAndSwap:input_type -> kv.CompareAndSwapRequest
-	1, // 6: kv.Store.Delete:input_type -> kv.KeyRequest
-	5, // 7: kv.Store.List:input_type -> kv.ListRequest
-	7, // 8: kv.Store.Watch:input_type -> kv.WatchRequest
-	3, // 9: kv.Store.Get:output_type -> kv.GetReply
-	2, // 10: kv.Store.Put:output_type -> kv.RevisionReply
-	2, // 11: kv.Store.CompareAndSwap:output_type -> kv.RevisionReply
-	2, // 12: kv.Store.Delete:output_type -> kv.RevisionReply
-	6, // 13: kv.Store.List:output_type -> kv.ListReply
-	8, // 14: kv.Store.Watch:output_type -> kv.Change
-	9, // [9:15] is the sub-list for method output_type
-	3, // [3:9] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	1, // 0: kv.Store.Get:input_type -> kv.GetRequest
+	2, // 1: kv.Store.Put:input_type -> kv.PutRequest
+	3, // 2: kv.Store.CompareAndSwap:input_type -> kv.CompareAndSwapRequest
+	4, // 3: kv.Store.Watch:input_type -> kv.WatchRequest
+	0, // 4: kv.Store.Get:output_type -> kv.Entry
+	0, // 5: kv.Store.Put:output_type -> kv.Entry
+	0, // 6: kv.Store.CompareAndSwap:output_type -> kv.Entry
+	0, // 7: kv.Store.Watch:output_type -> kv.Entry
+	4, // [4:8] is the sub-list for method output_type
+	0, // [0:4] is the sub-list for method input_type
+	0, // [0:0] is the sub-list for extension type_name
+	0, // [0:0] is the sub-list for extension extendee
+	0, // [0:0] is the sub-list for field type_name
 }
 
 func init() { file_examples_rpc_kv_kv_proto_init() }
@@ -654,7 +360,7 @@ func file_examples_rpc_kv_kv_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_examples_rpc_kv_kv_proto_rawDesc), len(file_examples_rpc_kv_kv_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,40 +14,29 @@ const (
 	Store_Get_Name            = "kv.Store/Get"
 	Store_Put_Name            = "kv.Store/Put"
 	Store_CompareAndSwap_Name = "kv.Store/CompareAndSwap"
-	Store_Delete_Name         = "kv.Store/Delete"
-	Store_List_Name           = "kv.Store/List"
 	Store_Watch_Name          = "kv.Store/Watch"
 )
 
 // The methods of Store, for package rpc's functions.
 var (
-	StoreGet            = rpc.NewMethod[KeyRequest, GetReply](Store_Get_Name, rpc.MethodConfig{Idempotent: true})
-	StorePut            = rpc.NewMethod[Entry, RevisionReply](Store_Put_Name)
-	StoreCompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, RevisionReply](Store_CompareAndSwap_Name)
-	StoreDelete         = rpc.NewMethod[KeyRequest, RevisionReply](Store_Delete_Name)
-	StoreList           = rpc.NewMethod[ListRequest, ListReply](Store_List_Name, rpc.MethodConfig{Idempotent: true})
-	StoreWatch          = rpc.NewStream[WatchRequest, Change](Store_Watch_Name)
+	StoreGet            = rpc.NewMethod[GetRequest, Entry](Store_Get_Name, rpc.MethodConfig{Idempotent: true})
+	StorePut            = rpc.NewMethod[PutRequest, Entry](Store_Put_Name)
+	StoreCompareAndSwap = rpc.NewMethod[CompareAndSwapRequest, Entry](Store_CompareAndSwap_Name)
+	StoreWatch          = rpc.NewStream[WatchRequest, Entry](Store_Watch_Name)
 )
 
 // StoreAPI has the methods of StoreClient, for programs that replace it.
 type StoreAPI interface {
 	// Get returns an entry, or ErrNotFound.
-	Get(ctx context.Context, q *KeyRequest, opts ...rpc.CallOption) (*GetReply, error)
-	// Put sets a key, whether or not it exists.
-	Put(ctx context.Context, q *Entry, opts ...rpc.CallOption) (*RevisionReply, error)
-	// CompareAndSwap sets a key that has not changed since the caller read it. Otherwise it fails
-	// with ErrChanged. That error's details are a RevisionReply with the key's current revision.
-	CompareAndSwap(ctx context.Context, q *CompareAndSwapRequest, opts ...rpc.CallOption) (*RevisionReply, error)
-	// Delete removes a key, or fails with ErrNotFound.
-	Delete(ctx context.Context, q *KeyRequest, opts ...rpc.CallOption) (*RevisionReply, error)
-	// List returns a page of entries in the order of their keys.
-	List(ctx context.Context, q *ListRequest, opts ...rpc.CallOption) (*ListReply, error)
-	// Watch streams the changes of the keys with a prefix: those after a revision, or first all
-	// entries and then all changes. A watcher that names a revision of another store, with another
-	// epoch, also gets all entries first. These have no revision. A watcher may later resume after
-	// a revision if it has received the Change with it. ErrCompacted: the watcher is too far
-	// behind, and has to start again.
-	Watch(ctx context.Context, q *WatchRequest, opts ...rpc.CallOption) iter.Seq2[*Change, error]
+	Get(ctx context.Context, q *GetRequest, opts ...rpc.CallOption) (*Entry, error)
+	// Put sets a key, whether or not it exists, and returns its new entry.
+	Put(ctx context.Context, q *PutRequest, opts ...rpc.CallOption) (*Entry, error)
+	// CompareAndSwap sets a key that still has a revision. Otherwise it fails with ErrChanged. That
+	// error's details are the key's current Entry.
+	CompareAndSwap(ctx context.Context, q *CompareAndSwapRequest, opts ...rpc.CallOption) (*Entry, error)
+	// Watch streams the entries whose keys have a prefix, and then every change of them. A watcher
+	// that does not read gets ErrSlow.
+	Watch(ctx context.Context, q *WatchRequest, opts ...rpc.CallOption) iter.Seq2[*Entry, error]
 }
 
 // StoreClient calls the service kv.Store.
@@ -61,37 +50,24 @@ var _ StoreAPI = (*StoreClient)(nil)
 func NewStoreClient(c *rpc.Client) *StoreClient { return &StoreClient{c} }
 
 // Get returns an entry, or ErrNotFound.
-func (c *StoreClient) Get(ctx context.Context, q *KeyRequest, opts ...rpc.CallOption) (*GetReply, error) {
+func (c *StoreClient) Get(ctx context.Context, q *GetRequest, opts ...rpc.CallOption) (*Entry, error) {
 	return rpc.Call(ctx, c.c, StoreGet, q, opts...)
 }
 
-// Put sets a key, whether or not it exists.
-func (c *StoreClient) Put(ctx context.Context, q *Entry, opts ...rpc.CallOption) (*RevisionReply, error) {
+// Put sets a key, whether or not it exists, and returns its new entry.
+func (c *StoreClient) Put(ctx context.Context, q *PutRequest, opts ...rpc.CallOption) (*Entry, error) {
 	return rpc.Call(ctx, c.c, StorePut, q, opts...)
 }
 
-// CompareAndSwap sets a key that has not changed since the caller read it. Otherwise it fails
-// with ErrChanged. That error's details are a RevisionReply with the key's current revision.
-func (c *StoreClient) CompareAndSwap(ctx context.Context, q *CompareAndSwapRequest, opts ...rpc.CallOption) (*RevisionReply, error) {
+// CompareAndSwap sets a key that still has a revision. Otherwise it fails with ErrChanged. That
+// error's details are the key's current Entry.
+func (c *StoreClient) CompareAndSwap(ctx context.Context, q *CompareAndSwapRequest, opts ...rpc.CallOption) (*Entry, error) {
 	return rpc.Call(ctx, c.c, StoreCompareAndSwap, q, opts...)
 }
 
-// Delete removes a key, or fails with ErrNotFound.
-func (c *StoreClient) Delete(ctx context.Context, q *KeyRequest, opts ...rpc.CallOption) (*RevisionReply, error) {
-	return rpc.Call(ctx, c.c, StoreDelete, q, opts...)
-}
-
-// List returns a page of entries in the order of their keys.
-func (c *StoreClient) List(ctx context.Context, q *ListRequest, opts ...rpc.CallOption) (*ListReply, error) {
-	return rpc.Call(ctx, c.c, StoreList, q, opts...)
-}
-
-// Watch streams the changes of the keys with a prefix: those after a revision, or first all
-// entries and then all changes. A watcher that names a revision of another store, with another
-// epoch, also gets all entries first. These have no revision. A watcher may later resume after
-// a revision if it has received the Change with it. ErrCompacted: the watcher is too far
-// behind, and has to start again.
-func (c *StoreClient) Watch(ctx context.Context, q *WatchRequest, opts ...rpc.CallOption) iter.Seq2[*Change, error] {
+// Watch streams the entries whose keys have a prefix, and then every change of them. A watcher
+// that does not read gets ErrSlow.
+func (c *StoreClient) Watch(ctx context.Context, q *WatchRequest, opts ...rpc.CallOption) iter.Seq2[*Entry, error] {
 	return rpc.Items(ctx, c.c, StoreWatch, q, opts...)
 }
 
@@ -101,22 +77,15 @@ func (c *StoreClient) Watch(ctx context.Context, q *WatchRequest, opts ...rpc.Ca
 // Store is a store of keys and values. The errors of its calls are in kv.go.
 type StoreServer interface {
 	// Get returns an entry, or ErrNotFound.
-	Get(ctx context.Context, q *KeyRequest) (*GetReply, error)
-	// Put sets a key, whether or not it exists.
-	Put(ctx context.Context, q *Entry) (*RevisionReply, error)
-	// CompareAndSwap sets a key that has not changed since the caller read it. Otherwise it fails
-	// with ErrChanged. That error's details are a RevisionReply with the key's current revision.
-	CompareAndSwap(ctx context.Context, q *CompareAndSwapRequest) (*RevisionReply, error)
-	// Delete removes a key, or fails with ErrNotFound.
-	Delete(ctx context.Context, q *KeyRequest) (*RevisionReply, error)
-	// List returns a page of entries in the order of their keys.
-	List(ctx context.Context, q *ListRequest) (*ListReply, error)
-	// Watch streams the changes of the keys with a prefix: those after a revision, or first all
-	// entries and then all changes. A watcher that names a revision of another store, with another
-	// epoch, also gets all entries first. These have no revision. A watcher may later resume after
-	// a revision if it has received the Change with it. ErrCompacted: the watcher is too far
-	// behind, and has to start again.
-	Watch(ctx context.Context, q *WatchRequest, out *rpc.Sender[Change]) error
+	Get(ctx context.Context, q *GetRequest) (*Entry, error)
+	// Put sets a key, whether or not it exists, and returns its new entry.
+	Put(ctx context.Context, q *PutRequest) (*Entry, error)
+	// CompareAndSwap sets a key that still has a revision. Otherwise it fails with ErrChanged. That
+	// error's details are the key's current Entry.
+	CompareAndSwap(ctx context.Context, q *CompareAndSwapRequest) (*Entry, error)
+	// Watch streams the entries whose keys have a prefix, and then every change of them. A watcher
+	// that does not read gets ErrSlow.
+	Watch(ctx context.Context, q *WatchRequest, out *rpc.Sender[Entry]) error
 	mustEmbedUnimplementedStoreServer()
 }
 
@@ -126,8 +95,6 @@ func RegisterStoreServer(s *rpc.Server, impl StoreServer, cfg ...rpc.HandlerConf
 	rpc.Handle(s, StoreGet, impl.Get, cfg...)
 	rpc.Handle(s, StorePut, impl.Put, cfg...)
 	rpc.Handle(s, StoreCompareAndSwap, impl.CompareAndSwap, cfg...)
-	rpc.Handle(s, StoreDelete, impl.Delete, cfg...)
-	rpc.Handle(s, StoreList, impl.List, cfg...)
 	rpc.HandleStream(s, StoreWatch, impl.Watch)
 }
 
@@ -138,31 +105,21 @@ type UnimplementedStoreServer struct{}
 func (UnimplementedStoreServer) mustEmbedUnimplementedStoreServer() {}
 
 // Get implements StoreServer.
-func (UnimplementedStoreServer) Get(context.Context, *KeyRequest) (*GetReply, error) {
+func (UnimplementedStoreServer) Get(context.Context, *GetRequest) (*Entry, error) {
 	return nil, &rpc.Error{Code: rpc.CodeUnknownMethod, Message: "not implemented"}
 }
 
 // Put implements StoreServer.
-func (UnimplementedStoreServer) Put(context.Context, *Entry) (*RevisionReply, error) {
+func (UnimplementedStoreServer) Put(context.Context, *PutRequest) (*Entry, error) {
 	return nil, &rpc.Error{Code: rpc.CodeUnknownMethod, Message: "not implemented"}
 }
 
 // CompareAndSwap implements StoreServer.
-func (UnimplementedStoreServer) CompareAndSwap(context.Context, *CompareAndSwapRequest) (*RevisionReply, error) {
-	return nil, &rpc.Error{Code: rpc.CodeUnknownMethod, Message: "not implemented"}
-}
-
-// Delete implements StoreServer.
-func (UnimplementedStoreServer) Delete(context.Context, *KeyRequest) (*RevisionReply, error) {
-	return nil, &rpc.Error{Code: rpc.CodeUnknownMethod, Message: "not implemented"}
-}
-
-// List implements StoreServer.
-func (UnimplementedStoreServer) List(context.Context, *ListRequest) (*ListReply, error) {
+func (UnimplementedStoreServer) CompareAndSwap(context.Context, *CompareAndSwapRequest) (*Entry, error) {
 	return nil, &rpc.Error{Code: rpc.CodeUnknownMethod, Message: "not implemented"}
 }
 
 // Watch implements StoreServer.
-func (UnimplementedStoreServer) Watch(context.Context, *WatchRequest, *rpc.Sender[Change]) error {
+func (UnimplementedStoreServer) Watch(context.Context, *WatchRequest, *rpc.Sender[Entry]) error {
 	return &rpc.Error{Code: rpc.CodeUnknownMethod, Message: "not implemented"}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 // crowd is many members in one actor. It counts the lines that each receives.

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/examples/chat/console"
-	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/internal/securityflags"
+	"github.com/rdmactor/rdmactor/lab/chat/console"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 const (

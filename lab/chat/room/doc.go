@@ -1,7 +1,5 @@
-// Package room contains what the chats of this repository share: lines and their encoding, the
-// rules for names, the members and the history of a room, and the commands. One machine's chat
-// (examples/chat) has all rooms in one actor. The chat across machines (remoting/pacluster/chat)
-// has each room in its own virtual actor.
+// Package room contains the rules of the chat: lines and their encoding, names, the members and the
+// history of a room, and the commands.
 //
 // It does no input or output. Methods that change a room return the lines to be sent.
 //

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/examples/chat/room"
 	"github.com/rdmactor/rdmactor/inspect"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 // The chat's sections of the live page: its people and its rooms. The server's actor owns them, so

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
-	"github.com/rdmactor/rdmactor/examples/chat/room"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 const (

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/rdmactor/rdmactor/examples/chat/room"
+import "github.com/rdmactor/rdmactor/lab/chat/room"
 
 // The chat's protocol. The private data of a connection request is only the version: RoCE has room
 // for 44 bytes. Each message of the connection is one line, a JSON object. The client's first line

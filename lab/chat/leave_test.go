@@ -11,8 +11,8 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
-	"github.com/rdmactor/rdmactor/examples/chat/console"
-	"github.com/rdmactor/rdmactor/examples/chat/room"
+	"github.com/rdmactor/rdmactor/lab/chat/console"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 // A user can leave whatever the server does.

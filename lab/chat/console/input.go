@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rdmactor/rdmactor/examples/chat/room"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 const (

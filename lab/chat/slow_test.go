@@ -12,7 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
-	"github.com/rdmactor/rdmactor/examples/chat/room"
+	"github.com/rdmactor/rdmactor/lab/chat/room"
 )
 
 // script is a console whose input comes from the test. It records what was shown.

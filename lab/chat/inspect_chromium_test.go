@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/examples/live"
 	"github.com/rdmactor/rdmactor/internal/chromium"
 	"github.com/rdmactor/rdmactor/internal/proctest"
+	"github.com/rdmactor/rdmactor/lab/live"
 )
 
 var pictures = flag.Bool("pictures", false, "write the pictures in docs")
