@@ -428,3 +428,31 @@ func TestInterceptorLeavesAStream(t *testing.T) {
 		})
 	}
 }
+
+// TestGoexitBehindAdmittedCalls: a handler that ends its loop stands behind a worker's call in the
+// same message. That call was admitted, so it is executed, and Shutdown does not wait for it.
+func TestGoexitBehindAdmittedCalls(t *testing.T) {
+	inWorld(t, rigConfig{world: mayLeave}, func(s *Server) {
+		handleEcho(s)
+		HandleRaw(s, fail, func(context.Context, []byte, []byte) ([]byte, error) {
+			runtime.Goexit()
+			return nil, nil
+		}, HandlerConfig{OnLoop: true})
+	}, func(r *rig) {
+		p := r.rawClient()
+		p.say(declareEcho, frame(wire.Header{Type: wire.FrameCall, Call: 30}, ""))
+		p.answer(r.t)
+		p.say(frame(wire.Header{Type: wire.FrameDeclare, Number: 1}, "test.Fail"),
+			frame(wire.Header{Type: wire.FrameCall, Number: 0, Call: wire.CallID(0)}, "first"),
+			frame(wire.Header{Type: wire.FrameCall, Number: 1, Call: wire.CallID(1)}, "leaves"))
+		r.Wait()
+		if n := r.s.InFlight(); n != 0 {
+			t.Errorf("%d calls are in flight", n)
+		}
+		ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+		defer cancel()
+		if err := r.s.Shutdown(ctx); err != nil {
+			t.Error("Shutdown:", err)
+		}
+	})
+}

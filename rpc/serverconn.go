@@ -285,6 +285,7 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 
 // read takes the frames of a message, up to the first one that has to wait, at most turnBytes.
 func (c *serverConn) read(ctx actor.Context) {
+	defer c.handOver() // also what was admitted before a violation, or before a handler that ends the loop
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
 		h, body, rest, err := wire.ParseFrame(c.rest)
 		if err != nil {
@@ -309,12 +310,17 @@ func (c *serverConn) read(ctx actor.Context) {
 			c.rest = nil
 		}
 	}
-	if c.head != nil { // also those before a violation: they were admitted
-		if c.s.workers.add(c.head, c.tail) {
-			c.local.Woke()
-		}
-		c.head, c.tail = nil, nil
+}
+
+// handOver gives the admitted calls to the workers.
+func (c *serverConn) handOver() {
+	if c.head == nil {
+		return
 	}
+	if c.s.workers.add(c.head, c.tail) {
+		c.local.Woke()
+	}
+	c.head, c.tail = nil, nil
 }
 
 // frame takes one frame.
