@@ -22,6 +22,7 @@ func (l *Loop) Resume() {
 		m := (*r).(*Mailbox)
 		r, m.outer = m.outer, nil
 		m.busy = false
+		m.brokenOff()
 		l.schedule(&m.self)
 	}
 	l.inner = nil

@@ -29,6 +29,7 @@ type Mailbox struct {
 
 	free      nodeChain
 	busy      bool // an invocation is under way
+	lifecycle bool // that of a lifecycle message
 	suspended bool // since a failure, until its supervisor has decided; and before Started
 	closed    bool // the actor has stopped
 	last      bool // it receives nothing more but what stops it

@@ -221,14 +221,26 @@ func (m *Mailbox) close(at Place) {
 func (m *Mailbox) invokeSystem(msg any) {
 	defer m.receivedSystem(msg)
 	m.note(msg)
+	m.lifecycle = true
 	m.invoker.InvokeSystemMessage(msg)
+	m.lifecycle = false
 }
 
 // receivedSystem ends the invocation of a lifecycle message that has panicked.
 func (m *Mailbox) receivedSystem(msg any) {
 	if reason := recover(); reason != nil {
 		m.failed(reason, msg)
+		m.brokenOff()
 	}
+}
+
+// brokenOff follows a failure. Proto.Actor does not get over an actor that fails as it stops: then
+// the rest is done here. At a user message the actor may still wait for its children.
+func (m *Mailbox) brokenOff() {
+	if m.lifecycle && m.stopping() {
+		m.terminate()
+	}
+	m.lifecycle = false
 }
 
 // user passes a message to the actor, with the reference r, if it has one. A panic in Receive is
@@ -262,16 +274,12 @@ func (m *Mailbox) release(msg any, r Retained) {
 	}
 }
 
-// failed notes that the actor has panicked at msg. Proto.Actor does not get over an actor that
-// fails as it stops: then the rest is done here.
+// failed notes that the actor has panicked at msg.
 func (m *Mailbox) failed(reason, msg any) {
 	if l := m.Loop(); l != nil && l.Failed != nil {
 		l.Failed(m.LoopName())
 	}
 	m.escalate(reason, msg)
-	if m.stopping() {
-		m.terminate()
-	}
 }
 
 // escalate reports a failure to the actor's supervisor. One that fails itself decides nothing: then
@@ -289,6 +297,7 @@ func (m *Mailbox) exited() {
 	m.end()
 	m.busy = false
 	m.failed(ErrGoexit, nil)
+	m.brokenOff()
 	m.exec.schedule(&m.self)
 }
 

@@ -211,3 +211,48 @@ func TestWatchers(t *testing.T) {
 		t.Errorf("%d entries for two", len(w))
 	}
 }
+
+// An actor that fails at a message while it waits for its child still gets Stopped.
+func TestFailureWhileWaitingForChildren(t *testing.T) {
+	for how, fail := range map[string]func(){"panic": func() { panic("for the test") }, "Goexit": runtime.Goexit} {
+		inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
+			hold, childStopping := make(chan struct{}), make(chan struct{})
+			stopping, stopped := make(chan struct{}), make(chan struct{}, 1)
+			if how == "Goexit" {
+				home = r.OffLoop() // on a loop it ends the loop
+			}
+			pid := r.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				switch ctx.Message().(type) {
+				case *actor.Started:
+					ctx.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+						if _, ok := ctx.Message().(*actor.Stopping); ok {
+							close(childStopping)
+							<-hold
+						}
+					}, r.OffLoop()))
+				case *actor.Stopping:
+					close(stopping)
+				case *actor.Stopped:
+					stopped <- struct{}{}
+				case *holding:
+					fail()
+				}
+			}, home))
+			end := r.sys.Root.StopFuture(pid)
+			<-stopping
+			<-childStopping
+			msg := &holding{}
+			r.sys.Root.Send(pid, msg)
+			for msg.finished.Load() == 0 {
+				runtime.Gosched()
+			}
+			close(hold)
+			if err := end.Wait(); err != nil {
+				t.Error(err)
+			}
+			if len(stopped) != 1 {
+				t.Errorf("after a %s it does not get Stopped", how)
+			}
+		})
+	}
+}
