@@ -50,17 +50,15 @@ func (l *Loop) goroutineEnded() {
 // Shutdown.
 func (l *Loop) passOn() {
 	l.breakOff()
+	l.life.mu.Lock() // a Shutdown finds the loop's goroutine, or that the loop waits for one
+	defer l.life.mu.Unlock()
 	l.life.disown()
-	l.life.mu.Lock()
-	waits := l.life.mode == hosted && !l.life.closing.Load()
-	if l.life.inTurn = false; !waits {
-		l.life.mode = ending
-	}
-	l.life.mu.Unlock()
-	if waits {
+	l.life.inTurn = false
+	if l.life.mode == hosted && !l.life.closing.Load() {
 		_ = l.poller.Wake() // its FD is readable
 		return
 	}
+	l.life.mode = ending
 	go l.goOn() //nolint:errcheck // finish has logged it
 }
 
