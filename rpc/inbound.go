@@ -200,7 +200,11 @@ func (r *inbound) next() ([]byte, error) {
 	r.at += 4
 	var item []byte
 	if n == largeItem {
-		item = r.landed()
+		var err error
+		if item, err = r.landed(); err != nil {
+			r.read, r.at = nil, 0
+			return nil, err
+		}
 	} else {
 		item = r.read[r.at : r.at+int(n) : r.at+int(n)]
 		r.at += int(n)
@@ -280,17 +284,22 @@ func (r *inbound) widen(n int64) {
 	}
 }
 
-// landed returns the large item that is next, when it is complete.
-func (r *inbound) landed() []byte {
+// landed returns the large item that is next, when it is complete. If the loop has dropped it, the
+// items have ended, and landed returns their final error.
+func (r *inbound) landed() ([]byte, error) {
 	r.mu.Lock()
+	if len(r.large) == 0 {
+		defer r.mu.Unlock()
+		return nil, r.err
+	}
 	l := r.large[0]
 	r.large[0] = nil
 	r.large = r.large[1:]
 	r.mu.Unlock()
 	if l.here == nil {
-		return l.parts.join(nil)
+		return l.parts.join(nil), nil
 	}
 	<-l.here
 	r.rt.Scheduler().Resume()
-	return l.item
+	return l.item, nil
 }
