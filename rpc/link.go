@@ -327,7 +327,8 @@ func (l *link) read(ctx actor.Context) {
 			last = c
 		}
 	}
-	confirm := l.confirmLocked() && l.out.wakeLocked()
+	l.confirmLocked()
+	wake := len(l.out.cur)+len(l.out.full) > 0 && l.out.wakeLocked() // also for a cancellation
 	woke := l.woke
 	l.woke = false
 	l.out.mu.Unlock()
@@ -338,7 +339,7 @@ func (l *link) read(ctx actor.Context) {
 	case l.draining:
 		l.closeIfIdle(ctx)
 	}
-	if confirm {
+	if wake {
 		l.out.requestFlush()
 	}
 	if woke || done != nil {
@@ -366,7 +367,7 @@ func (l *link) closeIfIdle(ctx actor.Context) {
 func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
 		if h.Flags&wire.FlagOld != 0 && l.version >= 2 {
-			l.rt.Scheduler().Go(func() { l.server.replace(l) })
+			l.server.replace(l)
 			return nil, nil
 		}
 		l.draining, l.used = true, true

@@ -444,3 +444,31 @@ func TestItemsBeyondTheWindowsOfAClient(t *testing.T) {
 		}
 	})
 }
+
+// The server learns of the end of a stream for whose item there was no memory, although the client
+// has nothing else to send.
+func TestStreamBeyondMemoryIsCancelled(t *testing.T) {
+	cfg := ClientConfig{MaxMessage: 16 << 10, Memory: 64 << 10, StreamWindow: 1 << 10}
+	var cancelled atomic.Int32
+	inWorld(t, rigConfig{client: cfg}, func(s *Server) {
+		HandleStream(s, blobs, func(ctx context.Context, n *wrapperspb.Int64Value, out *Sender[Bytes]) error {
+			b := make(Bytes, n.Value)
+			err := out.Send(&b)
+			<-ctx.Done()
+			cancelled.Add(1)
+			return err
+		})
+	}, func(r *rig) {
+		for range 3 {
+			in, err := Open(r.t.Context(), r.c, blobs, wrapperspb.Int64(12<<10))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			defer in.Close()
+			r.Wait()
+		}
+		if r.Advance(10 * time.Minute); cancelled.Load() != 1 {
+			r.t.Errorf("%d handlers were cancelled, want 1", cancelled.Load())
+		}
+	})
+}

@@ -256,14 +256,13 @@ func (l *table) headerLocked(s *slot, h wire.Header, body []byte) error {
 }
 
 // confirmLocked confirms the parts that were read since, if it is time for that: the server sends
-// only so many ahead. It reports whether there is a frame to send.
-func (l *table) confirmLocked() bool {
+// only so many ahead.
+func (l *table) confirmLocked() {
 	if l.unread < confirmBytes {
-		return false
+		return
 	}
 	l.out.putLocked(wire.Header{Type: wire.FrameTaken, Arg: uint32(l.unread)}, nil)
 	l.unread = 0
-	return true
 }
 
 // slotLocked returns the slot of a call that the server has not answered, and the caller has not
