@@ -1,8 +1,10 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/iwarp"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // connected returns since when the only server of a client has its connection.
@@ -76,24 +80,111 @@ func TestMaxConnectionAgeGrace(t *testing.T) {
 func TestMaxConnectionAgeWithoutAnother(t *testing.T) {
 	inWorld(t, rigConfig{server: ServerConfig{MaxConnectionAge: time.Minute}}, handleEcho, func(r *rig) {
 		since := r.connected()
-		r.s.mu.Lock()
-		listeners := r.s.listeners
-		r.s.listeners = nil
-		r.s.mu.Unlock()
-		for _, l := range listeners {
-			l.Close(r.t.Context())
-		}
+		r.deafen()
 		r.Advance(2 * time.Minute)
 		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || !r.connected().Equal(since) {
 			r.t.Errorf("%v, connected since %v, before %v", err, r.connected(), since)
 		}
-		if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
-			r.t.Fatal(err)
-		}
+		r.listen()
 		r.Advance(2 * time.Minute)
 		if _, err := CallRaw(r.t.Context(), r.c, echo, nil, nil); err != nil || r.connected().Equal(since) {
 			r.t.Errorf("%v, connected since %v", err, r.connected())
 		}
+	})
+}
+
+// deafen has the server stop listening, so that no client can connect.
+func (r *rig) deafen() {
+	r.t.Helper()
+	r.s.mu.Lock()
+	listeners := r.s.listeners
+	r.s.listeners = nil
+	r.s.mu.Unlock()
+	for _, l := range listeners {
+		l.Close(r.t.Context())
+	}
+}
+
+// listen has it listen again.
+func (r *rig) listen() {
+	r.t.Helper()
+	if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// During the grace a client that could not connect is asked again, and no call fails at its end. If
+// it still cannot connect, calls in the last part of the grace are not sent.
+func TestMaxConnectionAgeGraceWithoutAnother(t *testing.T) {
+	cfg := ServerConfig{MaxConnectionAge: time.Minute, MaxConnectionAgeGrace: 16 * time.Minute}
+	inWorld(t, rigConfig{server: cfg}, handleEcho, func(r *rig) {
+		call := func() error {
+			_, err := CallRaw(r.t.Context(), r.c, echo, nil, nil)
+			return err
+		}
+		since := r.connected()
+		r.deafen()
+		r.Advance(5 * time.Minute)
+		r.listen()
+		r.Advance(2 * time.Minute)
+		if err := call(); err != nil || r.connected().Equal(since) {
+			r.t.Errorf("%v, connected since %v, before %v", err, r.connected(), since)
+		}
+		r.deafen()
+		for end := r.Elapsed() + 20*time.Minute; r.Elapsed() < end; r.Advance(time.Second) {
+			if e, ok := errors.AsType[*Error](call()); ok {
+				if e.Fate != FateNotSent {
+					r.t.Error(e)
+				}
+				return
+			}
+		}
+		r.t.Error("the connection was not cut off")
+	})
+}
+
+// MaxConnectionAge has no upper bound, whichever way it is varied.
+func TestMaxConnectionAgeOfCenturies(t *testing.T) {
+	inWorld(t, rigConfig{server: ServerConfig{MaxConnectionAge: math.MaxInt64}}, handleEcho, func(r *rig) {
+		for range 16 {
+			c := r.dial()
+			since := c.Servers()[0].Connected
+			if r.Advance(time.Minute); !c.Servers()[0].Connected.Equal(since) {
+				r.t.Error("the connection was replaced")
+			}
+			c.Close()
+		}
+	})
+}
+
+// A server that asks for another connection all the time gets one per pause.
+func TestServerThatAsksForConnections(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		far, asked, conns := w.Host("mem1", there), bytes.Repeat(frame(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagOld}, ""), 100), 0
+		server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
+			case *rdma.ConnectRequest:
+				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Latest: 2, Calls: 2}.Bytes()})
+			case *rdma.Established:
+				conns++
+				for range 10 {
+					ctx.Respond(rdma.NewSend(asked))
+				}
+			}
+		}, far.OnLoop()))
+		w.Wait()
+		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
+		if err != nil {
+			w.T().Fatal(err)
+		}
+		// Pauses grow to 5 s, half of them on average.
+		if w.Advance(time.Minute); conns < 5 || conns > 60 {
+			w.T().Errorf("%d connections in a minute", conns)
+		}
+		c.Close()
+		w.System().Root.Stop(server)
 	})
 }
 

@@ -73,13 +73,19 @@ func (e *endpoint) up(l *link) {
 	c.changedLocked()
 }
 
-// replace connects again, because the server asks for it. Calls use l until that has succeeded.
+// replace connects again after a pause, because the server asks for it. Calls use l until that has
+// succeeded. However often the server asks, one connection is made per pause. It is called on l's
+// loop.
 func (e *endpoint) replace(l *link) {
 	e.c.mu.Lock()
 	defer e.c.mu.Unlock()
-	if e.link == l && e.dialing == nil && !e.c.last {
-		e.connectLocked(0, nil)
+	if e.link != l || e.dialing != nil || e.timer != nil || e.c.last {
+		return
 	}
+	if e.c.cfg.Backoff.Restarts(time.Since(e.upSince), l.used) {
+		e.failed = 0
+	}
+	e.pauseLocked()
 }
 
 // moveOn records that a connection takes no further calls, and why. Later calls use another one,
@@ -114,6 +120,12 @@ func (e *endpoint) moveOn(l *link, why error) {
 	if e.retired || c.last || e.link != nil || e.dialing != nil || e.timer != nil {
 		return
 	}
+	e.pauseLocked()
+}
+
+// pauseLocked begins the pause before the next dial.
+func (e *endpoint) pauseLocked() {
+	c := e.c
 	d := c.cfg.Backoff.Longest(e.failed)
 	e.failed++
 	d = time.Duration(c.rt.Scheduler().Rand().Int64N(int64(d)))

@@ -1,6 +1,9 @@
 package rpc
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // ServerConfig configures a Server. Numbers that are not positive have the defaults, like other
 // zero fields.
@@ -41,8 +44,9 @@ type ServerConfig struct {
 	// began. 0: as long as it lasts.
 	MaxConnectionAge time.Duration
 	// MaxConnectionAgeGrace is how long calls may go on after MaxConnectionAge, before the
-	// connection is cut off: a limit for streams, and for clients that do not obey. 0: as long as
-	// they last.
+	// connection is cut off: a limit for streams, and for clients that do not obey. Until then a
+	// client that could not connect is asked again. In the last sixteenth it makes no calls over
+	// the connection. 0: as long as they last.
 	MaxConnectionAgeGrace time.Duration
 	// Interceptors wrap every call, the outermost first.
 	Interceptors []Interceptor
@@ -55,5 +59,6 @@ func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxMessage, c.Credits = positive(c.MaxMessage, defaultMessage), positive(c.Credits, defaultCredits)
 	c.Memory = boundMemory(c.Memory, c.MaxMessage)
 	c.StreamWindow = boundWindow(c.StreamWindow)
+	c.MaxConnectionAge = min(c.MaxConnectionAge, math.MaxInt64/2) // a tenth is added to it
 	return c
 }

@@ -37,6 +37,7 @@ type serverConn struct {
 	last    bool        // the last drain frame is queued; Close follows when everything was sent
 	leaving bool        // Close was sent, which waits for the peer
 	timer   *time.Timer // of MaxConnectionAge, or of its grace; nil: not set
+	graceBy time.Time   // when the grace of MaxConnectionAge is over; zero: it has not begun
 	inline  *serverCall
 
 	// Handed to the workers at the end of a message.
@@ -144,20 +145,32 @@ func (c *serverConn) wait(d time.Duration, m any) {
 	c.timer = c.s.rt.Scheduler().AfterFunc(d, func() { c.s.sys.Root.Send(pid, m) })
 }
 
-// replace asks the client to connect again. It is asked again if it could not.
+// replace asks the client to connect again. It is asked again if it could not: with a grace in
+// shorter and shorter pauses. In the last sixteenth of the grace the client gets a drain frame, so
+// that it sends no calls that the end of the connection would meet.
 func (c *serverConn) replace(ctx actor.Context) {
 	if c.ending || c.closing || c.s.draining.Load() {
 		return
+	}
+	pause := c.s.cfg.MaxConnectionAge
+	if grace := c.s.cfg.MaxConnectionAgeGrace; grace > 0 {
+		now := time.Now()
+		if c.graceBy.IsZero() {
+			c.graceBy = now.Add(grace)
+		}
+		rest := c.graceBy.Sub(now)
+		if rest <= grace/16 {
+			c.sendDrain(ctx)
+			c.wait(rest, &abort{})
+			return
+		}
+		pause = min(pause, rest/4)
 	}
 	c.out.mu.Lock()
 	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagOld}, nil)
 	c.out.mu.Unlock()
 	c.flush(ctx)
-	if grace := c.s.cfg.MaxConnectionAgeGrace; grace > 0 {
-		c.wait(grace, &abort{})
-		return
-	}
-	c.wait(c.s.cfg.MaxConnectionAge, &old{})
+	c.wait(pause, &old{})
 }
 
 // sendDrain notifies the client that no further calls are taken. If it is not established yet, it
