@@ -15,8 +15,9 @@ type HandlerConfig struct {
 	// method's name. The handler's context, and a raw request, are valid until it and the
 	// interceptors have returned. Handlers of streams always run on goroutines.
 	//
-	// Its request is decoded on the loop, and its answer encoded and copied there, however large
-	// they are: a method with large messages is better off on a goroutine.
+	// Its request is decoded on the loop, so it has at most 64 KiB, unless MethodConfig.MaxRequest
+	// is set: larger ones are refused (ErrTooLarge). Its answer is encoded and copied there, however
+	// large it is: a method with large messages is better off on a goroutine.
 	OnLoop bool
 }
 

@@ -35,6 +35,18 @@ func receiverOf[Q any](s streaming) *Receiver[Q] {
 	return &Receiver[Q]{r: &s.call.stream.inbound, received: s.info.OnReceive}
 }
 
+// onLoopRequest is the size of the largest request of an OnLoop handler whose method has no
+// MaxRequest: it is decoded on the loop.
+const onLoopRequest = 64 << 10
+
+// maxRequest returns the size of the largest request; 0: MaxMessage is the only limit.
+func (h *handler) maxRequest() int {
+	if most := h.m.cfg.MaxRequest; most > 0 || !h.inline {
+		return most
+	}
+	return onLoopRequest
+}
+
 // place returns the kind of place that a call takes, unless its handler is OnLoop.
 func (h *handler) place() share.Resource {
 	if h.stream != nil {

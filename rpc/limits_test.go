@@ -318,3 +318,28 @@ func TestRejectsWhatItCannotAccept(t *testing.T) {
 		r.good()
 	})
 }
+
+// Requests of OnLoop handlers are small, unless their method has a limit of its own.
+func TestOnLoopRequestsAreSmall(t *testing.T) {
+	small, large := NewRawMethod("test.Small"), NewRawMethod("test.OnLoopLarge", MethodConfig{MaxRequest: 1 << 20})
+	var called int
+	inWorld(t, rigConfig{}, func(s *Server) {
+		handle := func(_ context.Context, _, reply []byte) ([]byte, error) { called++; return reply, nil }
+		for _, m := range []RawMethod{small, large} {
+			HandleRaw(s, m, handle, HandlerConfig{OnLoop: true})
+		}
+	}, func(r *rig) {
+		for _, n := range []int{0, onLoopRequest} {
+			if _, err := CallRaw(r.t.Context(), r.c, small, make([]byte, n), nil); err != nil {
+				r.t.Error(err)
+			}
+		}
+		if _, err := CallRaw(r.t.Context(), r.c, large, make([]byte, 1<<20), nil); err != nil {
+			r.t.Error(err)
+		}
+		_, err := CallRaw(r.t.Context(), r.c, small, make([]byte, onLoopRequest+1), nil)
+		if want(r.t, err, ErrTooLarge, FateRefused); called != 3 {
+			r.t.Errorf("%d handlers were called", called)
+		}
+	})
+}

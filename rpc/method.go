@@ -54,7 +54,7 @@ type MethodConfig struct {
 	Retry Retry
 	// MaxRequest is the size of the largest request, in bytes: ErrTooLarge, at the client before it
 	// is sent, and at the server before a handler is called. Items of streams do not count. 0:
-	// MaxMessage of the server is the only limit.
+	// MaxMessage of the server is the only limit, and for OnLoop handlers 64 KiB.
 	MaxRequest int
 }
 

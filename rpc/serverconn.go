@@ -446,7 +446,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 			return nil
 		}
 	}
-	if most := hd.m.cfg.MaxRequest; most > 0 && len(body) > most {
+	if most := hd.maxRequest(); most > 0 && len(body) > most {
 		why := beyondMaxRequest(hd.m, len(body), most, FateRefused)
 		c.refuse(h.Call, why.Code, why.Message, counts, forMessage)
 		return nil
