@@ -34,7 +34,7 @@ type Client struct {
 	budget  budget
 
 	streams atomic.Int64 // opened and not yet ended by the server
-	beyond  atomic.Int64 // bytes that they keep beyond their windows
+	beyond  atomic.Int64 // bytes that they keep beyond their windows, and of answers in parts
 
 	mu        sync.Mutex
 	began     bool               // connections are being made

@@ -16,6 +16,7 @@ type clientCall struct {
 	done  chan struct{}
 	reply []byte      // the answer
 	parts parts       // of an answer that comes in parts; out.mu until the call is finished
+	kept  int         // bytes of table.beyond that the call has; out.mu
 	meta  *answerMeta // metadata of the answer; nil: not asked for; out.mu
 	opts  callOptions
 	err   *Error      // the reason why there is no answer

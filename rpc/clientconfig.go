@@ -16,10 +16,12 @@ type ClientConfig struct {
 	// MaxStreams is the number of streams, which can last forever, that the client may have open:
 	// half of MaxCalls, so that there is always a place for a call. ErrOverloaded.
 	MaxStreams int
-	// Memory is the number of bytes of stream items that wait to be received: 256 MiB, at least
-	// four of the largest messages. Half of it is for the windows: the client opens no more streams
-	// than have room there. The other half is for items that exceed their windows: a stream for
-	// whose item there is no room ends. Both are ErrOverloaded.
+	// Memory is the number of bytes of stream items that wait to be received, and of answers that
+	// are arriving in parts: 256 MiB, at least four of the largest messages. Half of it is for the
+	// windows: the client opens no more streams than have room there. The other half is for items
+	// that exceed their windows, and for the answers: a stream or call for whose item or part there
+	// is no room ends. Both are ErrOverloaded. Items of a stream that has ended do not count, though
+	// they can still be received.
 	Memory int
 	// MaxMessage is the size of the largest message that the server may send: 4 MiB. A frame's
 	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send

@@ -23,17 +23,15 @@ func (l *table) beginLocked(c *clientCall) {
 	}
 }
 
-// countLocked counts the end of a call for its caller, and releases what a stream has beyond its
-// window. code 0: it was answered.
+// countLocked counts the end of a call for its caller, and releases the memory that the call keeps
+// of ClientConfig.Memory. code 0: it was answered.
 func (l *table) countLocked(c *clientCall, code Code) {
 	d := l.declaredLocked(c.m)
 	d.end(code)
 	took := c.stop(d.counts)
 	d.counts.fail(code)
-	if s := c.stream; s != nil {
-		l.beyond.Add(-int64(s.kept))
-		s.kept = 0
-	}
+	l.beyond.Add(-int64(c.kept))
+	c.kept = 0
 	if l.latency == nil {
 		return
 	}

@@ -20,7 +20,6 @@ type clientStream struct {
 
 	sent waiter // for room for an item
 	full bool   // the last item left no room, or found none; the sender's
-	kept int    // memory beyond the window that the stream has; out.mu
 
 	ending sync.Mutex
 	stop   func() bool // stops watching the context; nil: not watched

@@ -152,3 +152,63 @@ func TestServerWithoutAWindow(t *testing.T) {
 		w.System().Root.Stop(server)
 	})
 }
+
+// A server that begins the answers of many calls, and ends none, fills no more than half of the
+// client's memory. The calls without memory fail, and their servers learn of it.
+func TestAnswersInPartsAreBounded(t *testing.T) {
+	const calls, part, memory = 64, 60 << 10, 4 << 20
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		far := w.Host("mem1", there)
+		cancels := 0
+		server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *actor.Started:
+				ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
+			case *rdma.ConnectRequest:
+				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Latest: 2, Calls: calls}.Bytes()})
+			case *rdma.Received:
+				for b := m.Data; len(b) > 0; {
+					h, _, rest, err := wire.ParseFrame(b)
+					if err != nil {
+						w.T().Error(err)
+						return
+					}
+					switch b = rest; h.Type {
+					case wire.FrameCall:
+						ctx.Respond(rdma.NewSend(frame(wire.Header{Type: wire.FramePart, Call: h.Call}, strings.Repeat("x", part))))
+					case wire.FrameCancel:
+						cancels++
+					}
+				}
+			}
+		}, far.OnLoop()))
+		w.Wait()
+		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{MaxMessage: 1 << 20, Memory: memory})
+		if err != nil {
+			w.T().Fatal(err)
+		}
+		ended := make(chan error, calls)
+		for range calls {
+			go func() {
+				_, err := CallRaw(w.T().Context(), c, echo, nil, nil)
+				ended <- err
+			}()
+		}
+		w.Wait()
+		const fit = memory / 2 / part
+		if n := len(ended); n != calls-fit || cancels != n {
+			w.T().Errorf("%d of %d calls have failed, and %d were cancelled; %d have room", n, calls, cancels, fit)
+		}
+		for len(ended) > 0 {
+			want(w.T(), <-ended, ErrOverloaded, FateAnswered)
+		}
+		if n := c.beyond.Load(); n != fit*part {
+			w.T().Errorf("%d bytes are kept", n)
+		}
+		c.Close()
+		if n := c.beyond.Load(); n != 0 {
+			w.T().Errorf("%d bytes are kept for no call", n)
+		}
+		w.System().Root.Stop(server)
+	})
+}

@@ -18,7 +18,7 @@ import (
 type table struct {
 	out     out
 	open    *atomic.Int64 // open streams of all connections of the client
-	beyond  *atomic.Int64 // bytes beyond the windows of their streams
+	beyond  *atomic.Int64 // bytes that its calls keep: beyond streams' windows, and parts of answers
 	ledger  *ledger
 	latency *latency // of a pool's server; nil: it is not a pool's
 	// of a pool's server: takes the result of each call; 0: it was answered
@@ -195,26 +195,39 @@ func (l *table) itemLocked(s *slot, h wire.Header, body []byte, reading *rdma.Re
 	return err
 }
 
-// boundLocked gives up a stream for whose last item there is no memory, and returns it.
+// boundLocked gives up a call for whose last item, or part, there is no memory, and returns it.
 func (l *table) boundLocked(i int) *clientCall {
 	c := l.slots[i].call
-	if c == nil || c.stream == nil || c.stream.excess <= c.stream.kept || l.keepLocked(c.stream) {
+	if c == nil || l.keepLocked(c) {
 		return nil
 	}
-	text := fmt.Sprintf("no memory for an item: those beyond the windows have %d bytes (half of ClientConfig.Memory)", l.excess)
-	c.err = &Error{Code: CodeOverloaded, Method: c.m.name, Message: text, Fate: FateUnknown}
+	what, fate := "an item", FateUnknown
+	if c.stream == nil {
+		what, fate = "an answer", FateAnswered
+		c.parts.drop()
+	}
+	text := fmt.Sprintf("no memory for %s: those in parts, or beyond the windows, have %d bytes (half of ClientConfig.Memory)", what, l.excess)
+	c.err = &Error{Code: CodeOverloaded, Method: c.m.name, Message: text, Fate: fate}
 	l.giveUpLocked(i, c.err.Code, text)
 	return c
 }
 
-// keepLocked changes the memory that a stream has beyond its window. Not ok: there is none.
-func (l *table) keepLocked(s *clientStream) (ok bool) {
-	more := int64(s.excess - s.kept)
+// keepLocked changes the memory that a call keeps: a stream's beyond its window, and the parts of
+// another call's answer. Not ok: there is none.
+func (l *table) keepLocked(c *clientCall) (ok bool) {
+	n := c.parts.n
+	if c.stream != nil {
+		n = c.stream.excess
+	}
+	more := int64(n - c.kept)
+	if more == 0 {
+		return true
+	}
 	if l.beyond.Add(more) > l.excess && more > 0 {
 		l.beyond.Add(-more)
 		return false
 	}
-	s.kept = s.excess
+	c.kept = n
 	return true
 }
 
@@ -335,7 +348,7 @@ func (l *table) widen(c *clientCall, n uint32) {
 		return
 	}
 	c.stream.measureExcess()
-	l.keepLocked(c.stream)
+	l.keepLocked(c)
 	l.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
 	l.out.unlock()
 }
