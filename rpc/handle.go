@@ -16,8 +16,8 @@ type HandlerConfig struct {
 	// interceptors have returned. Handlers of streams always run on goroutines.
 	//
 	// Its request is decoded on the loop, so it has at most 64 KiB, unless MethodConfig.MaxRequest
-	// is set: larger ones are refused (ErrTooLarge). Its answer is encoded and copied there, however
-	// large it is: a method with large messages is better off on a goroutine.
+	// is set: larger ones are refused (ErrTooLarge). Its answer is encoded and copied there,
+	// however large it is: a method with large messages is better off on a goroutine.
 	OnLoop bool
 }
 

@@ -298,7 +298,8 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 
 // read takes the frames of a message, up to the first one that has to wait, at most turnBytes.
 func (c *serverConn) read(ctx actor.Context) {
-	defer c.handOver() // also what was admitted before a violation, or before a handler that ends the loop
+	// also what was admitted before a violation, or before a handler that ends the loop
+	defer c.handOver()
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
 		h, body, rest, err := wire.ParseFrame(c.rest)
 		if err != nil {

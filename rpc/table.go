@@ -18,7 +18,7 @@ import (
 type table struct {
 	out     out
 	open    *atomic.Int64 // open streams of all connections of the client
-	beyond  *atomic.Int64 // bytes that its calls keep: beyond streams' windows, and parts of answers
+	beyond  *atomic.Int64 // bytes that its calls keep beyond streams' windows, and of answers
 	ledger  *ledger
 	latency *latency // of a pool's server; nil: it is not a pool's
 	// of a pool's server: takes the result of each call; 0: it was answered
