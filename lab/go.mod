@@ -14,6 +14,7 @@ require (
 	github.com/orcaman/concurrent-map v1.0.0
 	github.com/rdmactor/rdmactor v0.0.0-00010101000000-000000000000
 	github.com/rdmactor/rdmactor/cmd/rdmactor v0.0.0-00010101000000-000000000000
+	github.com/rdmactor/rdmactor/examples v0.0.0-00010101000000-000000000000
 	github.com/rdmactor/rdmactor/remoting/pacluster v0.0.0-00010101000000-000000000000
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
