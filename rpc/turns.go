@@ -11,7 +11,7 @@ import (
 
 // turnBytes is the number of received bytes that are read per turn of the loop: the rest is read in
 // another turn, after other connections. A message may be much larger, and its frames may cost less
-// to send than to read. The value is the default of MaxMessage.
+// to send than to read.
 const turnBytes = 64 << 10
 
 // resume makes a connection continue reading in another turn. All connections share one.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -29,18 +30,27 @@ func probeServer(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if err != nil {
 		return err
 	}
+	by := time.Now().Add(o.timeout) // for the connection and the call
 	return o.withClient(ctx, stderr, func(_ *rdma.Runtime, c *rpc.Client) error {
-		ctx, cancel := context.WithTimeout(ctx, o.timeout)
+		ctx, cancel := context.WithDeadline(ctx, by)
 		defer cancel()
 		serving, err := rpchealth.Check(ctx, c, o.service)
 		switch {
 		case errors.Is(err, rpc.ErrUnknownMethod) && o.service == "":
 			return nil // it has no rpchealth, and takes calls
+		case o.alive && answered(err):
+			return nil
 		case err == nil && !serving:
 			return fmt.Errorf("the server at %s does not serve %s", o.addr, cmp.Or(o.service, "at present"))
 		}
 		return err
 	})
+}
+
+// answered reports whether a call that ended with err shows that its server is alive.
+func answered(err error) bool {
+	e, ok := errors.AsType[*rpc.Error](err)
+	return err == nil || ok && (e.Fate == rpc.FateAnswered || e.Fate == rpc.FateRefused)
 }
 
 // listMethods runs the command list.

@@ -154,6 +154,12 @@ func TestProbeOfHealth(t *testing.T) {
 	if err := execute(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err == nil {
 		t.Error("a server that does not serve is healthy")
 	}
+	if err := execute(t.Context(), []string{"probe", addr, "--alive"}, io.Discard, io.Discard); err != nil {
+		t.Errorf("a server that does not serve is not alive: %v", err)
+	}
+	if err := execute(t.Context(), []string{"probe", "127.0.0.1:1", "--alive"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("no server is alive: %v", err)
+	}
 }
 
 // The error of a server without descriptions names the call that it lacks.

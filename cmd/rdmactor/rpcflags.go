@@ -57,6 +57,7 @@ Flags:
 type rpcFlags struct {
 	addr, method, request string
 	service               string // whose health probe asks for; "": the server's
+	alive                 bool   // any answer satisfies probe
 	device                device.Kind
 	timeout               time.Duration
 	metadata              [][2]string
@@ -86,6 +87,7 @@ func parseRPC(name, usage string, args []string, stdout io.Writer) (o rpcFlags, 
 	}
 	if name == "probe" {
 		f.StringVar(&o.service, "service", "", "whose health: the full `NAME` of a service (default the whole server)")
+		f.BoolVar(&o.alive, "alive", false, "only whether the server answers, also that it does not serve: for a probe of liveness")
 	}
 	if name == "bench" {
 		f.Float64Var(&o.rate, "rate", 1000, "`CALLS` a second")

@@ -46,7 +46,7 @@ func Register(s *rpc.Server) *Health {
 			return nil, ErrUnknownService
 		}
 		return &now, nil
-	})
+	}, rpc.HandlerConfig{OnLoop: true}) // so that it needs no place of a busy server
 	rpc.HandleStream(s, watch, h.watch)
 	registerFile()
 	return h
@@ -82,7 +82,8 @@ func (h *Health) status(service string) (now status, changed <-chan struct{}) {
 	return now, h.changed
 }
 
-// watch sends the state of a service, and every change. At the end of the server it ends.
+// watch sends the state of a service, and the latest one after changes. At the end of the server it
+// ends.
 func (h *Health) watch(ctx context.Context, q *request, out *rpc.Sender[status]) error {
 	last := statusUnset
 	for {
@@ -115,8 +116,9 @@ func Check(ctx context.Context, c *rpc.Client, service string) (serving bool, er
 	return err == nil && *s == statusServing, err
 }
 
-// Watch is Check as a loop over a service's states: the present one first, and then every change. A
-// service that the server does not know does not serve. The error comes last.
+// Watch is Check as a loop over a service's states: the present one first, and then the latest
+// one after changes, so a short one may be left out. A service that the server does not know does
+// not serve. The error comes last.
 func Watch(ctx context.Context, c *rpc.Client, service string) iter.Seq2[bool, error] {
 	return func(yield func(bool, error) bool) {
 		for s, err := range rpc.Items(ctx, c, watch, &request{service}) {
