@@ -59,7 +59,7 @@ type Retry struct {
 	// the wait before the second attempt, doubled before each later one, plus or minus a quarter:
 	// 10 ms
 	Backoff time.Duration
-	Max     time.Duration // upper bound of the backoff: 1 s
+	Max     time.Duration // upper bound of the backoff: 1 s; at least Backoff
 }
 
 // withDefaults returns c with defaults for values that are not positive, and within its bounds.

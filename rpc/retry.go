@@ -27,9 +27,15 @@ func retryable(idempotent bool, err error) bool {
 // mayRepeat reports whether attempt, counted from 1, is not the last one.
 func (r *Retry) mayRepeat(attempt int) bool { return attempt < r.Attempts }
 
+// backoff returns the wait after attempt, before it is varied.
+func (r *Retry) backoff(attempt int) time.Duration {
+	first := positive(r.Backoff, 10*time.Millisecond)
+	return reconnect.Backoff{First: first, Most: max(positive(r.Max, time.Second), first)}.Longest(attempt - 1)
+}
+
 // pause waits before the next attempt. Not ok: there is no time for it.
 func (r *Retry) pause(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
-	d := reconnect.Backoff{First: positive(r.Backoff, 10*time.Millisecond), Most: positive(r.Max, time.Second)}.Longest(attempt - 1)
+	d := r.backoff(attempt)
 	d += time.Duration((s.Rand().Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {
 		return false

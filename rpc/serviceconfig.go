@@ -29,10 +29,11 @@ type ServiceConfig map[string]MethodConfig
 //	  "idempotent": true
 //	}]}
 //
-// A name without a method is for all methods of the service, an empty one for all methods. Of the
-// retry policy retryableStatusCodes and backoffMultiplier have no counterpart: which calls are
-// repeated depends on their fate (Retry). These and other unknown fields are errors, as are a name
-// that is there twice and values that are not positive.
+// A name without a method is for all methods of the service, an empty one for all methods. Which
+// calls are repeated depends on their fate (Retry), and waits double. So of the retry policy
+// retryableStatusCodes may only have "UNAVAILABLE", and backoffMultiplier may only be 2. Other
+// values and unknown fields are errors, as are a name that is there twice and values that are not
+// positive.
 func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 	var file struct {
 		MethodConfig []struct {
@@ -42,6 +43,8 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 			RetryPolicy *struct {
 				MaxAttempts                int
 				InitialBackoff, MaxBackoff seconds
+				BackoffMultiplier          *float64
+				RetryableStatusCodes       []string
 			}
 			MaxRequestMessageBytes *int
 			Idempotent             bool
@@ -65,6 +68,14 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 			cfg.Retry = Retry{Attempts: p.MaxAttempts, Backoff: time.Duration(p.InitialBackoff), Max: time.Duration(p.MaxBackoff)}
 			if p.MaxAttempts < 1 {
 				return nil, invalid("maxAttempts is %d, at least 1", p.MaxAttempts)
+			}
+			if m := p.BackoffMultiplier; m != nil && *m != 2 {
+				return nil, invalid("backoffMultiplier is %v, and waits double: leave it out, or 2", *m)
+			}
+			for _, code := range p.RetryableStatusCodes {
+				if code != "UNAVAILABLE" {
+					return nil, invalid("retryableStatusCodes has %q, and only UNAVAILABLE calls are repeated", code)
+				}
 			}
 		}
 		if n := entry.MaxRequestMessageBytes; n != nil {

@@ -25,14 +25,15 @@ func TestParseServiceConfig(t *testing.T) {
 		`{} {}`:                                 "more behind",
 		`{"loadBalancingConfig": []}`:           `unknown field "loadBalancingConfig"`,
 		`{"methodConfig": [{"timeout": "1s"}]}`: "no name",
-		`{"methodConfig": [{"name": [{"method": "Get"}]}]}`:                                 "has no service",
-		`{"methodConfig": [{"name": [{}]}, {"name": [{}]}]}`:                                "twice",
-		`{"methodConfig": [{"name": [{}], "timeout": 1}]}`:                                  "a duration is text",
-		`{"methodConfig": [{"name": [{}], "timeout": "soon"}]}`:                             "invalid duration",
-		`{"methodConfig": [{"name": [{}], "timeout": "-1s"}]}`:                              "positive",
-		`{"methodConfig": [{"name": [{}], "retryPolicy": {"initialBackoff": "1s"}}]}`:       "maxAttempts is 0",
-		`{"methodConfig": [{"name": [{}], "maxRequestMessageBytes": 0}]}`:                   "maxRequestMessageBytes is 0",
-		`{"methodConfig": [{"name": [{}], "retryPolicy": {"retryableStatusCodes": [14]}}]}`: "unknown field",
+		`{"methodConfig": [{"name": [{"method": "Get"}]}]}`:                                                           "has no service",
+		`{"methodConfig": [{"name": [{}]}, {"name": [{}]}]}`:                                                          "twice",
+		`{"methodConfig": [{"name": [{}], "timeout": 1}]}`:                                                            "a duration is text",
+		`{"methodConfig": [{"name": [{}], "timeout": "soon"}]}`:                                                       "invalid duration",
+		`{"methodConfig": [{"name": [{}], "timeout": "-1s"}]}`:                                                        "positive",
+		`{"methodConfig": [{"name": [{}], "retryPolicy": {"initialBackoff": "1s"}}]}`:                                 "maxAttempts is 0",
+		`{"methodConfig": [{"name": [{}], "maxRequestMessageBytes": 0}]}`:                                             "maxRequestMessageBytes is 0",
+		`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "backoffMultiplier": 1.5}}]}`:             "backoffMultiplier is 1.5",
+		`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": ["INTERNAL"]}}]}`: `has "INTERNAL"`,
 	} {
 		if _, err := ParseServiceConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
@@ -112,4 +113,19 @@ func TestMethodSettings(t *testing.T) {
 			r.t.Errorf("%v, want 3 attempts", err)
 		}
 	})
+}
+
+// A retry policy that is valid for gRPC is read, and its wait is not shortened.
+func TestRetryPolicyOfGRPC(t *testing.T) {
+	all, err := ParseServiceConfig([]byte(`{"methodConfig": [{"name": [{}], "retryPolicy": {
+		"maxAttempts": 3, "initialBackoff": "5s", "maxBackoff": "5s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`))
+	if err != nil || all[""].Retry.Attempts != 3 {
+		t.Errorf("%v, %v", all, err)
+	}
+	for max, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: 10 * time.Second} {
+		r := Retry{Backoff: 5 * time.Second, Max: max}
+		if d := r.backoff(2); d != want {
+			t.Errorf("Max %v: the second wait is %v, want %v", max, d, want)
+		}
+	}
 }
