@@ -1,8 +1,6 @@
 package actor
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
@@ -28,7 +26,7 @@ func (it *ident) deliver(m *Received) {
 	// owner gets a copy.
 	defer func() { _ = m.done(it.l.exec) }() // its only reference
 	if it.owner.pid != nil {
-		it.owner.send(it.l, &actor.MessageEnvelope{Message: m.Clone(), Sender: it.pid})
+		it.send(it.owner, m.Clone())
 	}
 }
 

@@ -138,7 +138,8 @@ func (it *ident) end() {
 	}
 	it.answerLate()
 	ev := it.settle()
-	for _, c := range it.life.takeClosers() {
+	for len(it.life.closers) > 0 {
+		c := it.life.takeCloser()
 		if !c.silent && !it.owns(c.sender) {
 			it.reply(c.sender, ev)
 		}
@@ -172,7 +173,7 @@ func (it *ident) dismiss() {
 		it.closed(it.life.cause)
 	}
 	if it.owner.handler {
-		it.l.callUser("message to", it.owner.pid.Id, func() { it.rt.sys.Root.Poison(it.owner.pid) })
+		it.l.tellUser("message to", it.owner.pid.Id, func() { it.rt.sys.Root.Poison(it.owner.pid) })
 	}
 }
 

@@ -3,20 +3,19 @@ package actor
 // A callback on a loop that calls runtime.Goexit ends the loop (eventloop.GoexitError): its
 // identifiers end with that error, and its actors receive the messages that were sent to them until
 // then. The remains wait for Shutdown.
+//
+// User code may do so again, wherever it is called. So from the first Goexit on, and while an
+// identifier ends, actors receive in their own turn only, and what was broken off is done again.
 
-// goexited ends everything on a loop whose goroutine a callback has ended.
+// goexited ends everything on a loop whose goroutine a callback has ended. It is called after each
+// Goexit.
 func (l *loop) goexited(err error) {
 	l.failure.Store(&err)
 	l.exec.Resume()
+	l.askIDs.breakOff()
+	l.askRest.breakOff()
 	l.notifyLeavers()
 	clear(l.leavers.waiting)
-	then := l.emptied
-	l.emptied = func() {
-		l.rt.registry.LastCalls(l.exec)
-		if then != nil {
-			then()
-		}
-	}
 	for _, it := range l.inOrder() {
 		it.goexited(err)
 	}
@@ -27,9 +26,19 @@ func (l *loop) goexited(err error) {
 func (it *ident) goexited(err error) {
 	it.life.blame(err)
 	it.failCommand()
-	if it.orphan(err) {
-		it.rt.sys.Root.Stop(it.pid)
+	if it.gone() { // its end may have been broken off
+		if _, held := it.l.orphans[it.id]; it.conn != nil && !held {
+			it.conn.Release()
+		}
+		it.moveOut()
+	} else {
+		it.orphan(err)
 	}
+	if it.box.Closed() {
+		it.box.PostUserMessage(&lastMessage{})
+		return
+	}
+	it.rt.sys.Root.Stop(it.pid)
 }
 
 // goexit returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.

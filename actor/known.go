@@ -133,6 +133,15 @@ func (q *inquiry[T]) work(el *eventloop.Loop, ask func(answer func(T))) {
 	})
 }
 
+// breakOff ends the work on an answer, which a Goexit has broken off.
+func (q *inquiry[T]) breakOff() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.works {
+		q.answered, q.works = nil, false
+	}
+}
+
 func (q *inquiry[T]) set(answer T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -58,6 +58,6 @@ func (l *loop) notifyLeavers() {
 			delete(of.waiting, who.pid.Id)
 			continue
 		}
-		l.callUser("message to", who.pid.Id, func() { l.rt.sys.Root.Send(who.pid, who.msg) })
+		l.tellUser("message to", who.pid.Id, func() { l.rt.sys.Root.Send(who.pid, who.msg) })
 	}
 }

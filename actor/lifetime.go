@@ -82,10 +82,10 @@ func (l *lifetime) awaitClosed(cmd Command, sender *actor.PID) {
 	l.closers = append(l.closers, closer{cmd: cmd, sender: sender})
 }
 
-// takeClosers returns the commands that wait for Closed, once.
-func (l *lifetime) takeClosers() (list []closer) {
-	list, l.closers = l.closers, nil
-	return list
+// takeCloser removes and returns the oldest command that waits for Closed.
+func (l *lifetime) takeCloser() (c closer) {
+	c, l.closers = l.closers[0], l.closers[1:]
+	return c
 }
 
 // overdue reports whether a Close has waited for too long.

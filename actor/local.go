@@ -171,7 +171,7 @@ func (r *Relay) Near() bool { return r.to.near }
 
 // Send sends msg, behind everything that was sent before.
 func (r *Relay) Send(msg any) {
-	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self})
+	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self}, true)
 }
 
 // HandOn passes on the message that is being received, without a copy. It is valid for the other

@@ -118,9 +118,16 @@ func (l *loop) inOrder() []*ident {
 	})
 }
 
-// checkEmptied notifies Shutdown when the loop is empty.
+// checkEmptied notifies Shutdown when the loop is empty. The actors of one that a callback has
+// ended receive nothing more then.
 func (l *loop) checkEmptied() {
-	if l.empty() && l.emptied != nil {
+	if !l.empty() {
+		return
+	}
+	if l.goexit() != nil {
+		l.rt.registry.LastCalls(l.exec)
+	}
+	if l.emptied != nil {
 		l.emptied()
 	}
 }

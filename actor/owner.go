@@ -6,6 +6,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
+
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
 // newOwner determines the shortest way from l to pid.
@@ -57,19 +59,21 @@ func (l *loop) askHandler(in *incoming, fail func(*incoming)) (o owner, ok bool)
 	return o, ok
 }
 
-// send queues a message; an owner that is near and idle receives it within the call. A mailbox that
-// was found once is used even after its actor has stopped: it answers the message, and releases a
-// *Received.
-func (o *owner) send(l *loop, env *actor.MessageEnvelope) {
+// send queues a message; an owner that is near and idle receives it within the call, if inside is
+// true. A mailbox that was found once is used even after its actor has stopped: it answers the
+// message, and releases a *Received.
+func (o *owner) send(l *loop, env *actor.MessageEnvelope, inside bool) {
 	switch {
 	case o.pid == nil:
-	case o.near:
+	case o.near && inside:
 		o.box.Deliver(env)
+	case o.near:
+		o.box.Post(mailbox.Event, env)
 	case o.box != nil:
 		o.box.PostUserMessage(env)
 	default:
 		l.el.Handoff()
-		l.callUser("message to", o.pid.Id, func() { l.rt.sys.Root.Send(o.pid, env) })
+		l.tellUser("message to", o.pid.Id, func() { l.rt.sys.Root.Send(o.pid, env) })
 	}
 }
 

@@ -231,7 +231,7 @@ func (it *ident) handover(c *Handover, sender *actor.PID) {
 	switch {
 	case to == nil:
 	case was.pid != nil && it.rt.registry.Same(to, was.pid):
-		was.send(it.l, &actor.MessageEnvelope{Message: done, Sender: it.pid})
+		it.send(was, done)
 	default:
 		it.reply(to, done)
 	}

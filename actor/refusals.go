@@ -46,6 +46,7 @@ func missing(cmd Command) bool {
 // refusals counts the Sends for which the mailbox had no room. Any goroutine may use it.
 type refusals struct {
 	gate sync.RWMutex // held during a refusal; for good, once Closed is due
+	over bool         // it is held for good; the loop's
 	mu   sync.Mutex
 	list []refusal // in the order of the first of each sender
 	of   map[sender]int
@@ -91,4 +92,7 @@ func (r *refusals) take() (list []refusal) {
 }
 
 // seal prevents further refusals. Not ok: a message is being refused at this moment.
-func (r *refusals) seal() (ok bool) { return r.gate.TryLock() }
+func (r *refusals) seal() (ok bool) {
+	r.over = r.over || r.gate.TryLock()
+	return r.over
+}

@@ -52,8 +52,13 @@ func (it *ident) notify(ev Event) {
 		it.life.reported = ev
 	}
 	it.noteEvent(ev)
+	defer it.send(it.owner, ev) // also if the Observer calls Goexit
 	it.observeEvent(ev)
-	it.owner.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
+}
+
+// send sends an event. While the identifier ends, no actor receives it inside.
+func (it *ident) send(to owner, ev Event) {
+	to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid}, !it.ending())
 }
 
 // reply sends an answer to the sender of a command, or to the owner when the command has none.
@@ -67,9 +72,8 @@ func (it *ident) reply(sender *actor.PID, ev Event) {
 		return
 	}
 	it.noteEvent(ev)
-	to := it.rt.newOwner(it.l, sender)
+	defer it.send(it.rt.newOwner(it.l, sender), ev) // likewise
 	it.observeEvent(ev)
-	to.send(it.l, &actor.MessageEnvelope{Message: ev, Sender: it.pid})
 }
 
 // owns reports whether messages to sender go to the owner.

@@ -37,9 +37,12 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("rdma: shutdown: %w", err)
 	}
 	if rt.shutdown.begun.CompareAndSwap(false, true) {
+		defer func() { // also after a Goexit
+			rt.over.Store(true)
+			close(rt.shutdown.done)
+		}()
 		rt.shutdown.err = rt.end(ctx)
-		rt.over.Store(true)
-		close(rt.shutdown.done)
+		return rt.shutdown.err
 	}
 	<-rt.shutdown.done
 	rt.Scheduler().Resume()
@@ -87,20 +90,17 @@ func (rt *Runtime) grace(ctx context.Context) (context.Context, context.CancelFu
 
 // shutDown closes everything on a loop, and closes empty when nothing is left.
 func (l *loop) shutDown(empty chan struct{}) {
-	l.notifyLeavers()
-	if l.empty() {
-		close(empty)
-		return
-	}
 	l.emptied = func() {
 		l.emptied = nil
 		close(empty)
 		l.el.Handoff()
 	}
+	l.notifyLeavers()
 	l.flight.Note(l.el.Now(), 0, FlightCommand, "shutdown", 0)
 	for _, it := range l.inOrder() {
 		it.box.PostUserMessage(&shutdownAsked{})
 	}
+	l.checkEmptied()
 }
 
 // wait waits until the loops are empty. When ctx ends, the remaining identifiers are destroyed.
@@ -255,7 +255,11 @@ func (l *loop) awaitReturned(back chan struct{}) {
 func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	for _, l := range rt.loops {
 		closed := make(chan error, 1)
-		if post := l.el.Post(func() { closed <- l.close() }); post == nil {
+		if post := l.el.Post(func() {
+			var e error
+			defer func() { closed <- e }() // also after a Goexit
+			e = l.close()
+		}); post == nil {
 			select {
 			case e := <-closed:
 				rt.Scheduler().Resume()

@@ -16,6 +16,24 @@ func (l *loop) callUser(kind, name string, code func()) (ok bool) {
 	return usercode.Call(code, func(value any) { l.escaped(kind, name, value) })
 }
 
+// tellUser is callUser for code that sends a message. On a loop that a callback has ended the code
+// is queued: it might call Goexit, too. After Shutdown it is not called.
+func (l *loop) tellUser(kind, name string, code func()) {
+	if l.goexit() == nil {
+		l.callUser(kind, name, code)
+		return
+	}
+	_ = l.el.Post(func() { l.callUser(kind, name, code) })
+}
+
+// observer returns the Observer; nil: there is none, or a callback has ended the loop.
+func (l *loop) observer() Observer {
+	if l.rt.cfg.Observer == nil || l.goexit() != nil {
+		return nil
+	}
+	return l.rt.cfg.Observer
+}
+
 // escaped reports user code that has panicked. Any goroutine may call it.
 func (l *loop) escaped(kind, name string, value any) {
 	l.failed(kind + " " + name)
@@ -37,21 +55,21 @@ func (rt *Runtime) publish(ev any) {
 
 // observe calls the Observer about an identifier.
 func (it *ident) observe(call func(Observer)) {
-	if o := it.rt.cfg.Observer; o != nil {
+	if o := it.l.observer(); o != nil {
 		it.l.callUser("Observer of", it.pid.Id, func() { call(o) })
 	}
 }
 
 // observeEvent notifies the Observer of an event of the identifier's.
 func (it *ident) observeEvent(ev Event) {
-	if o := it.rt.cfg.Observer; o != nil {
+	if o := it.l.observer(); o != nil {
 		it.l.callUser("Observer of", it.pid.Id, func() { o.Event(it.pid, ev) })
 	}
 }
 
 // observeCommand calls the CommandObserver about an identifier.
 func (it *ident) observeCommand(call func(CommandObserver)) {
-	if o := it.rt.commands; o != nil {
+	if o := it.rt.commands; o != nil && it.l.goexit() == nil {
 		it.l.callUser("Observer of", it.pid.Id, func() { call(o) })
 	}
 }

@@ -3,6 +3,7 @@ package eventloop
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 )
 
 // GoexitError: a callback has ended the loop's goroutine by runtime.Goexit, as testing's FailNow
@@ -18,10 +19,10 @@ func (e *GoexitError) Error() string {
 		e.Loop, e.Holder)
 }
 
-// OnGoexit registers end, which is called if a callback ends the loop's goroutine, on the one that
-// takes its place. end releases what its caller has on the loop; the last registered is called
-// first. Fds and timers have ended by then. Queued work still runs, until Shutdown. err is a
-// *GoexitError. Loop goroutine.
+// OnGoexit registers end, which is called each time that a callback ends the loop's goroutine, on
+// the one that takes its place; also if end itself does. end releases what its caller has on the
+// loop; the last registered is called first. Fds and timers have ended by then. Queued work still
+// runs, until Shutdown. err is the first *GoexitError. Loop goroutine.
 func (l *Loop) OnGoexit(end func(err error)) {
 	l.checkOwner()
 	l.ends = append(l.ends, end)
@@ -86,12 +87,13 @@ func (l *Loop) fail(r *Runnable) *GoexitError {
 	return err
 }
 
-// tearDown calls the functions of OnGoexit, each once.
+// tearDown calls the functions of OnGoexit.
 func (l *Loop) tearDown() {
-	for l.life.failure != nil && len(l.ends) > 0 {
-		last := len(l.ends) - 1
-		end := Runnable(endFunc{l, l.ends[last]})
-		l.ends = l.ends[:last]
+	if l.life.failure == nil {
+		return
+	}
+	for _, f := range slices.Backward(l.ends) {
+		end := Runnable(endFunc{l, f})
 		l.call(&end)
 	}
 }

@@ -132,3 +132,33 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 		}
 	}
 }
+
+// OnGoexit's functions are called again after each further Goexit, their own or of queued work.
+func TestFurtherGoexits(t *testing.T) {
+	sameFDs(t)
+	reports := make(chan eventloop.Panic, 10)
+	l := newLoop(t, eventloop.Config{Logger: quiet, OnPanic: func(p eventloop.Panic) { reports <- p }})
+	first, calls := 0, 0
+	l.OnGoexit(func(error) { first++ })
+	l.OnGoexit(func(error) {
+		if calls++; calls == 1 {
+			runtime.Goexit()
+		}
+	})
+	for range 2 {
+		if err := l.Post(exit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Start()
+	for range 3 {
+		<-reports
+	}
+	var gone *eventloop.GoexitError
+	if err := l.Shutdown(soon(t)); !errors.As(err, &gone) {
+		t.Errorf("Shutdown: %v", err)
+	}
+	if calls != 3 || first != 2 {
+		t.Errorf("called %d and %d times, want 3 and 2", calls, first)
+	}
+}

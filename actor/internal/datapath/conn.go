@@ -199,6 +199,17 @@ func (c *Conn) Stop() {
 	c.Beat.stop()
 	c.putAside()
 	c.l.Shares.leave(c)
+	c.failQueued()
+	if c.Arrivals != nil {
+		c.Arrivals.stop()
+	}
+	if c.out != nil {
+		c.out.stop()
+	}
+}
+
+// failQueued reports the messages and operations that wait as failed.
+func (c *Conn) failQueued() {
 	for c.queue.messages.Len() > 0 {
 		c.traffic.messageUnsent()
 		c.up.SendFailed(c.queue.popMessage(), Flushed())
@@ -206,12 +217,6 @@ func (c *Conn) Stop() {
 	for c.queue.ops.Len() > 0 {
 		o := c.queue.popOp()
 		o.Owner.Ended(c, o, Flushed())
-	}
-	if c.Arrivals != nil {
-		c.Arrivals.stop()
-	}
-	if c.out != nil {
-		c.out.stop()
 	}
 }
 

@@ -260,6 +260,7 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 // Abandon answers the postings that the device did not flush with the queue pair. The memory stays
 // the device's until it does.
 func (c *Conn) Abandon() {
+	c.failQueued() // if a Goexit has broken Stop off
 	c.remit()
 	for n := c.Flight.head; n != c.Flight.next(); n++ {
 		p := c.Flight.at(n)

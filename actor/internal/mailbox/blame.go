@@ -11,12 +11,10 @@ import (
 
 // begin records that m's actor occupies its loop, possibly in the middle of another one's message.
 // Off the loops there is nothing to record.
-func (m *Mailbox) begin() *Loop {
-	l := m.Loop()
-	if l != nil {
+func (m *Mailbox) begin() {
+	if l := m.Loop(); l != nil {
 		m.outer, l.inner = l.inner, &m.self
 	}
-	return l
 }
 
 // end records that it no longer does. A device that goes on is not named again: that would cost as

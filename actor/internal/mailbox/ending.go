@@ -7,17 +7,23 @@ import (
 )
 
 // LastCalls ends the receiving of l's actors: the messages sent to them by now are the last that
-// they get. Else actors that talk to each other would keep their loop from ending. Loop goroutine.
+// they get. Else actors that talk to each other would keep their loop from ending. Only the first
+// call counts. Loop goroutine.
 func (r *Registry) LastCalls(l *Loop) {
-	l.closing.Store(true)
+	l.ending = true
+	if l.closing.Swap(true) {
+		return
+	}
 	for _, m := range r.on(l) {
 		m.Pass(lastCall{})
 	}
 }
 
 // Resume queues the actors in the middle of whose messages the loop's goroutine has ended, so that
-// they can be stopped. The messages are lost. Loop goroutine.
+// they can be stopped. The messages are lost. From now on actors receive only in their turn. It is
+// called after each such end. Loop goroutine.
 func (l *Loop) Resume() {
+	l.ending = true
 	for r := l.inner; r != nil; {
 		m := (*r).(*Mailbox)
 		r, m.outer = m.outer, nil
@@ -48,7 +54,12 @@ func (r *Registry) BuryAll(l *Loop) {
 	}
 	l.ended.Store(true)
 	for _, m := range r.on(l) {
-		l.bury(&m.self)
+		buried := make(chan struct{})
+		l.Scheduler.Go(func() { // an actor may end the goroutine
+			defer close(buried)
+			l.bury(&m.self)
+		})
+		l.Scheduler.Await(buried, nil)
 	}
 }
 

@@ -46,6 +46,7 @@ type Loop struct {
 	closing atomic.Bool         // its actors get the messages sent by now, and no others
 	handoff atomic.Bool         // an actor off the loop was woken: yield before blocking
 	inner   *eventloop.Runnable // the mailbox whose message is being received; the loop's
+	ending  bool                // actors receive in their turn only; the loop's
 	ended   atomic.Bool
 	burial  sched.Lock // after the end: one mailbox at a time, as on the loop
 }

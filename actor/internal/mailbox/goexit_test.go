@@ -29,6 +29,9 @@ func TestGoexitOffTheLoops(t *testing.T) {
 		}
 	}, r.OffLoop()))
 	r.sys.Root.Send(pid, fails)
+	for fails.finished.Load() == 0 || !restarted.Load() {
+		runtime.Gosched()
+	}
 	asker := newInbox(r.sys)
 	for range 3 {
 		r.sys.Root.RequestWithCustomSender(pid, &control{}, asker.pid)
@@ -38,8 +41,8 @@ func TestGoexitOffTheLoops(t *testing.T) {
 			t.Errorf("answered with %T", msg)
 		}
 	}
-	if n := fails.finished.Load(); n != 1 || !restarted.Load() {
-		t.Errorf("its message was released %d times, its supervisor has restarted it: %v", n, restarted.Load())
+	if n := fails.finished.Load(); n != 1 {
+		t.Errorf("its message was released %d times", n)
 	}
 	stop(t, r.sys, pid, asker.pid)
 }

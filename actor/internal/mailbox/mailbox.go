@@ -117,6 +117,9 @@ func (m *Mailbox) Loop() *Loop {
 // PID is the actor's. Any goroutine, once the actor was spawned.
 func (m *Mailbox) PID() *actor.PID { return m.invoker.(Place).Self() }
 
+// Closed reports whether the actor has stopped. The consumer's goroutine.
+func (m *Mailbox) Closed() bool { return m.closed }
+
 // UserMessageCount is how many messages wait, system messages not counted. Any goroutine.
 func (m *Mailbox) UserMessageCount() int { return int(m.data.Load() + m.other.Load()) }
 

@@ -8,8 +8,8 @@ import (
 
 // Deliver is for events from devices. The actor receives the event within this call, after the
 // events that already wait, because a queued event may occupy a receive buffer. An actor that is in
-// the middle of an invocation, or suspended, gets it in its turn, through the event lane. Loop
-// goroutine only.
+// the middle of an invocation, or suspended, or whose loop ends, gets it in its turn, through the
+// event lane. Loop goroutine only.
 func (m *Mailbox) Deliver(msg any) {
 	r := m.retainedIn(msg)
 	if r != nil {
@@ -32,11 +32,13 @@ func (m *Mailbox) Hand(msg any, r Retained) {
 // enter begins an invocation out of turn, behind more urgent messages. False: the message has to
 // wait for its turn.
 func (m *Mailbox) enter() bool {
-	if m.busy || m.suspended || m.closed {
+	l := m.Loop()
+	if m.busy || m.suspended || m.closed || l != nil && l.ending {
 		return false
 	}
 	m.busy = true
-	if l := m.begin(); l != nil {
+	if l != nil {
+		m.begin()
 		l.el.Blame(&m.self)
 	}
 	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
