@@ -368,7 +368,7 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, 
 func beyondMaxRequest(m *method, n, most int, f Fate) *Error {
 	return &Error{
 		Code: CodeTooLarge, Method: m.name, Fate: f,
-		Message: fmt.Sprintf("the request has %d bytes, the method takes %d (MethodConfig.MaxRequest)", n, most),
+		Message: fmt.Sprintf("the request has %d bytes, the method takes %d (MaxRequest of the MethodConfig or ServiceConfig, or 64 KiB of an OnLoop handler)", n, most),
 	}
 }
 

@@ -47,14 +47,16 @@ type MethodConfig struct {
 	// both, or with pointers to them. Both sides use the same. nil: protobuf for its messages,
 	// types that encode themselves do so, and all others are JSON.
 	Codec codecs.Codec
-	// Timeout is the deadline of calls whose context has none, in place of ClientConfig.Timeout. 0:
-	// that. Negative: none.
+	// Timeout is the deadline of calls whose context has none, in place of ClientConfig.Timeout. A
+	// context's own deadline counts alone, also a later one. For a stream it limits Open only. 0:
+	// ClientConfig.Timeout. Negative: none.
 	Timeout time.Duration
 	// Retry is used in place of ClientConfig.Retry if its Attempts are positive.
 	Retry Retry
 	// MaxRequest is the size of the largest request, in bytes: ErrTooLarge, at the client before it
-	// is sent, and at the server before a handler is called. Items of streams do not count. 0:
-	// MaxMessage of the server is the only limit, and for OnLoop handlers 64 KiB.
+	// is sent, and at the server before a handler is called. The server does not know a client's
+	// ServiceConfig, which can only lower it. Items of streams do not count. 0: MaxMessage of the
+	// server is the only limit, and for OnLoop handlers 64 KiB.
 	MaxRequest int
 }
 

@@ -98,7 +98,7 @@ func TestMethodSettings(t *testing.T) {
 		for m, fate := range map[RawMethod]Fate{quickly: FateNotSent, far: FateRefused} {
 			_, err = CallRaw(r.within(time.Second), r.c, m, make([]byte, 11), nil)
 			want(r.t, err, ErrTooLarge, fate)
-			if text := fmt.Sprint(err); !strings.Contains(text, "11 bytes, the method takes 10 (MethodConfig.MaxRequest)") {
+			if text := fmt.Sprint(err); !strings.Contains(text, "11 bytes, the method takes 10 (MaxRequest") {
 				r.t.Error(text)
 			}
 		}
