@@ -15,11 +15,12 @@ func (l *loop) goexited(err error) {
 	l.askIDs.breakOff()
 	l.askRest.breakOff()
 	l.notifyLeavers()
-	clear(l.leavers.waiting)
 	for _, it := range l.inOrder() {
 		it.goexited(err)
 	}
-	l.checkEmptied()
+	if l.el.Post(l.forgetLeavers) != nil { // behind the messages to them
+		l.forgetLeavers()
+	}
 }
 
 // goexited ends an identifier whose loop has ended. The command in progress is answered.

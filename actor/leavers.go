@@ -22,8 +22,8 @@ type leaver struct {
 	msg    any
 }
 
-// OnShutdown arranges for msg to be sent to the actor when the runtime's Shutdown begins, or soon
-// if it has begun. It is for an actor that may have no identifier at that moment, whose Closed
+// OnShutdown arranges for msg to be sent to the actor when the runtime's Shutdown begins, or when a
+// callback has ended the loop (Local.Err reports which); soon, if that has happened. It is for an actor that may have no identifier at that moment, whose Closed
 // would report it. The actor then ends, and calls left behind all messages that it sends for its
 // end: Shutdown waits for that, until its context ends, but not for an actor that has ended before.
 // left may be called at any time, and more than once. A later call of the same actor, after a
@@ -46,6 +46,12 @@ func (l Local) OnShutdown(msg any) (left func()) {
 		delete(of.waiting, l.self.Id)
 		loop.checkEmptied()
 	}
+}
+
+// forgetLeavers ends the wait for the actors.
+func (l *loop) forgetLeavers() {
+	clear(l.leavers.waiting)
+	l.checkEmptied()
 }
 
 // notifyLeavers notifies the actors, and removes those that have ended without calling left.

@@ -39,6 +39,18 @@ func (l Local) Now() time.Time {
 	return l.l.el.Now()
 }
 
+// Err returns why the loop accepts no identifiers: ErrShutdown once Shutdown has begun, or an
+// *eventloop.GoexitError. nil: it accepts them, or there is no loop.
+func (l Local) Err() error {
+	switch {
+	case l.l == nil:
+		return nil
+	case l.l.rt.closing.Load():
+		return ErrShutdown
+	}
+	return l.l.goexit()
+}
+
 // Woke reports that the actor has just woken a goroutine that works for it, by a channel or a
 // WaitGroup. The loop then yields when the turn's events are delivered, and once more before it
 // sleeps, so that the goroutine does not wait until Go's scheduler notices it. Messages to actors

@@ -148,8 +148,7 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 // abort destroys the remaining identifiers of a loop. stuck: there is nothing to do but wait,
 // because a slow device is already destroying all of them.
 func (l *loop) abort(cause error) (stuck bool) {
-	clear(l.leavers.waiting)
-	l.checkEmptied()
+	l.forgetLeavers()
 	stuck = l.coming.Load() == 0
 	for _, it := range l.inOrder() {
 		stuck = stuck && it.ending() && it.life.goodbye.then == nil && !it.gone()

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -133,7 +134,7 @@ func (l *link) react(ctx actor.Context, m any) {
 	case *actor.Stopped: // follows closed, or replaces it
 		l.handleEnds(ctx)
 		l.unsure = true // it is unknown which requests arrived
-		l.closed(ctx, &rdma.Closed{Err: rdma.ErrShutdown})
+		l.closed(ctx, &rdma.Closed{Err: cmp.Or(rdma.LocalOf(ctx).Err(), rdma.ErrShutdown)})
 	}
 }
 

@@ -198,8 +198,11 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	case l.closing && (!l.redial || !l.out.again(l.cfg.FailFast)):
 		l.finish(ctx, err)
 		return
+	case l.over && errors.Is(err, l.local.Err()):
+		l.finish(ctx, err)
+		return
 	case l.over:
-		l.finish(ctx, fmt.Errorf("%w: %w", rdma.ErrShutdown, cmp.Or(err, ErrClosing)))
+		l.finish(ctx, fmt.Errorf("%w: %w", l.local.Err(), cmp.Or(err, ErrClosing)))
 		return
 	case f != nil && l.cfg.Permanent(f):
 		l.finish(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))

@@ -125,7 +125,7 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.finish(ctx, fmt.Errorf("the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
 	case *shutdown:
 		if l.over = true; l.id == nil { // else its Closed follows
-			l.finish(ctx, rdma.ErrShutdown)
+			l.finish(ctx, l.local.Err())
 		}
 	case *canceled:
 		l.finish(ctx, m.cause)

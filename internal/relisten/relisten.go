@@ -34,8 +34,9 @@ type Config struct {
 	GiveUp    time.Duration      // ends it after so long without listening; 0: never
 	Listening func(at rdma.Addr) // called on its loop before the first request; nil: nothing is
 	// Ended is called on its loop when it no longer accepts connections: err is nil after Close,
-	// and otherwise rdma.ErrShutdown, the *rdma.RemovedError of a lost driver, or the reason why it
-	// gave up. It is not called if Listen fails, nor after Stop.
+	// and otherwise rdma.ErrShutdown, its loop's *eventloop.GoexitError, the *rdma.RemovedError
+	// of a lost driver, or the reason why it gave up. It is not called if Listen fails, nor after
+	// Stop.
 	Ended func(err error)
 }
 
@@ -54,7 +55,6 @@ type Listener struct {
 	closing bool
 	heard   bool   // has listened before
 	up      bool   // listens now
-	over    bool   // the runtime is shutting down
 	left    func() // lets the runtime's Shutdown go on
 
 	at    rdma.Addr // where it listened first, and listens again
@@ -122,8 +122,8 @@ func (l *Listener) Receive(ctx actor.Context) {
 		l.create(ctx)
 		ctx.Request(l.id, &rdma.Serve{Addr: l.at.String()})
 	case *shutdown:
-		if l.over = true; l.heard && l.id == nil { // in a pause; else Closed follows
-			l.end(ctx, rdma.ErrShutdown)
+		if l.heard && l.id == nil { // in a pause; else Closed follows
+			l.end(ctx, l.local.Err())
 		}
 	case *rdma.Listening:
 		l.listening(ctx, m)
@@ -181,13 +181,13 @@ func (l *Listener) close(ctx actor.Context) {
 // closed handles the end of the identifier.
 func (l *Listener) closed(ctx actor.Context, m *rdma.Closed) {
 	l.id = nil
-	switch {
+	switch over := l.local.Err(); {
 	case l.closing:
 		l.end(ctx, nil)
-	case !l.heard, permanent(m.Err):
+	case !l.heard, permanent(m.Err), over != nil && errors.Is(m.Err, over):
 		l.end(ctx, m.Err)
-	case l.over:
-		l.end(ctx, fmt.Errorf("%w: %w", rdma.ErrShutdown, cmp.Or(m.Err, rdma.ErrListenerClosed)))
+	case over != nil:
+		l.end(ctx, fmt.Errorf("%w: %w", over, cmp.Or(m.Err, rdma.ErrListenerClosed)))
 	default:
 		l.pause(ctx, m.Err)
 	}

@@ -3,6 +3,7 @@ package relisten_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -388,4 +389,30 @@ func TestOnALoop(t *testing.T) {
 		<-r.l.Gone()
 		r.System().Root.Stop(pid)
 	})
+}
+
+// A callback that ends the loop ends the listener with the loop's error, which is not that of the
+// runtime's Shutdown: listening, and in a pause.
+func TestLoopEndedByGoexit(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		inWorld(t, "10.0.0.2:7471", 0, func(r *rig) {
+			if paused {
+				r.RemoveDevice("mem1")
+				time.Sleep(time.Second)
+			}
+			r.ExpectPanic("Goexit")
+			pid := r.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				if ctx.Message() == "exit" {
+					runtime.Goexit()
+				}
+			}, r.far.OnLoop()))
+			r.System().Root.Send(pid, "exit")
+			r.Wait()
+			ends := r.ends()
+			var gone *eventloop.GoexitError
+			if len(ends) != 1 || !errors.As(ends[0], &gone) || errors.Is(ends[0], rdma.ErrShutdown) {
+				r.T().Errorf("paused: %v, it ended with %v", paused, ends)
+			}
+		})
+	}
 }
