@@ -30,10 +30,11 @@ var accepted = []string{
 	"same ports as an earlier session", // they were
 }
 
-// common are the arguments of each run. The protocols that are off guess by the bytes of a message
-// whether it is theirs.
+// common are the arguments of each run. iWARP is recognized by its bytes, which has to come before
+// the protocols that have one of the ports that tests get. The protocols that are off guess by the
+// bytes of a message whether it is theirs.
 var common = []string{
-	"-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
+	"-n", "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-o", "tcp.try_heuristic_first:TRUE",
 	"--disable-protocol", "rpcordma", "--disable-protocol", "smb_direct",
 }
 
