@@ -3,7 +3,6 @@ package iwarp
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -196,46 +195,35 @@ func TestEndOfAConnectionThatWaits(t *testing.T) {
 	})
 }
 
-// If an application panics or exits when it is asked for a receive, the message waits as if it had
-// posted none, and what was read behind the message is not lost.
-func TestNoReturnWhenAsked(t *testing.T) {
-	for what, leave := range map[string]func(){
-		"a panic": func() { panic("no receive") },
-		"Goexit":  runtime.Goexit,
-	} {
-		t.Run(what, func(t *testing.T) {
-			client, s := newNode(t), newScarce(t)
-			q, _, _ := s.dial(client)
-			other, _, _ := s.dial(client)
-			turned := func() bool { // Goexit takes the goroutine that turns the loop
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					_ = s.loop.Turn()
-				}()
-				<-done
-				return s.onEmpty == nil
-			}
-			s.onEmpty = leave
-			q.send(0, "a0")
-			q.send(1, "a1")
-			turns(t, "it is asked", turned, client)
-			other.send(0, "b0")
-			turns(t, "both wait", func() bool { return s.srq.(*sharedQueue).waiting.n == 2 }, client, s.node)
-			s.post()
-			s.onEmpty = leave
-			turns(t, "it is asked again", turned, client)
-			for range 2 {
-				s.post()
-			}
-			turns(t, "all messages", func() bool { return len(s.wcs) == 3 }, client, s.node)
-			if got := fmt.Sprint(s.texts()); got != "[a0 b0 a1]" {
-				t.Errorf("received %v", got)
-			}
-			if n := s.srq.(*sharedQueue).waiting.n; n != 0 || s.in.kept != 0 {
-				t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
-			}
-		})
+// If an application panics when it is asked for a receive, the message waits as if it had posted
+// none, and what was read behind the message is not lost.
+func TestPanicWhenAsked(t *testing.T) {
+	client, s := newNode(t), newScarce(t)
+	q, _, _ := s.dial(client)
+	other, _, _ := s.dial(client)
+	turned := func() bool {
+		_ = s.loop.Turn()
+		return s.onEmpty == nil
+	}
+	leave := func() { panic("no receive") }
+	s.onEmpty = leave
+	q.send(0, "a0")
+	q.send(1, "a1")
+	turns(t, "it is asked", turned, client)
+	other.send(0, "b0")
+	turns(t, "both wait", func() bool { return s.srq.(*sharedQueue).waiting.n == 2 }, client, s.node)
+	s.post()
+	s.onEmpty = leave
+	turns(t, "it is asked again", turned, client)
+	for range 2 {
+		s.post()
+	}
+	turns(t, "all messages", func() bool { return len(s.wcs) == 3 }, client, s.node)
+	if got := fmt.Sprint(s.texts()); got != "[a0 b0 a1]" {
+		t.Errorf("received %v", got)
+	}
+	if n := s.srq.(*sharedQueue).waiting.n; n != 0 || s.in.kept != 0 {
+		t.Errorf("%d connections wait and keep %d bytes", n, s.in.kept)
 	}
 }
 
