@@ -17,11 +17,11 @@ var listenFaults = []fault{
 	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "in.sys.Listen(l.fd, backlog)", "in.sys.Listen(l.fd, max(backlog, maxBacklog))"},
 	{
 		"iwarp does not report requests", "listen-2", "iwarp/listen_linux.go",
-		"	c.lis.id.report(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
+		"	from.lis.id.report(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
 	},
 	{
 		"iwarp reports requests of an identifier that exists", "listen-2", "iwarp/listen_linux.go",
-		"local: c.local, peer: c.peer, device: true", "local: c.peer, peer: c.local, device: true",
+		"local: from.local, peer: from.peer, device: true", "local: from.peer, peer: from.local, device: true",
 	},
 	{
 		"iwarp hears every address", "listen-4 listen-7", "iwarp/bind_linux.go",
