@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	if err != nil {
 		return err
 	}
-	defer func() { // says goodbye to all peers, when they have taken what was sent
+	defer func() { // ends all connections after the peers have taken the last lines
 		end, cancel := context.WithTimeout(context.Background(), leaveFor)
 		defer cancel()
 		err = errors.Join(err, rt.Shutdown(end))

@@ -51,26 +51,7 @@ func TestGoexitOffTheLoops(t *testing.T) {
 // letters.
 func TestGoexitOfASubscriberOffTheLoops(t *testing.T) {
 	r := newRig(t, 1)
-	sub := r.sys.EventStream.Subscribe(func(ev any) {
-		if d, ok := ev.(*actor.DeadLetterEvent); ok {
-			if _, ok := d.Message.(*holding); ok {
-				runtime.Goexit()
-			}
-		}
-	})
-	defer r.sys.EventStream.Unsubscribe(sub)
-	pid, release := held(r, r.OffLoop(), func(actor.Context) {})
-	holds, sender := &holding{}, newInbox(r.sys)
-	r.sys.Root.Send(pid, holds)
-	sender.requests(r.sys, pid, 1)
-	r.sys.Root.Stop(pid)
-	release()
-	sender.wait(1)
-	for holds.finished.Load() == 0 {
-		runtime.Gosched()
-	}
-	unboxed(r, pid)
-	stop(t, r.sys, sender.pid)
+	unboxed(r, deadLettersFail(t, r, r.OffLoop(), runtime.Goexit))
 }
 
 // An actor on a loop that ends the loop's goroutine, in its turn or in the middle of another one's,

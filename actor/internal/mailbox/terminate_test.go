@@ -147,29 +147,34 @@ func TestSupervisorThatFails(t *testing.T) {
 func TestDeadLettersThatFail(t *testing.T) {
 	for name, leave := range leavings {
 		t.Run(name, func(t *testing.T) {
-			inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) {
-				sub := r.sys.EventStream.Subscribe(func(ev any) {
-					if d, ok := ev.(*actor.DeadLetterEvent); ok {
-						if _, ok := d.Message.(*holding); ok {
-							leave()
-						}
-					}
-				})
-				defer r.sys.EventStream.Unsubscribe(sub)
-				pid, release := held(r, home, func(actor.Context) {})
-				holds, sender := &holding{}, newInbox(r.sys)
-				r.sys.Root.Send(pid, holds)
-				sender.requests(r.sys, pid, 1)
-				r.sys.Root.Stop(pid)
-				release()
-				sender.wait(1)
-				for holds.finished.Load() == 0 {
-					runtime.Gosched()
-				}
-				stop(t, r.sys, sender.pid)
-			})
+			inBothHomes(t, func(t *testing.T, r *rig, home actor.PropsOption) { deadLettersFail(t, r, home, leave) })
 		})
 	}
+}
+
+// deadLettersFail has a subscriber leave at the first of the dead letters of an actor, and waits
+// until all are answered. It returns the stopped actor.
+func deadLettersFail(t *testing.T, r *rig, home actor.PropsOption, leave func()) *actor.PID {
+	sub := r.sys.EventStream.Subscribe(func(ev any) {
+		if d, ok := ev.(*actor.DeadLetterEvent); ok {
+			if _, ok := d.Message.(*holding); ok {
+				leave()
+			}
+		}
+	})
+	defer r.sys.EventStream.Unsubscribe(sub)
+	pid, release := held(r, home, func(actor.Context) {})
+	holds, sender := &holding{}, newInbox(r.sys)
+	r.sys.Root.Send(pid, holds)
+	sender.requests(r.sys, pid, 1)
+	r.sys.Root.Stop(pid)
+	release()
+	sender.wait(1)
+	for holds.finished.Load() == 0 {
+		runtime.Gosched()
+	}
+	stop(t, r.sys, sender.pid)
+	return pid
 }
 
 // A loop ends although its actors fail at everything.
