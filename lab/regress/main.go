@@ -21,7 +21,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -89,7 +88,7 @@ func run(ctx context.Context, args []string) (err error) {
 		}
 	}
 	if worse > 0 {
-		return fmt.Errorf("%d of the figures are worse than at %s", worse, cmp.Or(w.commit, *commit))
+		return fmt.Errorf("%d of the figures are worse than at %s", worse, w.commit)
 	}
 	return nil
 }
