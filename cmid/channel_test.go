@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -391,9 +392,11 @@ only the call, the place and the cause, for people and log lines. The last examp
 		}
 		fmt.Fprintf(&doc, "\n## %s\n\n    %s\n", title, normal(err.Error()))
 	}
-	for _, e := range errorCases(t) {
-		add(e.title, e.err)
-	}
+	synctest.Test(t, func(t *testing.T) { // the texts have times
+		for _, e := range errorCases(t) {
+			add(e.title, e.err)
+		}
+	})
 	const file = "../docs/errors.md"
 	if *update {
 		if err := os.WriteFile(file, []byte(doc.String()), 0o644); err != nil {
@@ -420,8 +423,7 @@ func normal(s string) string {
 	return strings.Join(fields, " ")
 }
 
-// age makes id older, in place of a test that waits: the loop's clock stands still between its
-// turns.
+// age makes id older.
 func age(id *ID, d time.Duration) { id.born = id.born.Add(-d) }
 
 type errorCase struct {
