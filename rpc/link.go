@@ -108,6 +108,10 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.flush(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
+		if err := l.local.Err(); err != nil { // the actor may receive nothing more, also no Closed
+			l.hangUp(ctx, err)
+			return
+		}
 		l.id = l.rt.CreateID(ctx.Self(), idConfig(l.cfg.MaxMessage, l.cfg.Credits))
 		h := wire.Hello{Version: wire.HelloVersion, Latest: wire.Latest, Window: l.cfg.StreamWindow >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.server.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
