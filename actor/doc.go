@@ -85,9 +85,9 @@
 //     The event that it was notified of is handled nevertheless.
 //
 // User code that calls runtime.Goexit on a loop, as testing's FailNow does, ends that loop. Its
-// identifiers end with an [eventloop.GoexitError], of which Observers are not notified, and its
-// OnLoop actors receive nothing more. Other loops go on. Shutdown returns the error. An OffLoop actor that calls Goexit fails as by a
-// panic.
+// identifiers end with an [eventloop.GoexitError], of which Observers are not notified. Its OnLoop
+// actors receive what was sent to them until then, and nothing more. Other loops go on. Shutdown
+// returns the error. An OffLoop actor that calls Goexit fails as by a panic.
 //
 // Failures of actors are published as Proto.Actor's actor.SupervisorEvent, those of loops go to
 // eventloop.Config.OnPanic, and all others are published as [Panicked]. Any of them fails a test

@@ -24,7 +24,7 @@ type known struct {
 // no more than that.
 type knownID struct {
 	pid, owner    *actor.PID
-	id            Handle // 0: there is none. The next five have no value then
+	id            Handle // 0: there is none, and state to entered have no value
 	state         State
 	local, peer   Addr
 	device        string

@@ -206,6 +206,7 @@ func (c *conn) retries() bool { return c.dialing != nil && c.dialing.again != ni
 // it, and until then TCP cannot have a second connection between the same ports.
 func (c *conn) retry(now time.Time) {
 	posted, cfg, first := c.dialing.again, c.dialing.config, c.dialing.first
+	c.dialing.again = nil
 	// of an open socket, so this cannot fail
 	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})
 	c.captureClose(true)
