@@ -121,7 +121,7 @@ type Keepalive struct{ Idle, Gone time.Duration }
 // and on InfiniBand and RoCE how long they wait for acknowledgements. Zero fields have defaults; in
 // an IDConfig they are the runtime's. A listener's applies to everything that its connections send,
 // whatever the peers have chosen for theirs. A SetOption, or the Param of a Dial, Connect or
-// Accept, overrides it. IDInfo.Path shows the result. docs/operating.md explains how to choose.
+// Accept, overrides it. IDInfo.Path shows the result. docs/roce.md explains how to choose.
 type Transport = cmid.Transport
 
 func (k Keepalive) or(d Keepalive) Keepalive {

@@ -11,14 +11,17 @@ import (
 	"github.com/rdmactor/rdmactor/metrics"
 )
 
-// TestOperatorsPage checks that everything named in docs/operating.md exists: metrics, fields of
-// the live page, incidents and their pictures.
-func TestOperatorsPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
+// TestOperatorsPages checks that everything named in the operators' pages exists: metrics, fields
+// of the live page, incidents and their pictures.
+func TestOperatorsPages(t *testing.T) {
+	var page string
+	for _, name := range []string{"operating.md", "roce.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page += string(text)
 	}
-	page := string(text)
 	known := make(map[string]bool)
 	for _, d := range metrics.Definitions() {
 		known[d.Name()] = true
@@ -55,7 +58,7 @@ func TestOperatorsPage(t *testing.T) {
 		named[m[1]] = true
 	}
 	if have := slices.Sorted(maps.Keys(incidents)); !slices.Equal(slices.Sorted(maps.Keys(named)), have) {
-		t.Errorf("the page has %v, and there are %v", named, have)
+		t.Errorf("the pages have %v, and there are %v", named, have)
 	}
 	for name := range incidents {
 		picture := "incident-" + name + ".png"
