@@ -13,7 +13,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// Each of these tests verifies what docs/operating.md states about an incident: the page's figures,
+// Each of these tests verifies what docs/incidents.md states about an incident: the page's figures,
 // the progress of the other clients, the remedy, and the end.
 
 func TestSlowReader(t *testing.T) {

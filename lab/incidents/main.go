@@ -1,6 +1,6 @@
 // Incidents plays incidents for operators: a server and its clients over the embedded device, in
 // one process, with the server's live page. Trouble and calm alternate until Ctrl-C. See
-// docs/operating.md for the symptoms, their meaning, and the remedies.
+// docs/incidents.md for the symptoms, their meaning, and the remedies.
 package main
 
 import (
