@@ -33,8 +33,7 @@ func docs() string {
 
 Generated from package metrics by ` + "`go test ./metrics -run Docs -update`" + `; do not edit.
 
-Prometheus scrapes them through ` + "`metrics/prom`" + `, OpenTelemetry collects them through ` + "`metrics/otel`" + `. Both are separate
-modules: the core imports neither.
+Prometheus scrapes them through the module ` + "`metrics/prom`" + `, OpenTelemetry collects them through ` + "`metrics/otel`" + `:
 
     registry.MustRegister(prom.New(metrics.New(metrics.Config{
         Runtime: rt,
@@ -54,15 +53,12 @@ A nil field of Config has no series. A program's page can show the calls of each
   their own label, and the rest is "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the first at an
   address, are "other", too. Methods of rpc keep their labels, as many as ` + "`metrics.Config.Methods`" + ` (64); the rest is
   "other". Codes are those that are registered, reasons are few.
-- No label is an identity: a peer with a certificate may choose its name, and there may be as many names as keys. The
-  page, ` + "`rdmactor ids`" + ` and the log show them.
+- No label is an identity, because there may be as many names as keys. The page, ` + "`rdmactor ids`" + ` and the log show them.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; a changed text ends with a hash.
 - The counts of closed connections, listeners, peers, servers and clients stay in the sums: those of listeners and peers
   in "other", or "all". So no counter decreases, except that of a peer with its own label which was forgotten and returned.
 - A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`" + `, ` + "`_sum`" + `, ` + "`_count`" + ` to Prometheus.
-  ` + "`metrics/otel/histograms`" + ` passes them to a reader of OpenTelemetry's SDK (` + "`metric.WithProducer`" + `), because its API does
-  not accept a histogram that was counted elsewhere. As counters with a label for the bucket they could not be queried as
-  histograms.
+  ` + "`metrics/otel/histograms`" + ` passes them to a reader of OpenTelemetry's SDK (` + "`metric.WithProducer`" + `).
 - Proto.Actor's own metrics stay off. They raise the cost of a message from 1 µs to between 9 and 16.
 
 | Prometheus | kind | labels | OpenTelemetry | unit | what it is |
