@@ -17,7 +17,7 @@ import (
 // logging are the packages whose lines operators read.
 var logging = []string{"actor", "cmid", "codec", "eventloop", "inspect", "iwarp", "rdmanet", "remoting", "rpc", "verbs"}
 
-// TestLogKeys compares the keys with which lines are logged with those that docs/operating.md has.
+// TestLogKeys compares the keys with which lines are logged with those that docs/observing.md has.
 func TestLogKeys(t *testing.T) {
 	used := make(map[string]bool)
 	walk(t, func(name string, src []byte) {
@@ -31,13 +31,13 @@ func TestLogKeys(t *testing.T) {
 			used[key] = true
 		}
 	})
-	page, err := os.ReadFile(filepath.Join(root, "docs", "operating.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs", "observing.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(page), "\n| key | what |\n|---|---|\n")
 	if !found {
-		t.Fatal("docs/operating.md has no table of keys")
+		t.Fatal("docs/observing.md has no table of keys")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	listed := make(map[string]bool)
@@ -48,7 +48,7 @@ func TestLogKeys(t *testing.T) {
 		}
 	}
 	if u, l := slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(listed)); !slices.Equal(u, l) {
-		t.Errorf("the code logs with\n%q\nand docs/operating.md lists\n%q", u, l)
+		t.Errorf("the code logs with\n%q\nand docs/observing.md lists\n%q", u, l)
 	}
 }
 

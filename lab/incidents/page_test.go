@@ -15,7 +15,7 @@ import (
 // of the live page, incidents and their pictures.
 func TestOperatorsPages(t *testing.T) {
 	var page string
-	for _, name := range []string{"operating.md", "incidents.md", "roce.md"} {
+	for _, name := range []string{"operating.md", "observing.md", "incidents.md", "roce.md"} {
 		text, err := os.ReadFile("../../docs/" + name)
 		if err != nil {
 			t.Fatal(err)
