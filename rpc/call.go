@@ -338,7 +338,7 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 // start queues a request on a connection, if possible to another server than not. If there is none,
 // and WaitForReady is set, it waits for one until ready ends.
 func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
-	if most := c.maxRequest(cl.m); most > 0 && len(body) > most {
+	if most := c.settings(cl.m).MaxRequest; most > 0 && len(body) > most {
 		return nil, c.refused(cl.m, beyondMaxRequest(cl.m, len(body), most, FateNotSent))
 	}
 	for moves := 0; ; {

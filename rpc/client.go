@@ -32,6 +32,9 @@ type Client struct {
 	calls   sync.Pool   // *clientCall
 	ledger  *ledger
 	budget  budget
+	// the result of settings by method.index, replaced as a whole; nil: none yet. Its entries are nil
+	// for methods that were not called yet
+	merged atomic.Pointer[[]*MethodConfig]
 
 	streams atomic.Int64 // opened and not yet ended by the server
 	beyond  atomic.Int64 // bytes that they keep beyond their windows, and of answers in parts

@@ -147,19 +147,25 @@ func (c MethodConfig) or(other *MethodConfig) MethodConfig {
 	return c
 }
 
-// settings returns how this client calls a method.
-func (c *Client) settings(m *method) MethodConfig {
+// settings returns how this client calls a method. The caller must not change it.
+func (c *Client) settings(m *method) *MethodConfig {
+	if all := c.merged.Load(); all != nil && m.index < len(*all) && (*all)[m.index] != nil {
+		return (*all)[m.index]
+	}
 	of := m.cfg
 	if len(c.cfg.Service) > 0 {
 		of = c.cfg.Service.of(m.name).or(&m.cfg)
 	}
-	return of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry})
-}
-
-// maxRequest is settings' MaxRequest, without the rest of it: each attempt needs it.
-func (c *Client) maxRequest(m *method) int {
-	if len(c.cfg.Service) > 0 {
-		return cmp.Or(c.cfg.Service.of(m.name).MaxRequest, m.cfg.MaxRequest)
+	of = of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var before []*MethodConfig
+	if all := c.merged.Load(); all != nil {
+		before = *all
 	}
-	return m.cfg.MaxRequest
+	all := make([]*MethodConfig, max(len(before), m.index+1))
+	copy(all, before)
+	all[m.index] = &of
+	c.merged.Store(&all)
+	return &of
 }

@@ -53,7 +53,7 @@ func TestSettingsOfACall(t *testing.T) {
 		},
 	}}
 	own := MethodConfig{Timeout: 2 * time.Second, MaxRequest: 9}
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		name string
 		own  MethodConfig
 		want MethodConfig
@@ -64,8 +64,11 @@ func TestSettingsOfACall(t *testing.T) {
 		{"shop.Stock/Get", own, MethodConfig{Timeout: 5 * time.Second, MaxRequest: 9, Retry: Retry{Attempts: 2}}},
 		{"plain", MethodConfig{Retry: Retry{Attempts: 7}}, MethodConfig{Timeout: 5 * time.Second, Retry: Retry{Attempts: 7}}},
 	} {
-		if got := c.settings(&method{name: tt.name, cfg: tt.own}); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		m := &method{name: tt.name, index: i, cfg: tt.own}
+		for _, time := range []string{"first", "second"} {
+			if got := *c.settings(m); got != tt.want {
+				t.Errorf("%s, the %s time: %+v, want %+v", tt.name, time, got, tt.want)
+			}
 		}
 	}
 }
