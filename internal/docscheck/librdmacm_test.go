@@ -189,20 +189,17 @@ func (c coverage) page() string {
 	var b strings.Builder
 	b.WriteString(`# Every symbol of librdmacm
 
-Generated from [librdmacm.json](librdmacm.json) by ` + "`go generate ./internal/docscheck`" + `; do not edit. For how to move a program see
-[from-librdmacm.md](from-librdmacm.md).
+Generated from [librdmacm.json](librdmacm.json), which names tests of each symbol, by ` + "`go generate ./internal/docscheck`" + `; do not
+edit. For how to move a program see [from-librdmacm.md](from-librdmacm.md).
 
 The symbols that librdmacm.so.1 exports (RDMACM_1.0 to 1.5) or its headers define inline, except the rsocket family, a library on top of
 the rest whose equivalent in Go is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A
 version after a symbol is the version node that introduced it.
-
-A test named ` + "`cmid/cmidtest.TestConformance/InfiniBand/...`" + ` belongs to the conformance suite, which runs on every device; this page names
-the in-memory twin's, which supports everything.
 `)
 	for _, section := range []struct{ kind, title string }{
 		{"CM", "Connection management"}, {"V", "Verbs: wrappers, and the inline helpers of rdma_verbs.h"}, {"U", "Utilities"},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n| symbol | here | what is different | tests | manual page |\n|---|---|---|---|---|\n", section.title)
+		fmt.Fprintf(&b, "\n## %s\n\n| symbol | here | what is different | manual page |\n|---|---|---|---|\n", section.title)
 		for _, row := range c.Symbols {
 			if row.Kind == section.kind {
 				row.write(&b)
@@ -210,7 +207,7 @@ the in-memory twin's, which supports everything.
 		}
 	}
 	b.WriteString("\n## Events\n\nAll types of `enum rdma_cm_event_type`, by number. A number of a later kernel is accepted and ignored.\n\n" +
-		"| event | here | what is different | tests | manual page |\n|---|---|---|---|---|\n")
+		"| event | here | what is different | manual page |\n|---|---|---|---|\n")
 	for _, row := range c.Events {
 		row.write(&b)
 	}
@@ -237,13 +234,10 @@ func (c covered) write(b *strings.Builder) {
 			page = fmt.Sprintf("[%s](../internal/docscheck/manpages.md#rdma_%s3)", page, short)
 		}
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", name, here, c.Note, quoted(c.Tests), page)
+	fmt.Fprintf(b, "| %s | %s | %s | %s |\n", name, here, c.Note, page)
 }
 
 func quoted(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
 	return "`" + strings.Join(names, "`<br>`") + "`"
 }
 
