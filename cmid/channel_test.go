@@ -380,11 +380,10 @@ func TestErrorsDocument(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(`# Errors
 
-Every error names the call that failed, the addresses as far as they are known, the state, and the cause. Where they apply it also
-names the remedy, the legal commands, and the history: the last states of the identifier, each with the time at which it was
-entered, counted from the identifier's creation (not from the state before). ` + "`errors.Is` finds the errno in it. `rdma.Brief`" + ` returns
-only the call, the place and the cause, for people and log lines. The last example is a call that concerns no identifier. Written by
-` + "`go test ./cmid -run ErrorsDocument -update`" + `.
+Every error names the call that failed, the addresses as far as they are known, the state, and the cause. Where they
+apply it also names the remedy, the legal commands, and the history: the last states of the identifier, each with the time
+at which it was entered, counted from the identifier's creation. ` + "`errors.Is` finds the errno in it. `rdma.Brief`" + ` returns only
+the call, the place and the cause. Written by ` + "`go test ./cmid -run ErrorsDocument -update`" + `.
 `)
 	add := func(title string, err error) {
 		if err == nil {

@@ -56,7 +56,7 @@ A nil field of Config has no series. A program's page can show the calls of each
 - No label is an identity, because there may be as many names as keys. The page, ` + "`rdmactor ids`" + ` and the log show them.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; a changed text ends with a hash.
 - The counts of closed connections, listeners, peers, servers and clients stay in the sums: those of listeners and peers
-  in "other", or "all". So no counter decreases, except that of a peer with its own label which was forgotten and returned.
+  in "other", or "all". So no counter decreases, except that of a peer with its own label that was forgotten and returned.
 - A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`" + `, ` + "`_sum`" + `, ` + "`_count`" + ` to Prometheus.
   ` + "`metrics/otel/histograms`" + ` passes them to a reader of OpenTelemetry's SDK (` + "`metric.WithProducer`" + `).
 - Proto.Actor's own metrics stay off. They raise the cost of a message from 1 µs to between 9 and 16.

@@ -37,7 +37,7 @@ func page() string {
 
 Generated from package states by ` + "`go test ./states -run Docs -update`" + `; do not edit.
 
-Every identifier (` + "`rdma_cm_id`" + `) is in one of these states. The kernel's name is what ` + "`rdma resource show cm_id`" + ` prints; it hides
+Every identifier (` + "`rdma_cm_id`" + `) is in one of these states. ` + "`rdma resource show cm_id`" + ` prints the kernel's name, which hides
 everything between a connection request and its end below CONNECT and DISCONNECT.
 
 | state | kernel | meaning | legal commands that change it |
@@ -60,9 +60,8 @@ everything between a connection request and its end below CONNECT and DISCONNECT
 	b.WriteString(`
 ## Guards
 
-Commands that the kernel would execute, but that are refused here with EINVAL, because they harm a connection or the machine or
-contradict the manual page. The kernel refuses every other refused command, too, with the same errno.
-states/oracle_test.go lists where the kernel ends in another state.
+Commands that the kernel would execute, but that are refused here with EINVAL, because they harm a connection or the
+machine or contradict the manual page. The kernel refuses every other refused command, too, with the same errno.
 
 | command | in | on | why |
 |---|---|---|---|

@@ -189,12 +189,12 @@ func (c coverage) page() string {
 	var b strings.Builder
 	b.WriteString(`# Every symbol of librdmacm
 
-Generated from [librdmacm.json](librdmacm.json), which names tests of each symbol, by ` + "`go generate ./internal/docscheck`" + `; do not
-edit. For how to move a program see [from-librdmacm.md](from-librdmacm.md).
+Generated from [librdmacm.json](librdmacm.json), which names tests of each symbol, by
+` + "`go generate ./internal/docscheck`" + `; do not edit. [from-librdmacm.md](from-librdmacm.md) describes how to move a program.
 
-The symbols that librdmacm.so.1 exports (RDMACM_1.0 to 1.5) or its headers define inline, except the rsocket family, a library on top of
-the rest whose equivalent in Go is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A
-version after a symbol is the version node that introduced it.
+The symbols that librdmacm.so.1 exports (RDMACM_1.0 to 1.5) or its headers define inline, except the rsocket family, whose
+equivalent in Go is net.Conn. Most commands and events of package ` + "`cmid`" + ` have the same names in package ` + "`actor`" + `. A version
+after a symbol is the version node that introduced it.
 `)
 	for _, section := range []struct{ kind, title string }{
 		{"CM", "Connection management"}, {"V", "Verbs: wrappers, and the inline helpers of rdma_verbs.h"}, {"U", "Utilities"},
