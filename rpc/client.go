@@ -32,8 +32,8 @@ type Client struct {
 	calls   sync.Pool   // *clientCall
 	ledger  *ledger
 	budget  budget
-	// the result of settings by method.index, replaced as a whole; nil: none yet. Its entries are nil
-	// for methods that were not called yet
+	// results of settings by method.index, replaced as a whole; nil: none yet. An entry is nil
+	// until the method is called
 	merged atomic.Pointer[[]*MethodConfig]
 
 	streams atomic.Int64 // opened and not yet ended by the server
