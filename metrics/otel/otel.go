@@ -20,7 +20,7 @@
 //
 // Register leaves out histograms, because OpenTelemetry's API has none that is read: see package
 // metrics/otel/histograms. Instruments have OpenTelemetry's names, such as "rdmactor.loop.busy"
-// with the unit "s", and floats: docs/metrics.md lists both names.
+// with the unit "s", and floats: docs/metrics.md relates them to Prometheus's.
 package otel
 
 import (
