@@ -3,7 +3,7 @@
 
 # The modules of their own. remoting/pacluster needs etcd, Debian's package etcd-server.
 test-modules:
-	set -e; for module in cmd/rdmactor cmd/protoc-gen-go-rdmactor examples lab remoting/pacluster native traces metrics/prom metrics/otel; do go -C $$module test ./...; done
+	set -e; for module in cmd/rdmactor cmd/protoc-gen-go-rdmactor examples lab remoting/pacluster native traces codec/compress metrics/prom metrics/otel; do go -C $$module test ./...; done
 
 # The tests that need the kernel's RDMA stack, in virtual machines: CONTRIBUTING.md.
 test-vm:
