@@ -36,11 +36,11 @@ const uncompressed Format = 0
 type Config struct {
 	// Format of the messages that are sent compressed. 0: Zstd.
 	Format Format
-	// Above is the size of the largest message, in bytes, that is sent as it is. So is a message that
-	// compression does not make smaller. 0: 1,024. Negative: every message is sent as it is.
+	// Above is the size of the largest message, in bytes, that is sent as it is. So is a message
+	// that compression does not make smaller. 0: 1,024. Negative: every message is sent as it is.
 	Above int
-	// Most is the size of the largest message that is received, in bytes, when it is decompressed. 0:
-	// 4 MiB. Larger ones are refused with ErrTooLarge, before they take more memory than that.
+	// Most is the size of the largest message that is received, in bytes, when it is decompressed.
+	// 0: 4 MiB. Larger ones are refused with ErrTooLarge, before they take more memory than that.
 	Most int
 }
 
