@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Markdown returns the scenario's table, followed by its bars.
+// Markdown returns the scenario's table. Document.Verdicts has its bars.
 func (r *Result) Markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n### %s\n\n%s", r.Title, strings.ToUpper(r.CPUs[:1])+r.CPUs[1:]+".")
@@ -23,12 +23,6 @@ func (r *Result) Markdown() string {
 	b.WriteString("\n")
 	for _, e := range r.Entries {
 		r.line(&b, e)
-	}
-	if len(r.Bars) > 0 {
-		b.WriteString("\n| bar | aim | got | rounds | |\n|---|---|---:|---|---|\n")
-	}
-	for _, x := range r.Bars {
-		x.line(&b)
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "\nFailed: %s\n", f)

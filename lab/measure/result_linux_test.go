@@ -166,14 +166,21 @@ One CPU for each process. A note.
 | b | 2.00 | 20.0 | 1.00 (1.00 to 1.00) |
 | c | 0.00 | 0.00 | |
 
-| bar | aim | got | rounds | |
-|---|---|---:|---|---|
-| a against b | <= 0.4 | 0.50 | 0.50 to 0.50 | **missed** |
-| of a |  | 1,234 | 1,234 to 1,234 |  |
-
 Failed: c: no
 `
 	if got := r.Markdown(); got != want {
 		t.Errorf("it is\n%s\nwant\n%s", got, want)
+	}
+	const bars = `
+## Bars
+
+| what | aim | got | rounds | |
+|---|---|---:|---|---|
+| a against b | <= 0.4 | 0.50 | 0.50 to 0.50 | **missed** |
+| of a |  | 1,234 | 1,234 to 1,234 |  |
+`
+	d := Document{Scenarios: []Result{r}}
+	if got := d.Verdicts(); got != bars {
+		t.Errorf("the bars are\n%s\nwant\n%s", got, bars)
 	}
 }
