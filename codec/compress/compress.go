@@ -32,7 +32,7 @@ const (
 // uncompressed is the first byte of a message that is sent as it is.
 const uncompressed Format = 0
 
-// Config says how a Codec compresses what it sends, and bounds what it receives.
+// Config determines how a Codec compresses messages, and the largest one that it accepts.
 type Config struct {
 	// Format of the messages that are sent compressed. 0: Zstd.
 	Format Format
