@@ -1,12 +1,14 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -21,13 +23,19 @@ func (it *ident) connect(p *cmid.Pending, c *cmid.Connect) {
 		p.Proceed(c)
 		return
 	}
-	own, mode := *c, datapath.ModeMessages
+	own, limit := *c, it.id.Limits().ConnectData
 	own.Param = it.cfg.Transport.ConnectParam(c.Param)
-	if it.cfg.Raw {
-		mode = datapath.ModeRaw
-	}
 	it.depths(c.Param, nil)
-	if err := it.prepareConnect(mode, &own.PrivateData); err != nil {
+	var err error
+	switch {
+	case it.cfg.secured():
+		own.PrivateData, err = it.beginHandshake(c.PrivateData, limit)
+	case it.cfg.Raw:
+		own.PrivateData, err = it.prepare(datapath.ModeRaw, c.PrivateData, limit)
+	default:
+		own.PrivateData, err = it.prepare(datapath.ModeMessages, c.PrivateData, limit)
+	}
+	if err != nil {
 		p.Answer(it.commandFailed(c, err))
 		return
 	}
@@ -39,7 +47,8 @@ func (it *ident) accept(p *cmid.Pending, c *cmid.Accept) {
 	own := *c
 	own.Param = it.cfg.Transport.AcceptParam(c.Param)
 	it.depths(c.Param, &it.peer.reads)
-	if err := it.prepare(it.peer.mode, &own.PrivateData, it.id.Limits().AcceptData); err != nil {
+	var err error
+	if own.PrivateData, err = it.prepare(it.peer.mode, c.PrivateData, it.id.Limits().AcceptData); err != nil {
 		p.Answer(it.commandFailed(c, err)) // a device that refuses it rejects the request
 		return
 	}
@@ -87,19 +96,27 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 	})
 }
 
-// prepareConnect is prepare for the side that connects.
-func (it *ident) prepareConnect(mode datapath.Mode, private *[]byte) error {
-	limit := it.id.Limits().ConnectData
-	if it.cfg.secured() {
-		return it.beginHandshake(private, limit)
+// beginHandshake is prepare for the side that connects a secured connection.
+func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err error) {
+	h := it.newHandshake(it.cfg.Hint)
+	if private, err = h.ask(user, limit); err != nil {
+		return nil, err
 	}
-	return it.prepare(mode, private, limit)
+	it.handshake.failed(FailedLost, nil) // an earlier one has led to no connection
+	it.handshake = h
+	h.begin(&it.l.secured.Dialled, "request sent")
+	return private, it.queuePair(datapath.ModeMessages)
 }
 
-// reported handles an event of the device.
-func (it *ident) reported(m *reported) {
+// newHandshake returns a handshake that has not begun.
+func (it *ident) newHandshake(hint uint32) *handshake {
+	return &handshake{commandTable: &it.commandTable, owner: it, tenancy: &it.tenancy, hint: hint}
+}
+
+// deviceEvent handles an event of the device.
+func (it *ident) deviceEvent(m *reported) {
 	if m.id != it.id || it.gone() { // of an earlier address of Dial, or left to the device
-		it.notReceived(m)
+		it.l.orphanEvent(m.id, m.ev)
 		return
 	}
 	if _, ok := m.ev.(*cmid.Closed); ok {
@@ -110,7 +127,11 @@ func (it *ident) reported(m *reported) {
 	it.moved(m.cause())
 	switch ev := m.ev.(type) {
 	case *cmid.Established:
-		it.established(ev, m.answers)
+		if h := it.handshake; h == nil {
+			it.opened(ev, m.answers)
+		} else if !it.ending() {
+			h.connected(ev, m.answers)
+		}
 		return
 	case *cmid.Rejected:
 		if !it.cfg.Raw {
@@ -142,9 +163,31 @@ func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 		return
 	}
 	if _, ok := f.(*cmid.ListenFailed); ok { // rdma_cm has no state for this
-		it.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(f))...)
+		it.l.rt.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(f))...)
 		it.failed(f)
 	} else if id.State() == states.Failed {
 		it.failed(f)
 	}
+}
+
+// refusedBy completes the report of a rejection by a peer that was not authenticated before, or
+// never can be: anyone on the path may have sent it.
+func (it *ident) refusedBy(ev *cmid.Rejected) {
+	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
+	switch {
+	case !it.cfg.secured() && h.Features == 0:
+		ev.PrivateData = rest
+		if why := h.Refusal(); ok && why != 0 {
+			ev.Remedy = "the peer refuses it: " + why.String() + ": " + tryAgain
+		}
+		return
+	case ok:
+		ev.Err = refusalError(rest)
+		it.handshake.failedBy(ev.Err)
+		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
+		if errors.Is(ev.Err, unix.EAGAIN) { // the peer has looked at neither
+			ev.Remedy = tryAgain
+		}
+	}
+	ev.PrivateData = nil
 }

@@ -54,7 +54,8 @@ func (rt *Runtime) admit() bool {
 }
 
 func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
-	it := &ident{rt: rt, l: l, log: rt.log, cfg: cfg, owner: o}
+	it := &ident{endpoint: endpoint{l: l, cfg: cfg}}
+	it.outbox.endpoint, it.commandTable.outbox, it.tenancy.outbox, it.owner = &it.endpoint, &it.outbox, &it.outbox, o
 	it.box = mailbox.New(l.exec, &mailbox.Config{
 		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
 	})
@@ -86,15 +87,14 @@ func (u under) Self() *actor.PID { return u.guardian }
 // start makes the identifier, unless it came with a request, and watches the owner.
 func (it *ident) start(ctx actor.Context) {
 	it.ctx, it.pid = ctx, ctx.Self()
-	it.l.ids[it] = struct{}{}
-	it.publish()
+	it.l.enlist(it)
 	it.watch()
 	if it.cfg.Context != nil {
 		box, c := it.box, it.cfg.Context
-		it.release = it.rt.Scheduler().OnDone(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
+		it.release = it.l.rt.Scheduler().OnDone(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
 	}
 	if it.id != nil {
-		if it.rt.closing.Load() { // Shutdown has listed the identifiers already, without this one
+		if it.l.rt.closing.Load() { // Shutdown has listed the identifiers already, without this one
 			it.box.PostUserMessage(&shutdownAsked{})
 		}
 		return
@@ -102,7 +102,7 @@ func (it *ident) start(ctx actor.Context) {
 	if err := it.create(); err != nil {
 		it.life.cause = err
 		it.setLife(lifeGone)
-		it.rt.sys.Root.Stop(it.pid)
+		it.l.rt.sys.Root.Stop(it.pid)
 	}
 }
 
@@ -111,14 +111,14 @@ func (it *ident) create() error {
 	switch {
 	case it.life.cause != nil: // its owner or its security is unfit
 		return fmt.Errorf("create_id: %w", it.life.cause)
-	case it.rt.closing.Load():
+	case it.l.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
 	case it.l.goexit() != nil:
 		return fmt.Errorf("create_id: %w (%w)", it.l.goexit(), unix.ESHUTDOWN)
 	case !it.counted:
-		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.rt.cfg.Limits.Connections, unix.EMFILE)
+		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.l.rt.cfg.Limits.Connections, unix.EMFILE)
 	}
-	id, err := it.createDevice()
+	id, err := it.l.createDevice(&it.cfg)
 	if err != nil {
 		return err
 	}
@@ -129,15 +129,21 @@ func (it *ident) create() error {
 	return nil
 }
 
-// createDevice makes the device's part of the identifier, as it is configured.
-func (it *ident) createDevice() (*cmid.ID, error) {
-	id, err := it.l.ch.CreateIDFor(it.cfg.kind())
+// createDevice makes the device's part of an identifier with that configuration.
+func (l *loop) createDevice(cfg *IDConfig) (*cmid.ID, error) {
+	id, err := l.ch.CreateIDFor(cfg.kind())
 	if err != nil {
 		return nil, err
 	}
-	if err := it.cfg.Transport.Set(id); err != nil {
-		it.l.discard(id, nil)
+	if err := cfg.Transport.Set(id); err != nil {
+		l.discard(id, nil)
 		return nil, fmt.Errorf("create_id: Transport: %w", err)
 	}
 	return id, nil
+}
+
+// enlist adds an identifier, which may be there already, to those of its loop.
+func (l *loop) enlist(it *ident) {
+	l.ids[it] = struct{}{}
+	l.known.add(it.box, it.describe())
 }

@@ -51,19 +51,19 @@ func (it *ident) timedOut(p *cmid.Pending) {
 }
 
 // timeoutFailure returns the failure that the device would have reported in time.
-func (it *ident) timeoutFailure(cmd Command) Failure {
-	f := it.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
+func (t *commandTable) timeoutFailure(cmd Command) Failure {
+	f := t.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
 	f.Remedy = tryAgain
-	if it.id.State() == states.Connecting {
+	if t.id.State() == states.Connecting {
 		f.Remedy = "the peer is away or busy, or the listener there does not speak RDMA, such as a web server; " + tryAgain
 	}
 	switch cmd.(type) {
 	case *Dial:
-		if it.attempts != nil && it.attempts.waits() {
+		if t.attempts != nil && t.attempts.waits() {
 			f.Err = fmt.Errorf("this side was busy and did not continue in time: %w", unix.ETIMEDOUT)
 			return &cmid.CommandFailed{FailureBase: f}
 		}
-		switch it.id.State() {
+		switch t.id.State() {
 		case states.AddrQuery:
 			return &cmid.AddrError{FailureBase: f}
 		case states.RouteQuery:
@@ -84,4 +84,15 @@ func (it *ident) timeoutFailure(cmd Command) Failure {
 		return &cmid.AddrInfoError{FailureBase: f}
 	}
 	return &cmid.CommandFailed{FailureBase: f}
+}
+
+// closeAwaits returns the step of the peer that a Close waits for, as a participle.
+func (e *endpoint) closeAwaits() string {
+	switch c := e.conn; {
+	case c == nil || c.Leaving() || e.id.State() != states.Connected:
+		return "answered the disconnect" // all else is done
+	case c.Acknowledged():
+		return "consumed everything"
+	}
+	return "taken everything"
 }

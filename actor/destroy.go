@@ -3,7 +3,6 @@ package actor
 import (
 	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -40,7 +39,7 @@ func (it *ident) destroy(cause error) {
 	}
 	it.life.goodbye.then = nil // this is the end of everything that waited
 	it.sayGoodbye(func() {
-		it.id.Do(&cmid.DestroyID{}, it.returned)
+		it.id.Do(&cmid.DestroyID{}, it.destroyed)
 		it.moved(states.OpDestroyID)
 	})
 	if !it.gone() {
@@ -49,26 +48,12 @@ func (it *ident) destroy(cause error) {
 	}
 }
 
-// answerLate answers the commands that wait for something other than the end.
-func (it *ident) answerLate() {
-	for _, p := range slices.Clone(it.pending()) {
-		if _, ok := p.Command.(*cmid.DestroyID); !ok {
-			p.Answer(it.late(p.Command))
-		}
-	}
-}
-
-// returned handles the device's answer to destroy.
-func (it *ident) returned(ev Event) {
+// destroyed handles the device's answer to destroy: nothing of the identifier is left there. The
+// queue pair's remaining work is flushed, and reported before Closed.
+func (it *ident) destroyed(ev Event) {
 	if closed, ok := ev.(*cmid.Closed); ok && closed.Err != nil {
 		it.life.cause = errors.Join(it.life.cause, ErrHeld, closed.Err)
 	}
-	it.destroyed()
-}
-
-// destroyed is called when nothing of the identifier is left in the device. The queue pair's
-// remaining work is flushed, and reported before Closed.
-func (it *ident) destroyed() {
 	if it.gone() {
 		return
 	}
@@ -76,8 +61,8 @@ func (it *ident) destroyed() {
 	if it.conn != nil {
 		it.conn.Release()
 	}
-	it.moveOut()
-	it.rt.sys.Root.Stop(it.pid)
+	it.tenancy.moveOut()
+	it.l.rt.sys.Root.Stop(it.pid)
 }
 
 // ErrHeld is the cause in Closed.Err if the device refused to return the identifier, or had not
@@ -88,7 +73,7 @@ var ErrHeld = errors.New("the device has not returned the identifier")
 func (it *ident) abandoned() {
 	if it.orphan(ErrShutdown) {
 		it.life.cause = errors.Join(it.life.cause, ErrHeld)
-		it.rt.sys.Root.Stop(it.pid)
+		it.l.rt.sys.Root.Stop(it.pid)
 	}
 }
 
@@ -118,7 +103,7 @@ func (it *ident) orphan(cause error) (late bool) {
 	} else { // a panic or a Goexit has kept destroy from getting there
 		it.l.discard(it.id, it.conn)
 	}
-	it.moveOut()
+	it.tenancy.moveOut()
 	return true
 }
 
@@ -159,8 +144,14 @@ func (it *ident) settle() *cmid.Closed {
 	}
 	it.handshake.uncrowd()
 	it.handshake.end(it.life.cause) // if a panic has kept destroy from it
-	it.unlimit()
-	it.uncount() // first: the receiver of Closed may want another identifier in its place
+	if it.person != nil {
+		it.l.rt.identities.Free(*it.person)
+		it.person = nil
+	}
+	if it.counted { // first: the receiver of Closed may want another identifier in its place
+		it.l.rt.count.Add(-1)
+		it.counted = false
+	}
 	if it.release != nil {
 		it.release()
 	}
@@ -173,14 +164,7 @@ func (it *ident) dismiss() {
 		it.closed(it.life.cause)
 	}
 	if it.owner.handler {
-		it.l.tellUser("message to", it.owner.pid.Id, func() { it.rt.sys.Root.Poison(it.owner.pid) })
-	}
-}
-
-func (it *ident) uncount() {
-	if it.counted {
-		it.counted = false
-		it.rt.count.Add(-1)
+		it.l.tellUser("message to", it.owner.pid.Id, func() { it.l.rt.sys.Root.Poison(it.owner.pid) })
 	}
 }
 
@@ -191,13 +175,4 @@ func (l *loop) forget(it *ident) {
 	l.known.remove(it.box)
 	l.assigned.Add(-1)
 	l.checkEmptied()
-}
-
-// unlimit returns the place that limit has counted.
-func (it *ident) unlimit() {
-	if it.person == nil {
-		return
-	}
-	it.rt.identities.Free(*it.person)
-	it.person = nil
 }

@@ -2,12 +2,10 @@ package actor
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +18,8 @@ import (
 
 // attempts is a Dial or a Serve under way. It tries one address after the other, until one works.
 type attempts struct {
-	it    *ident
+	table *commandTable
+	of    dialer
 	p     *cmid.Pending       // the Dial or Serve
 	name  string              // of a Dial: its name for the other side
 	host  string              // of a Dial: the host in its address
@@ -35,17 +34,27 @@ type attempts struct {
 	queued  time.Time
 }
 
+// dialer is the actor of the identifier that dials or serves.
+type dialer interface {
+	// connect creates the queue pair and sends the request to the peer.
+	connect(p *cmid.Pending, c *cmid.Connect)
+	// renew gives the actor a new identifier in place of a used one.
+	renew() error
+	// destroy ends the identifier.
+	destroy(cause error)
+}
+
 // leastShare is the least time for an address that is not the last one, as in net.Dialer.
 const leastShare = 2 * time.Second
 
 // composite checks what Dial and Serve ask for. They need an idle identifier, because each further
 // address needs a new one.
-func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
+func (t *commandTable) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
 	node, service, err := net.SplitHostPort(addr)
-	switch s := it.id.State(); {
+	switch s := t.id.State(); {
 	case s != states.Idle:
 		err = fmt.Errorf("%v: %s needs a new identifier: %w", s, opName(cmd), unix.EINVAL)
-	case it.attempts != nil:
+	case t.attempts != nil:
 		err = fmt.Errorf("another Dial or Serve is in progress: wait for its answer, or send DestroyID: %w", unix.EBUSY)
 	case err != nil:
 		err = fmt.Errorf("address %q: %w: want HOST:PORT (%w)", addr, err, unix.EINVAL)
@@ -54,14 +63,14 @@ func (it *ident) composite(cmd Command, addr string, sender *actor.PID) (node, s
 	default:
 		return node, service, true
 	}
-	it.fail(cmd, sender, err)
+	t.fail(cmd, sender, err)
 	return "", "", false
 }
 
 // begin takes the result of the look-up.
 func (t *attempts) begin(info []cmid.AddrInfo, err error) {
 	if err != nil {
-		t.fail(t.it.addrInfoError(t.p.Command, err))
+		t.fail(t.table.addrInfoError(t.p.Command, err))
 		return
 	}
 	t.addrs = info
@@ -71,8 +80,8 @@ func (t *attempts) begin(info []cmid.AddrInfo, err error) {
 // next tries an address.
 func (t *attempts) next() {
 	if t.spent {
-		if err := t.it.renew(); err != nil {
-			t.fail(t.it.commandFailed(t.p.Command, err))
+		if err := t.of.renew(); err != nil {
+			t.fail(t.table.commandFailed(t.p.Command, err))
 			return
 		}
 	}
@@ -86,7 +95,7 @@ func (t *attempts) next() {
 func (t *attempts) shareTime() {
 	t.due = time.Time{}
 	if n := len(t.addrs); n > 1 && !t.by.IsZero() {
-		now := t.it.l.el.Now()
+		now := t.table.l.el.Now()
 		t.due = now.Add(max(t.by.Sub(now)/time.Duration(n), leastShare))
 	}
 }
@@ -101,7 +110,7 @@ func (t *attempts) stepDeadline(due time.Time) time.Time {
 
 // step executes cmd, and calls then if it has succeeded.
 func (t *attempts) step(cmd Command, then func()) {
-	t.it.doInner(cmd, nil, func(ev Event) {
+	t.table.doInner(cmd, nil, func(ev Event) {
 		if f, ok := ev.(Failure); ok {
 			t.failed(f)
 			return
@@ -112,14 +121,16 @@ func (t *attempts) step(cmd Command, then func()) {
 
 // whenTurn begins an expensive step, or the first of several, as soon as the loop has time for it.
 func (t *attempts) whenTurn(begin func()) {
-	if q := &t.it.l.dials; !q.tryNow(begin) {
-		t.pending, t.queued = begin, t.it.l.el.Now()
+	if q := &t.table.l.dials; !q.tryNow(begin) {
+		t.pending, t.queued = begin, t.table.l.el.Now()
 		q.add(t)
 	}
 }
 
 // waits reports whether a step waits for its turn.
-func (t *attempts) waits() bool { return t.pending != nil && t.it.attempts == t && !t.it.ending() }
+func (t *attempts) waits() bool {
+	return t.pending != nil && t.table.attempts == t && !t.table.ending()
+}
 
 // resume begins the pending step. The address's deadline moves by the time that the step has
 // waited, because the address did not cause the wait.
@@ -130,7 +141,7 @@ func (t *attempts) resume() {
 	begin := t.pending
 	t.pending = nil
 	if !t.due.IsZero() {
-		t.due = t.due.Add(t.it.l.el.Now().Sub(t.queued))
+		t.due = t.due.Add(t.table.l.el.Now().Sub(t.queued))
 	}
 	begin()
 }
@@ -141,8 +152,8 @@ func (t *attempts) outcome(ev Event) {
 		t.failed(f)
 		return
 	}
-	t.it.attempts = nil
-	t.it.answer(t.p, ev)
+	t.table.attempts = nil
+	t.table.answer(t.p, ev)
 }
 
 // failed tries the next address, unless none is left or the peer's application rejected the
@@ -174,22 +185,22 @@ func isConnect(f Failure) bool {
 func (t *attempts) fail(f Failure) {
 	restore(f, t.p.Command)
 	t.p.Answer(f)
-	t.it.destroy(f)
+	t.of.destroy(f)
 }
 
 // renew gives the actor a new identifier in place of a used one.
 func (it *ident) renew() error {
 	old, conn := it.id, it.conn
-	id, err := it.createDevice()
+	id, err := it.l.createDevice(&it.cfg)
 	if err != nil {
 		return err
 	}
 	old.Context = nil
-	it.moveOut()
+	it.tenancy.moveOut()
 	it.handshake.failed(FailedLost, nil) // the failed attempt's handshake
 	it.handshake.end(nil)
 	it.handshake = nil
-	it.conn, it.notifiable, it.id, id.Context = nil, false, id, it
+	it.conn, it.id, id.Context = nil, id, it
 	id.Inherit(old)
 	for _, p := range slices.Clone(old.Pending()) {
 		if !p.Inner {
@@ -205,32 +216,34 @@ func (it *ident) renew() error {
 }
 
 // dial connects, in the steps that librdmacm has for it.
-func (it *ident) dial(c *Dial, sender *actor.PID) {
-	node, service, ok := it.composite(c, c.Addr, sender)
+func (t *commandTable) dial(c *Dial, sender *actor.PID, of dialer) {
+	node, service, ok := t.composite(c, c.Addr, sender)
 	if !ok {
 		return
 	}
-	p, now := it.expect(c, sender), it.l.el.Now()
+	p, now := t.expect(c, sender), t.l.el.Now()
 	if c.Timeout > 0 {
 		p.Due = now.Add(c.Timeout)
 	}
-	it.rearm()
-	t := &attempts{it: it, p: p, name: cmp.Or(c.Name, c.Addr), host: node, by: now.Add(positive(c.Timeout, it.rt.cfg.Timeouts.Connect))}
-	it.attempts = t
-	t.try = func(ai cmid.AddrInfo) {
-		timeouts := &it.rt.cfg.Timeouts
+	t.rearm()
+	timeouts := &t.l.rt.cfg.Timeouts
+	a := &attempts{
+		table: t, of: of, p: p, name: cmp.Or(c.Name, c.Addr), host: node, by: now.Add(positive(c.Timeout, timeouts.Connect)),
+	}
+	t.attempts = a
+	a.try = func(ai cmid.AddrInfo) {
 		connect := func() {
 			c := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
-			it.doInner(c, func(p *cmid.Pending) { it.connect(p, c) }, t.outcome)
+			t.doInner(c, func(p *cmid.Pending) { of.connect(p, c) }, a.outcome)
 		}
-		t.whenTurn(func() {
-			t.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
-				t.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { t.whenTurn(connect) })
+		a.whenTurn(func() {
+			a.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
+				a.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { a.whenTurn(connect) })
 			})
 		})
 	}
-	it.lookUp(p, node, service, &cmid.AddrInfo{PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
-		t.begin(firstOf(from(info, c.Src), c.First), err)
+	t.lookUp(p, node, service, &cmid.AddrInfo{PortSpace: t.id.PortSpace(), QPType: t.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
+		a.begin(firstOf(from(info, c.Src), c.First), err)
 	})
 }
 
@@ -263,31 +276,31 @@ func firstOf(info []cmid.AddrInfo, first cmid.Addr) []cmid.AddrInfo {
 }
 
 // serve listens, in the steps that librdmacm has for it.
-func (it *ident) serve(c *Serve, sender *actor.PID) {
-	node, service, ok := it.composite(c, c.Addr, sender)
+func (t *commandTable) serve(c *Serve, sender *actor.PID, of dialer) {
+	node, service, ok := t.composite(c, c.Addr, sender)
 	if !ok {
 		return
 	}
-	p := it.expect(c, sender)
-	t := &attempts{it: it, p: p}
-	it.attempts = t
-	if err := it.cfg.canListen(); err != nil {
-		t.fail(it.commandFailed(c, err))
+	p := t.expect(c, sender)
+	a := &attempts{table: t, of: of, p: p}
+	t.attempts = a
+	if err := t.cfg.canListen(); err != nil {
+		a.fail(t.commandFailed(c, err))
 		return
 	}
-	t.try = func(ai cmid.AddrInfo) {
-		t.step(&cmid.BindAddr{Addr: ai.Src}, func() {
-			it.doInner(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
+	a.try = func(ai cmid.AddrInfo) {
+		a.step(&cmid.BindAddr{Addr: ai.Src}, func() {
+			t.doInner(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
 				if l, ok := ev.(*cmid.Listening); ok && onLoopback(l.Local) && !namesLoopback(node) {
-					it.log.Warn("rdma: the name is a loopback address here, so only this machine can connect: "+
-						"listen on an address of the network, or on \":PORT\"", it.logKeys(states.OpListen, "addr", c.Addr)...)
+					t.l.rt.log.Warn("rdma: the name is a loopback address here, so only this machine can connect: "+
+						"listen on an address of the network, or on \":PORT\"", t.logKeys(states.OpListen, "addr", c.Addr)...)
 				}
-				t.outcome(ev)
+				a.outcome(ev)
 			})
 		})
 	}
-	it.lookUp(p, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: it.id.PortSpace(), QPType: it.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
-		t.begin(listenOrder(info), err)
+	t.lookUp(p, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: t.id.PortSpace(), QPType: t.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
+		a.begin(listenOrder(info), err)
 	})
 }
 
@@ -317,57 +330,4 @@ func listenOrder(info []cmid.AddrInfo) []cmid.AddrInfo {
 	}
 	slices.SortStableFunc(info, func(a, b cmid.AddrInfo) int { return rank(a) - rank(b) })
 	return info
-}
-
-// lookUp is rdma_getaddrinfo(3) for a command that waits. A look-up of literals is done
-// immediately. Any other has a goroutine, since a name server may take its time.
-func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
-	if literal(node, service) {
-		then(it.rt.resolve(context.Background(), node, service, hints))
-		return
-	}
-	ctx, box := it.rt.lookups, it.box
-	timeout := it.rt.cfg.Timeouts.Connect
-	it.rt.running.Add(1)
-	it.rt.Scheduler().Go(func() {
-		defer it.rt.running.Done()
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		info, err := it.rt.resolve(ctx, node, service, hints)
-		it.rt.Scheduler().Resume()
-		box.PostUserMessage(&lookedUp{p, info, err, then})
-	})
-}
-
-// lookedUp continues the command, if it still waits.
-func (it *ident) lookedUp(m *lookedUp) {
-	if !it.ending() && slices.Contains(it.id.Pending(), m.of) {
-		m.then(m.info, m.err)
-	}
-}
-
-// literal reports whether a look-up needs no name server.
-func literal(node, service string) bool {
-	if _, err := netip.ParseAddr(node); err != nil && node != "" {
-		return false
-	}
-	_, err := strconv.ParseUint(service, 10, 16)
-	return err == nil || service == ""
-}
-
-func (it *ident) getAddrInfo(c *cmid.GetAddrInfo, sender *actor.PID) {
-	p := it.expect(c, sender)
-	p.Due = it.l.el.Now().Add(it.phase(c))
-	it.rearm()
-	it.lookUp(p, c.Node, c.Service, c.Hints, func(info []cmid.AddrInfo, err error) {
-		if err != nil {
-			p.Answer(it.addrInfoError(c, err))
-			return
-		}
-		p.Answer(&cmid.AddrInfoResolved{EventBase: it.base(), Info: info})
-	})
-}
-
-func (it *ident) addrInfoError(cmd Command, err error) Failure {
-	return &cmid.AddrInfoError{FailureBase: it.failure(cmd, opName(cmd), err)}
 }

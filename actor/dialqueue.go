@@ -63,7 +63,7 @@ func (q *dialQueue) Run(int) (more bool) {
 	defer q.arm() // also if user code does not return
 	for q.waiting.Len() > 0 && q.fits() {
 		if t := q.waiting.Pop(); t.waits() {
-			q.measure(func() { t.it.box.Deliver(&dialTurn{t}) })
+			q.measure(func() { t.table.box.Deliver(&dialTurn{t}) })
 		}
 	}
 	return false

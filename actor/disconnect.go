@@ -22,10 +22,10 @@ import (
 // stays. Otherwise it is disconnected and destroyed, and Closed has the same cause.
 
 func (it *ident) brokenOff() {
-	if it.ending() || it.life.reported != nil {
+	if it.ending() || it.reportedEnd != nil {
 		return
 	}
-	if it.handshake.unheard() && it.lostUnheard(it.conn.BrokenBy()) {
+	if it.lostUnheard(it.conn.BrokenBy()) {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
@@ -34,7 +34,7 @@ func (it *ident) brokenOff() {
 		return
 	}
 	it.sayGoodbye(func() {
-		if !it.ending() && it.life.reported == nil {
+		if !it.ending() && it.reportedEnd == nil {
 			it.conclude(ev, it.id.TakeWaiting())
 		}
 	})
@@ -49,7 +49,7 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 		c.Stop()
 		ev.Err = c.Cause(ev.Err, it.life.cause)
 	}
-	if it.handshake.unheard() && it.lostUnheard(ev.Err) {
+	if it.lostUnheard(ev.Err) {
 		return
 	}
 	if it.stays() || it.ending() {
@@ -60,9 +60,23 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	it.conclude(ev, answers)
 }
 
+// lostUnheard ends an identifier whose connection has ended, or was broken off, before its owner
+// was notified of it. If the peer's last message makes the owner learn of it, the identifier stays.
+func (it *ident) lostUnheard(cause error) (ended bool) {
+	it.handshake.heardFirst()
+	if !it.handshake.unheard() {
+		return false
+	}
+	if !it.ending() {
+		it.handshake.lost(cause)
+	}
+	it.goodbyeDone()
+	return true
+}
+
 // stays reports whether the identifier stays when its connection ends: its owner is Manual, and has
 // not sent a Close.
-func (it *ident) stays() bool { return it.cfg.Manual && len(it.life.closers) == 0 }
+func (e *endpoint) stays() bool { return e.cfg.Manual && len(e.life.closers) == 0 }
 
 // conclude reports the end, and does what the man pages demand after it.
 func (it *ident) conclude(ev *cmid.Disconnected, answers *cmid.Pending) {
@@ -116,27 +130,23 @@ func (e *RemovedError) Unwrap() []error {
 // endOf reports an end, once. It answers every Disconnect. Any other command that waited has
 // failed, and its failure is reported before the end. A Manual owner is also notified of a removal
 // that follows, because it has to destroy the identifier.
-func (it *ident) endOf(ev Event, answers *cmid.Pending) {
+func (b *outbox) endOf(ev Event, answers *cmid.Pending) {
 	removal, removed := ev.(*cmid.DeviceRemoval)
-	if it.life.reported != nil && (!removed || !it.cfg.Manual) {
-		it.life.reported = ev // the owner was notified already
+	if b.reportedEnd != nil && (!removed || !b.cfg.Manual) {
+		b.reportedEnd = ev // the owner was notified already
 	}
 	switch {
 	case answers == nil:
 	case removed:
-		it.failPending(answers, &RemovedError{removal.Device, removal.Err})
+		b.failPending(answers, &RemovedError{removal.Device, removal.Err})
 	case isDisconnect(answers):
 		answers.Answer(ev)
 	default:
-		it.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
+		b.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
 	}
-	if it.life.reported != ev {
-		it.notify(ev)
+	if b.reportedEnd != ev {
+		b.notify(ev)
 	}
-}
-
-func (it *ident) failPending(p *cmid.Pending, err error) {
-	p.Answer(it.commandFailed(p.Command, err))
 }
 
 func isDisconnect(p *cmid.Pending) bool {
@@ -152,7 +162,7 @@ func isDisconnect(p *cmid.Pending) bool {
 func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
 	it.life.closers = append(it.life.closers, closer{
 		cmd: c, sender: sender, silent: silent,
-		due: it.l.el.Now().Add(positive(c.Timeout, it.rt.cfg.Timeouts.Close)),
+		due: it.l.el.Now().Add(positive(c.Timeout, it.l.rt.cfg.Timeouts.Close)),
 	})
 	switch {
 	case it.conn == nil || it.conn.Connecting() || it.id.State() != states.Connected:
@@ -172,24 +182,6 @@ func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
 	}
 }
 
-// poisonPill ends an identifier as Close does.
-func (it *ident) poisonPill() {
-	if !it.ending() {
-		it.close(&Close{}, nil, true)
-	}
-}
-
-// closeAwaits returns the step of the peer that a Close waits for, as a participle.
-func (it *ident) closeAwaits() string {
-	switch c := it.conn; {
-	case c == nil || c.Leaving() || it.id.State() != states.Connected:
-		return "answered the disconnect" // all else is done
-	case c.Acknowledged():
-		return "consumed everything"
-	}
-	return "taken everything"
-}
-
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {
 	if it.ending() || !it.allows(states.OpDisconnect) {
@@ -198,7 +190,7 @@ func (it *ident) disconnect() {
 	it.doInner(&cmid.Disconnect{}, nil, func(ev Event) {
 		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
-			if it.life.reported != ev {
+			if it.reportedEnd != ev {
 				it.notify(d)
 			}
 			cause = d.Err
@@ -209,11 +201,10 @@ func (it *ident) disconnect() {
 	})
 }
 
-// shutDown ends an identifier in order.
-func (it *ident) shutDown() {
-	if it.ending() {
-		return
+// closeSilently ends an identifier in order, because of cause; nil: a PoisonPill.
+func (it *ident) closeSilently(cause error) {
+	if !it.ending() {
+		it.life.blame(cause)
+		it.close(&Close{}, nil, true)
 	}
-	it.life.blame(ErrShutdown)
-	it.close(&Close{}, nil, true)
 }

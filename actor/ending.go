@@ -16,31 +16,25 @@ func (it *ident) BreakOff(err error) {
 	if c == nil || c.Over() {
 		return
 	}
-	it.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
+	it.l.rt.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
 	c.BreakDown(err)
 	it.note(FlightEnd, "broken off", errnoOf(err))
-	it.countBroken(err)
-	var wrong *ProtocolError
-	if errors.As(err, &wrong) {
-		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
-	}
-	it.box.PostUserMessage(&brokenOff{})
-}
-
-// countBroken counts a connection that this side has broken off because of its records. A failure
-// of a handshake is counted there.
-func (it *ident) countBroken(err error) {
 	var (
+		wrong    *ProtocolError
 		tampered *TamperedError
 		overused *secure.LimitError
 	)
 	switch {
-	case it.handshake.failedBy(err):
+	case it.handshake.failedBy(err): // it has counted that
 	case errors.As(err, &tampered):
 		it.l.secured.Tampered++
 	case errors.As(err, &overused):
 		it.l.secured.Overused++
 	}
+	if errors.As(err, &wrong) {
+		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
+	}
+	it.box.PostUserMessage(&brokenOff{})
 }
 
 // goodbyeTime is how long an end waits for its goodbye to leave.
@@ -48,24 +42,24 @@ const goodbyeTime = 500 * time.Millisecond
 
 // sayGoodbye sends the goodbye. then is called when the goodbye has left, after the functions that
 // already wait for that.
-func (it *ident) sayGoodbye(then func()) {
-	it.life.goodbye.add(then)
-	switch c := it.conn; {
+func (e *endpoint) sayGoodbye(then func()) {
+	e.life.goodbye.add(then)
+	switch c := e.conn; {
 	case c == nil || !c.SayGoodbye():
-		it.goodbyeDone()
-	case it.life.goodbye.timer == nil:
-		it.life.goodbye.timer = it.l.el.AfterFunc(goodbyeTime, func() { it.box.Deliver(&goodbyeLeft{}) })
+		e.goodbyeDone()
+	case e.life.goodbye.timer == nil:
+		e.life.goodbye.timer = e.l.el.AfterFunc(goodbyeTime, func() { e.box.Deliver(&goodbyeLeft{}) })
 	}
 }
 
 // goodbyeDone calls the functions that wait for the goodbye, if there are any.
-func (it *ident) goodbyeDone() {
-	then := it.life.goodbye.take()
+func (e *endpoint) goodbyeDone() {
+	then := e.life.goodbye.take()
 	if then == nil {
 		return
 	}
-	if it.conn != nil {
-		it.conn.ForgoGoodbye()
+	if e.conn != nil {
+		e.conn.ForgoGoodbye()
 	}
 	then()
 }

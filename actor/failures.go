@@ -12,12 +12,12 @@ import (
 )
 
 // failure returns the common part of a failing answer that does not come from the device.
-func (it *ident) failure(cmd Command, op string, err error) cmid.FailureBase {
+func (e *endpoint) failure(cmd Command, op string, err error) cmid.FailureBase {
 	f := cmid.FailureBase{Op: op, Command: cmd, Err: err}
-	if it.id != nil {
-		in := it.id.Info()
-		f.EventBase = it.base()
-		f.State, f.Local, f.Peer, f.History = it.id.State(), in.Local, in.Peer, it.id.History()
+	if e.id != nil {
+		in := e.id.Info()
+		f.EventBase = e.base()
+		f.State, f.Local, f.Peer, f.History = e.id.State(), in.Local, in.Peer, e.id.History()
 	}
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -26,20 +26,15 @@ func (it *ident) failure(cmd Command, op string, err error) cmid.FailureBase {
 	return f
 }
 
-// fail answers a command that did not reach the device.
-func (it *ident) fail(cmd Command, sender *actor.PID, err error) {
-	it.reply(sender, it.commandFailed(cmd, err))
-}
-
-func (it *ident) commandFailed(cmd Command, err error) *cmid.CommandFailed {
-	return &cmid.CommandFailed{FailureBase: it.failure(cmd, opName(cmd), err)}
+func (e *endpoint) commandFailed(cmd Command, err error) *cmid.CommandFailed {
+	return &cmid.CommandFailed{FailureBase: e.failure(cmd, opName(cmd), err)}
 }
 
 // unknown answers a message that is no command: a command by value, or anything else that was sent
 // by mistake.
-func (it *ident) unknown(m any, sender *actor.PID) {
-	f := it.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
-	it.reply(sender, &cmid.CommandFailed{FailureBase: f})
+func (b *outbox) unknown(m any, sender *actor.PID) {
+	f := b.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
+	b.reply(sender, &cmid.CommandFailed{FailureBase: f})
 }
 
 // want returns the text that names m and the message that should have been sent instead.
@@ -53,39 +48,39 @@ func want(m any) string {
 }
 
 // nothing returns the answer to a command that is a nil pointer.
-func (it *ident) nothing(cmd Command) Event {
+func (e *endpoint) nothing(cmd Command) Event {
 	err := fmt.Errorf("a nil *%s: %w", rdmaName(fmt.Sprintf("%T", cmd)[1:]), unix.EINVAL)
-	return &cmid.CommandFailed{FailureBase: it.failure(nil, "receive", err)}
+	return &cmid.CommandFailed{FailureBase: e.failure(nil, "receive", err)}
 }
 
 // misused answers a Send that was not made by NewSend or was sent before. It must not get into the
 // pool.
-func (it *ident) misused(s *Send, sender *actor.PID) bool {
+func (b *outbox) misused(s *Send, sender *actor.PID) bool {
 	if s.usable() {
 		return false
 	}
-	f := it.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	it.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
+	f := b.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+	b.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
 	return true
 }
 
 // late returns the answer to a command that finds the identifier ending.
-func (it *ident) late(cmd Command) Event {
+func (e *endpoint) late(cmd Command) Event {
 	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
-	if it.life.cause != nil {
-		err = fmt.Errorf("the identifier is closed: %w (%w)", it.life.cause, unix.ENOENT)
+	if e.life.cause != nil {
+		err = fmt.Errorf("the identifier is closed: %w (%w)", e.life.cause, unix.ENOENT)
 	}
-	if it.id == nil || shakes(cmd) && isHandshake(it.life.cause) {
-		err = it.life.cause // it could never be made, or this command's handshake has failed
+	if e.id == nil || shakes(cmd) && isHandshake(e.life.cause) {
+		err = e.life.cause // it could never be made, or this command's handshake has failed
 	}
 	if _, ok := cmd.(oneSided); ok {
-		return it.accessError(cmd, err)
+		return e.accessError(cmd, err)
 	}
-	return it.commandFailed(cmd, err)
+	return e.commandFailed(cmd, err)
 }
 
-func (it *ident) accessError(cmd Command, err error) *AccessError {
-	f := it.failure(cmd, opName(cmd), err)
+func (e *endpoint) accessError(cmd Command, err error) *AccessError {
+	f := e.failure(cmd, opName(cmd), err)
 	f.History = nil // it would be the same in a thousand of them
 	if errors.Is(err, ErrRemoteAccess) {
 		f.Remedy = "a key is good on the connection it was granted on, until it is revoked: connect again and ask for another"
@@ -95,30 +90,30 @@ func (it *ident) accessError(cmd Command, err error) *AccessError {
 
 // refuseSends answers refused Sends of one sender. kind is the class of err: answers of one class
 // are merged.
-func (it *ident) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
-	p := pile{it.owner.box, kind}
-	if !it.owns(from) {
-		p.box = it.rt.registry.Find(from)
+func (b *outbox) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
+	p := pile{b.owner.box, kind}
+	if !b.owns(from) {
+		p.box = b.l.rt.registry.Find(from)
 	}
-	if p.box != nil && it.piles.add(p, sends, bytes) {
+	if p.box != nil && b.piles.add(p, sends, bytes) {
 		return
 	}
-	ev := &SendFailed{FailureBase: it.failure(nil, "send", err), Bytes: bytes, Sends: sends}
+	ev := &SendFailed{FailureBase: b.failure(nil, "send", err), Bytes: bytes, Sends: sends}
 	ev.History = nil // it would be the same in a thousand of them
 	if p.box != nil {
-		it.piles.begin(p, ev)
+		b.piles.begin(p, ev)
 	}
-	it.reply(from, ev)
+	b.reply(from, ev)
 }
 
 // reportRefused answers the Sends for which the mailbox had no room.
-func (it *ident) reportRefused() {
-	list := it.refusals.take()
+func (b *outbox) reportRefused() {
+	list := b.refusals.take()
 	for _, r := range list {
-		it.unsent += uint64(r.sends)
-		it.refuseSends(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
+		b.unsent += uint64(r.sends)
+		b.refuseSends(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
 	}
-	if c := it.conn; c != nil && c.Flows() && len(list) > 0 {
+	if c := b.conn; c != nil && c.Flows() && len(list) > 0 {
 		c.Awake()
 		c.Pump() // there may be room already
 	}

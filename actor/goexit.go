@@ -31,7 +31,7 @@ func (it *ident) goexited(err error) {
 		if _, held := it.l.orphans[it.id]; it.conn != nil && !held {
 			it.conn.Release()
 		}
-		it.moveOut()
+		it.tenancy.moveOut()
 	} else {
 		it.orphan(err)
 	}
@@ -39,7 +39,7 @@ func (it *ident) goexited(err error) {
 		it.box.PostUserMessage(&lastMessage{})
 		return
 	}
-	it.rt.sys.Root.Stop(it.pid)
+	it.l.rt.sys.Root.Stop(it.pid)
 }
 
 // goexit returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.

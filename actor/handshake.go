@@ -3,7 +3,10 @@ package actor
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/netip"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
@@ -25,13 +28,10 @@ import (
 // identifier executes the device's commands for it, and asks the owner. A nil handshake is not
 // under way: the methods that identifiers call in any state accept a nil receiver.
 type handshake struct {
-	owner handshakeOwner
-	l     *loop
-	box   *mailbox.Mailbox // the identifier's
-	id    *cmid.ID
-	conn  *datapath.Conn // nil: there is no queue pair yet
-	sec   *Security
-	hint  uint32 // the request's hint
+	*commandTable
+	owner   handshakeOwner
+	tenancy *tenancy // joins its Domain when the owner accepts
+	hint    uint32   // the request's hint
 
 	stage       handshakeStage    // set by handshake.set
 	counts      *Handshakes       // where it is counted; nil: it has completed or failed
@@ -54,14 +54,16 @@ type handshake struct {
 	server  *secure.PSKServer // PSK mode; nil: not computed
 }
 
-// handshakeOwner is the part of an identifier that a handshake uses.
+// handshakeOwner is the actor of the identifier whose handshake it is.
 type handshakeOwner interface {
-	// authenticated records the peer's identity.
-	authenticated(who string)
-	// answered records the fate of the peer's request, once.
-	answered(how fate)
+	// queuePair makes the data path, once.
+	queuePair(mode datapath.Mode) error
 	// limit counts the peer, within the limits that are set for it. Not 0: there is no room.
 	limit(r *ConnectRequest, set PeerLimits) wire.Refusal
+	// opened ends the handshake: the connection is the owner's.
+	opened(ev *cmid.Established, answers *cmid.Pending)
+	// failed destroys the identifier, unless Dial continues with another address.
+	failed(f Failure)
 	// BreakOff ends the connection.
 	BreakOff(err error)
 	// destroy ends the identifier.
@@ -110,7 +112,7 @@ func (h *handshake) deciding() bool { return h != nil && h.stage == handshakeDec
 // addTo adds to the connection's terms the values that the handshake determines.
 func (h *handshake) addTo(t *datapath.Terms) {
 	if h != nil {
-		t.Features, t.Promised, t.Handshake = uint8(h.features), h.promised, h
+		t.Features, t.Promised, t.Handshake = uint8(h.features), max(t.Promised, h.promised), h
 	}
 }
 
@@ -120,7 +122,7 @@ func (h *handshake) binding() secure.Binding {
 	if h.id.Flavor()&states.IWARP != 0 {
 		b.Device = secure.DeviceIWARP
 	}
-	if h.sec.NoAddresses {
+	if h.cfg.Security.NoAddresses {
 		return b
 	}
 	var client, server Addr
@@ -258,4 +260,74 @@ func (*evicted) Lane() mailbox.Lane  { return mailbox.Event }
 type firstMessage struct {
 	typ  wire.Type
 	body []byte
+}
+
+// connected handles the device's report that it has connected. The peer is not authenticated yet.
+func (h *handshake) connected(ev *cmid.Established, answers *cmid.Pending) {
+	if h.in == nil {
+		h.answers = answers
+	} else {
+		answers.Answer(ev)
+	}
+	data := ev.PrivateData
+	h.established, ev.PrivateData = ev, nil
+	switch {
+	case h.in == nil:
+		if err := h.takeReply(data); err != nil {
+			h.owner.destroy(err) // this also answers the Connect
+		}
+	case h.tls != nil:
+		h.stepTLS()
+	default:
+		h.introduce()
+	}
+}
+
+// heardFirst handles the peer's first message.
+func (h *handshake) heardFirst() {
+	if h == nil || h.ending() || !h.takeFirst() {
+		return
+	}
+	switch m := h.first; m.typ {
+	case wire.TypeAccept:
+		h.completed("accepted by the peer")
+		h.established.PrivateData = m.body
+		h.owner.opened(h.established, h.answers)
+	case wire.TypeReject:
+		h.completed("rejected by the peer")
+		h.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
+	case wire.TypeRefusal:
+		h.completed("refused by the peer")
+		h.rejectedBy(nil, sealedRefusalError(m.body))
+	case wire.TypeRequest:
+		h.introduce()
+	}
+}
+
+// lost ends an identifier whose connection has ended, because of cause, before its owner was
+// notified of it.
+func (h *handshake) lost(cause error) {
+	h.doInner(&cmid.Disconnect{}, nil, func(Event) {})
+	if h.conn.BrokenBy() != nil {
+		h.owner.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
+	} else {
+		h.reset(cause)
+	}
+}
+
+// reset ends an identifier whose connection the device or the peer has ended before it was
+// established. This is no evidence of a wrong key: the connecting side may try again.
+func (h *handshake) reset(cause error) {
+	err := fmt.Errorf("the connection has ended before it was established: %w", unix.ECONNRESET)
+	if cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	p := h.answers
+	if p == nil { // no command waits: the other side connects
+		h.owner.destroy(err)
+		return
+	}
+	ev := &cmid.ConnectError{FailureBase: h.failure(p.Command, opName(p.Command), err)}
+	h.answer(p, ev)
+	h.owner.failed(ev)
 }

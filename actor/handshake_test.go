@@ -16,23 +16,21 @@ import (
 
 // handshakeRecord is a handshake's owner that records its calls.
 type handshakeRecord struct {
-	who              string
-	fates            []fate
+	handshakeOwner
+	listener         listening
 	broken, destroys []error
 }
 
-func (r *handshakeRecord) authenticated(who string) { r.who = who }
-func (r *handshakeRecord) answered(how fate)        { r.fates = append(r.fates, how) }
-func (r *handshakeRecord) limit(*ConnectRequest, PeerLimits) wire.Refusal {
-	return wire.RefusedLimits
-}
 func (r *handshakeRecord) BreakOff(err error)  { r.broken = append(r.broken, err) }
 func (r *handshakeRecord) destroy(cause error) { r.destroys = append(r.destroys, cause) }
 
 func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
 	r := new(handshakeRecord)
 	l := &loop{rt: &Runtime{log: slog.New(slog.DiscardHandler)}}
-	return &handshake{owner: r, l: l, id: new(cmid.ID), in: &incoming{r: new(cmid.ConnectRequest)}, sec: new(Security), stage: stage}, r
+	in := &incoming{r: new(cmid.ConnectRequest), via: &r.listener}
+	l.requests.Take(in.listener)
+	b := &outbox{endpoint: &endpoint{l: l, id: new(cmid.ID), cfg: IDConfig{Security: new(Security)}}}
+	return &handshake{commandTable: &commandTable{outbox: b, asked: in}, owner: r, in: in, stage: stage}, r
 }
 
 // An identifier may call these methods in any state, also without a handshake.
@@ -107,8 +105,8 @@ func TestHandshakeGivesWay(t *testing.T) {
 // A message that is too early or too late for the handshake breaks the connection off.
 func TestHandshakeTakesNothingOutOfTurn(t *testing.T) {
 	h, r := lone(handshakeReplied) // of TLS mode, or without a key
-	if _, _, err := h.Prove(nil); err == nil || len(r.fates) != 0 {
-		t.Errorf("without a key: %v, %v", err, r.fates)
+	if _, _, err := h.Prove(nil); err == nil || r.listener.info().Refused != (Refused{}) {
+		t.Errorf("without a key: %v, %+v", err, r.listener.info())
 	}
 	h.server = new(secure.PSKServer)
 	for _, s := range []handshakeStage{handshakeBegun, handshakeProved} {
@@ -125,7 +123,7 @@ func TestHandshakeTakesNothingOutOfTurn(t *testing.T) {
 	}
 	h.stage = handshakeReplied
 	h.Frame(secure.InternalAlert())
-	if len(r.broken) != 3 || len(r.fates) != 1 || r.fates[0] != fateUnauthenticated || r.who != "" {
-		t.Errorf("an alert: %v, %v", r.broken, r.fates)
+	if len(r.broken) != 3 || r.listener.info().Refused != (Refused{Unauthenticated: 1}) || h.who != "" {
+		t.Errorf("an alert: %v, %+v", r.broken, r.listener.info())
 	}
 }

@@ -47,48 +47,31 @@ func (l *loop) deny(in *incoming, own secure.Features, why wire.Refusal, err err
 	l.discard(in.id, nil)
 }
 
-// newHandshake returns a handshake that has not begun.
-func (it *ident) newHandshake(hint uint32) *handshake {
-	return &handshake{owner: it, l: it.l, box: it.box, id: it.id, conn: it.conn, sec: it.cfg.Security, hint: hint, stage: handshakeBegun}
-}
-
-// hello returns this side's hello on a secured connection.
-func (it *ident) hello(own secure.Features) wire.Hello {
-	t := it.terms(datapath.ModeMessages)
-	t.Features = uint8(own)
-	return it.l.Hello(&t, it.id.Device().Attr())
-}
-
-// authenticated implements handshakeOwner.
-func (it *ident) authenticated(who string) { it.who = who }
-
 // challenge answers a request: the handshake's reply is computed off the loop, and the device then
 // accepts.
-func (it *ident) challenge(in *incoming) {
-	peer, _, _ := wire.ParseHello(in.r.PrivateData, it.id.Limits().Padded)
-	it.peer = peerTerms{datapath.ModeMessages, peer, in.r.Param}
-	h := it.newHandshake(in.hint)
-	h.in, h.features = in, it.cfg.features(secure.Features(peer.Features))
-	it.depths(nil, &it.peer.reads)
-	own := it.hello(h.features)
+func (h *handshake) challenge(in *incoming) {
+	peer, _, _ := wire.ParseHello(in.r.PrivateData, h.id.Limits().Padded)
+	h.peer = peerTerms{datapath.ModeMessages, peer, in.r.Param}
+	h.in, h.features = in, h.cfg.features(secure.Features(peer.Features))
+	h.depths(nil, &h.peer.reads)
+	own := h.hello(h.features)
 	h.promised = own.Eager // also if memory becomes short before the queue pair is made
 	in.stranger.Evict = func() { h.box.PostUserMessage(&evicted{}) }
-	it.handshake = h
-	h.begin(&it.l.secured.Answered, "request received")
+	h.begin(&h.l.secured.Answered, "request received")
 	h.computeReply(own)
 }
 
 // computeReply computes the reply to the request, off the loop.
 func (h *handshake) computeReply(own wire.Hello) {
 	request := secure.Hello(h.in.r.PrivateData)
-	if h.sec.Mode == TLS {
+	if h.cfg.Security.Mode == TLS {
 		h.reply = own.Put(nil)
 		h.tls = &handshakes.TLS{Request: request, Reply: secure.Hello(h.reply)}
 		h.box.PostUserMessage(&computed{}) // there is nothing to compute
 		return
 	}
 	h.request, h.reply = bytes.Clone(h.in.behind), own.Put(make([]byte, secure.PSKReplyLen))
-	keys, suite, binding, reply := h.sec.Keys.known(), h.features.Suite(), h.binding(), secure.Hello(h.reply)
+	keys, suite, binding, reply := h.cfg.Security.Keys.known(), h.features.Suite(), h.binding(), secure.Hello(h.reply)
 	rt := h.l.rt
 	rt.running.Add(1)
 	rt.computing.Do(h.in.r.Peer.Source(), func() {
@@ -100,32 +83,30 @@ func (h *handshake) computeReply(own wire.Hello) {
 }
 
 // sendReply sends the computed reply.
-func (it *ident) sendReply(m *computed) {
-	h := it.handshake
-	if it.ending() {
+func (h *handshake) sendReply(m *computed) {
+	if h.ending() {
 		if m.server != nil {
 			m.server.Forget()
 		}
 		return
 	}
 	if m.err != nil {
-		it.deny(m.err)
+		h.deny(m.err)
 		return
 	}
 	if h.tls == nil {
 		copy(h.reply[wire.HelloLen:], m.answer[:])
 		h.server = m.server
 	}
-	accept := &cmid.Accept{PrivateData: h.reply, Param: it.cfg.Transport.AcceptParam(nil)}
+	accept := &cmid.Accept{PrivateData: h.reply, Param: h.cfg.Transport.AcceptParam(nil)}
 	asked := false
-	it.doInner(accept, func(p *cmid.Pending) {
+	h.doInner(accept, func(p *cmid.Pending) {
 		asked = true
-		if err := it.queuePair(datapath.ModeMessages); err != nil {
-			it.deny(err)
+		if err := h.owner.queuePair(datapath.ModeMessages); err != nil {
+			h.deny(err)
 			return
 		}
-		h.conn = it.conn
-		h.conn.Agree(it.peer.hello, true, it.id.Limits().MaxMessage)
+		h.conn.Agree(h.peer.hello, true, h.id.Limits().MaxMessage)
 		h.passed("reply sent")
 		h.set(handshakeReplied)
 		h.awaitPeer()
@@ -134,38 +115,25 @@ func (it *ident) sendReply(m *computed) {
 		f, failed := ev.(Failure)
 		switch {
 		case !asked: // the peer has gone
-			it.destroy(unix.ECONNRESET)
+			h.owner.destroy(unix.ECONNRESET)
 		case failed:
-			it.destroy(f)
+			h.owner.destroy(f)
 		}
 	})
 }
 
 // deny rejects the request because of err.
-func (it *ident) deny(err error) {
-	it.handshake.warn(err)
-	it.answered(fateUnauthenticated)
-	it.doInner(&cmid.Reject{PrivateData: it.cfg.refusal(it.handshake.features, refusalOf(err))}, nil, func(Event) {})
-	it.destroy(err)
+func (h *handshake) deny(err error) {
+	h.warn(err)
+	h.answered(fateUnauthenticated)
+	h.doInner(&cmid.Reject{PrivateData: h.cfg.refusal(h.features, refusalOf(err))}, nil, func(Event) {})
+	h.owner.destroy(err)
 }
 
 // warn logs that the peer is rejected because of err.
 func (h *handshake) warn(err error) {
 	h.l.rt.log.Warn("rdma: a peer that is not authenticated was rejected", "id", h.id.Handle(), "peer", h.in.r.Peer,
 		"local", h.in.r.Local, "err", Brief(err))
-}
-
-// admitted handles a connection of the device to a peer that is not authenticated.
-func (it *ident) admitted(ev *cmid.Established, answers *cmid.Pending) {
-	answers.Answer(ev)
-	ev.PrivateData = nil
-	h := it.handshake
-	h.established = ev
-	if h.tls != nil {
-		h.stepTLS()
-		return
-	}
-	it.introduce()
 }
 
 // Prove implements datapath.Handshake.
@@ -180,21 +148,21 @@ func (h *handshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) {
 		}
 	}
 	if err != nil {
-		h.owner.answered(fateUnauthenticated)
+		h.answered(fateUnauthenticated)
 		return nil, nil, err
 	}
 	h.passed("peer authenticated")
 	h.set(handshakeProved)
-	h.owner.authenticated(identity)
+	h.who = identity
 	return first, ch, nil
 }
 
 // keyIsKnown returns an error if the peer's key was removed after its request arrived.
 func (h *handshake) keyIsKnown() error {
-	if h.sec.Mode != PSK {
+	if h.cfg.Security.Mode != PSK {
 		return nil
 	}
-	return h.sec.Keys.known().Know(h.request)
+	return h.cfg.Security.Keys.known().Know(h.request)
 }
 
 // crowd counts a peer that is not authenticated. Another one may have to give way, on any loop. Not
@@ -224,7 +192,7 @@ func (h *handshake) giveWay() {
 
 // silent counts and logs a peer that did not authenticate itself in time.
 func (h *handshake) silent() {
-	h.owner.answered(fateUnauthenticated)
+	h.answered(fateUnauthenticated)
 	h.l.rt.log.Warn("rdma: a peer did not authenticate itself in time", "id", h.id.Handle(), "peer", h.in.r.Peer, "local", h.in.r.Local)
 }
 

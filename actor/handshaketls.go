@@ -30,7 +30,7 @@ func (h *handshake) Frame(b []byte) {
 		return
 	}
 	if err := h.tls.Put(b); err != nil {
-		h.owner.answered(fateUnauthenticated)
+		h.answered(fateUnauthenticated)
 		h.owner.BreakOff(err)
 		return
 	}
@@ -71,10 +71,10 @@ func (h *handshake) computesFor() (a netip.Addr) {
 
 // beginTLS returns the function that begins the first step. Only beginTLS runs on the loop.
 func (h *handshake) beginTLS() func(context.Context) (*secure.TLS, error) {
-	config, begin := h.sec.TLS, secure.NewTLSServer
+	config, begin := h.cfg.Security.TLS, secure.NewTLSServer
 	peer := secure.TLSPeer{
 		Request: h.tls.Request, Reply: h.tls.Reply, Receive: h.conn.FrameSize(), Place: handshakes.Place{Of: &h.l.rt.computing, From: h.computesFor()},
-		Authorities: h.sec.Authorities, Binding: h.binding(),
+		Authorities: h.cfg.Security.Authorities, Binding: h.binding(),
 	}
 	if h.in == nil {
 		begin, peer.ServerName = secure.NewTLSClient, h.serverName()
@@ -120,7 +120,7 @@ func (h *handshake) finishTLS(m *tlsStep) {
 	channel, records := m.of.Finish(m.Outcome)
 	h.passed("TLS finished")
 	h.set(handshakeProved)
-	h.owner.authenticated(handshakes.IdentityOf(m.State))
+	h.who = handshakes.IdentityOf(m.State)
 	h.established.TLS = m.State
 	if h.in != nil {
 		h.conn.Await(channel)

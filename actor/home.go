@@ -8,66 +8,53 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
+// tenancy is an identifier's place in a home, where its memory for one-sided operations is.
+type tenancy struct {
+	*outbox
+	home *home // nil: none was needed yet
+	// the peer was given a key to write with, perhaps before there is a connection
+	notifiable bool
+	lined      bool // an actor counts the sent messages (Line)
+}
+
 // newHome creates a home on the device of its first identifier.
-func newHome(it *ident) (*home, error) {
-	area, err := it.l.NewArea(it.id.Device())
+func newHome(e *endpoint) (*home, error) {
+	area, err := e.l.NewArea(e.id.Device())
 	if err != nil {
 		return nil, err
 	}
-	return &home{el: it.l.el, area: area, allowed: it.cfg.allowed(), idents: 1}, nil
-}
-
-// connects reports whether the identifier is connected, or may connect now.
-func (it *ident) connects() bool {
-	switch {
-	case it.conn != nil:
-		return !it.conn.Over()
-	case it.leavesQueuePair() || it.id.Device() == nil:
-		return false
-	}
-	return it.allows(states.OpConnect) || it.allows(states.OpAccept)
-}
-
-// allows reports whether the state machine allows a command now.
-func (it *ident) allows(op states.Op) bool {
-	_, v := states.Step(it.id.Flavor(), it.id.State(), states.Requested(op))
-	return v == states.Allow
-}
-
-// leavesQueuePair reports whether the owner creates the queue pair.
-func (it *ident) leavesQueuePair() bool {
-	return it.id.Datagram() || it.cfg.Manual && it.id.Flavor()&states.IWARP == 0
+	return &home{el: e.l.el, area: area, allowed: e.cfg.allowed(), idents: 1}, nil
 }
 
 // moveIn makes the home, or joins that of its Domain, once. An error: it does not fit there.
-func (it *ident) moveIn() (_ *home, err error) {
-	switch d := it.cfg.Domain; {
-	case it.home != nil:
-		return it.home, it.home.fits(it)
+func (t *tenancy) moveIn() (_ *home, err error) {
+	switch d := t.cfg.Domain; {
+	case t.home != nil:
+		return t.home, t.home.fits(&t.cfg)
 	case d != nil:
-		it.home, err = d.join(it)
+		t.home, err = d.join(t.endpoint)
 	default:
-		it.home, err = newHome(it)
+		t.home, err = newHome(t.endpoint)
 	}
-	return it.home, err
+	return t.home, err
 }
 
 // meet joins the other connections of the Domain, if there is one.
-func (it *ident) meet() error {
-	if it.cfg.Domain == nil || !it.connects() {
+func (t *tenancy) meet() error {
+	if t.cfg.Domain == nil || !t.connects() {
 		return nil
 	}
-	_, err := it.moveIn()
+	_, err := t.moveIn()
 	return err
 }
 
 // moveOut leaves the home. Memory registered there stays until the last queue pair is gone.
-func (it *ident) moveOut() {
-	h := it.home
+func (t *tenancy) moveOut() {
+	h := t.home
 	if h == nil {
 		return
 	}
-	it.home = nil
+	t.home, t.notifiable = nil, false
 	if h.idents--; h.idents == 0 {
 		h.left = true
 		if h.domain != nil {
@@ -78,21 +65,21 @@ func (it *ident) moveOut() {
 }
 
 // join returns the home that d's connections share, and adds the identifier to it.
-func (d *Domain) join(it *ident) (*home, error) {
+func (d *Domain) join(e *endpoint) (*home, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.home
 	if h == nil {
-		h, err := newHome(it)
+		h, err := newHome(e)
 		if err == nil {
 			d.home, h.domain = h, d
 		}
 		return h, err
 	}
-	if h.el != it.l.el || !h.area.On(it.id.Device()) {
+	if h.el != e.l.el || !h.area.On(e.id.Device()) {
 		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
 	}
-	if err := h.fits(it); err != nil {
+	if err := h.fits(&e.cfg); err != nil {
 		return nil, err
 	}
 	h.idents++
@@ -100,13 +87,32 @@ func (d *Domain) join(it *ident) (*home, error) {
 	return h, nil
 }
 
-// fits returns an error if the other connections of h's Domain allow other operations than it. The
-// operations that a secured connection allows may have changed since it joined, when its peer was
-// identified.
-func (h *home) fits(it *ident) error {
-	if h.domain != nil && h.allowed != it.cfg.allowed() {
+// fits returns an error if the other connections of h's Domain allow other operations than cfg
+// does. The operations that a secured connection allows may have changed since it joined, when its
+// peer was identified.
+func (h *home) fits(cfg *IDConfig) error {
+	if h.domain != nil && h.allowed != cfg.allowed() {
 		return fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided, PeerLimits): %w",
 			unix.EINVAL)
 	}
 	return nil
+}
+
+// connects reports whether the identifier is connected, or may connect now.
+func (t *tenancy) connects() bool {
+	switch {
+	case t.conn != nil:
+		return !t.conn.Over()
+	case t.leavesQueuePair() || t.id.Device() == nil:
+		return false
+	}
+	return t.allows(states.OpConnect) || t.allows(states.OpAccept)
+}
+
+// used returns how many bytes of AllocMemory there are.
+func (t *tenancy) used() int {
+	if t.home == nil {
+		return 0
+	}
+	return t.home.bytes
 }

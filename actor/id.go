@@ -2,74 +2,32 @@ package actor
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 // ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine. Everything that happens
-// to it arrives through its mailbox, except for the messages of an established connection.
+// to it arrives through its mailbox, except for the messages of an established connection. Its
+// parts know each other in this order only: each needs those before it.
 type ident struct {
-	rt  *Runtime
-	l   *loop
-	log *slog.Logger
-	cfg IDConfig
-	pid *actor.PID
-	box *mailbox.Mailbox
-	ctx actor.Context // from Started on
+	endpoint
+	outbox
+	commandTable
 
-	id    *cmid.ID // nil until Started, and when it could not be made
-	owner owner
-	conn  *datapath.Conn
-	// the actor to which the owner has last forwarded a message; nil: none
-	onward *mailbox.Mailbox
-
-	asked     *incoming  // the peer's request; nil: none waits for its answer
-	peer      peerTerms  // from the request that created it; zero: no request did
+	tenancy   tenancy
 	handshake *handshake // a secured connection's; nil: none is under way
-	who       string     // identity of a secured connection's peer, once it is known
 
-	listened *listening // a listener's state
+	release func() bool // ends the watch of cfg.Context
+	closed  func(error) // called after Closed, with its error; nil: not called
 
-	timer   *eventloop.Timer  // of the earliest deadline; nil until the first
-	options []*cmid.SetOption // repeated when Dial needs a new identifier
-	release func() bool       // ends the watch of cfg.Context
-	closed  func(error)       // called after Closed, with its error; nil: not called
-	unsent  uint64            // sends refused for lack of a connection or of room
-	home    *home             // its memory's; nil: none was needed yet
+	person *limits.Person // in Runtime.identities; nil: it is not there
 
-	cmd       Command    // the command being executed, if it is not answered
-	cmdSender *actor.PID // its sender
-
-	refusals refusals
-	piles    piles
-	life     lifetime
-
-	attempts *attempts      // the Dial or Serve under way; nil: none
-	person   *limits.Person // in Runtime.identities; nil: it is not there
-
-	state   states.State
-	reading bool // this side makes Reads: the ConnParam and the peer's request allow it
-	served  bool // this side serves Reads, as above
-	lined   bool // an actor counts the sent messages (Line)
 	counted bool // in Runtime.count
-	// the peer was given a key to write with, perhaps before there is a connection
-	notifiable bool
-}
-
-// base returns the part of an event that names the identifier.
-func (it *ident) base() EventBase {
-	if it.id == nil {
-		return EventBase{}
-	}
-	return EventBase{ID: it.id.Handle()}
 }
 
 // The messages to an identifier besides commands, Sends and Proto.Actor's.

@@ -16,65 +16,64 @@ import (
 
 // introduce gives the request to its future owner, once the peer is authenticated and the device
 // has connected.
-func (it *ident) introduce() {
-	h := it.handshake
-	if h.established == nil || h.stage != handshakeKnown || it.conn.Over() {
+func (h *handshake) introduce() {
+	if h.established == nil || h.stage != handshakeKnown || h.conn.Over() {
 		return
 	}
 	h.uncrowd()
 	r := *h.in.r
-	r.PrivateData, r.Identity, r.TLS = h.first.body, it.who, h.established.TLS
+	r.PrivateData, r.Identity, r.TLS = h.first.body, h.who, h.established.TLS
 	reject, over, ok := h.authorize(&r)
 	h.set(handshakeDeciding)
 	h.judged(&r, ok && reject == nil && over == 0)
 	switch {
-	case it.ending():
+	case h.ending():
 	case !ok:
-		it.refuseFailed()
+		h.refuseFailed()
 	case over != 0:
-		it.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", it.id.Handle(), "peer", r.Peer,
-			"local", r.Local, "identity", it.who, "err", over.String())
-		it.refuse(fateIdentity, over, nil)
+		h.l.rt.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", h.id.Handle(), "peer", r.Peer,
+			"local", r.Local, "identity", h.who, "err", over.String())
+		h.refuse(fateIdentity, over, nil)
 	case reject != nil:
 		private := reject.PrivateData
 		if len(private) > wire.MaxUserData {
-			it.log.Error("rdma: Authorize or Route has rejected a request with too much private data: it is rejected without",
-				"id", it.id.Handle(), "peer", r.Peer, "bytes", len(private))
+			h.l.rt.log.Error("rdma: Authorize or Route has rejected a request with too much private data: it is rejected without",
+				"id", h.id.Handle(), "peer", r.Peer, "bytes", len(private))
 			private = nil
 		}
-		it.answered(fateRejected)
-		it.conn.Reject(private)
-		it.destroy(nil)
+		h.answered(fateRejected)
+		h.conn.Reject(private)
+		h.owner.destroy(nil)
 	default:
-		it.introduceTo(h.in, &r)
+		h.introduceTo(h.in, &r)
 	}
 }
 
-func (it *ident) introduceTo(in *incoming, r *cmid.ConnectRequest) {
+func (h *handshake) introduceTo(in *incoming, r *cmid.ConnectRequest) {
 	if in.handler == nil {
-		it.setOwner(it.rt.newOwner(it.l, in.owner))
-	} else if to, ok := it.l.askHandler(in, func(*incoming) { it.refuseFailed() }); ok {
-		it.setOwner(to)
+		h.setOwner(h.l.rt.newOwner(h.l, in.owner))
+	} else if to, ok := h.l.askHandler(in, func(*incoming) { h.refuseFailed() }); ok {
+		h.setOwner(to)
 	} else {
 		return
 	}
-	it.watch()
-	it.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
+	h.watch()
+	h.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
 }
 
 // errRouteFailed is the error of a request whose Authorize, Route or Handler has failed.
 var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.Handler has failed")
 
 // refuseFailed ends a request because of the listener's code.
-func (it *ident) refuseFailed() {
-	it.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
+func (h *handshake) refuseFailed() {
+	h.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
 }
 
 // refuse ends a connection whose peer is authenticated, and reports the reason to the peer.
-func (it *ident) refuse(how fate, why wire.Refusal, cause error) {
-	it.answered(how)
-	it.conn.Refuse(why)
-	it.destroy(cause)
+func (h *handshake) refuse(how fate, why wire.Refusal, cause error) {
+	h.answered(how)
+	h.conn.Refuse(why)
+	h.owner.destroy(cause)
 }
 
 // authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or
@@ -84,7 +83,7 @@ func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over
 	var owner *actor.PID
 	ok = l.callUser("Authorize or Route of a listener", in.name, func() { reject, over, owner = h.judge(r) })
 	if !ok {
-		h.owner.answered(fateFailed)
+		h.answered(fateFailed)
 		return nil, 0, false
 	}
 	if owner != nil && reject == nil {
@@ -100,7 +99,7 @@ func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over
 // judge calls Authorize and Route.
 func (h *handshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
 	var set PeerLimits
-	if f := h.sec.Authorize; f != nil {
+	if f := h.cfg.Security.Authorize; f != nil {
 		seen := *r
 		set, reject = f(&seen)
 	}
@@ -139,44 +138,42 @@ func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	}
 	may := limits.May{Connections: set.Connections, ConnectRate: set.ConnectRate}
 	may.Memory = func() bool { return it.conn.Belong(*who, set.Memory) }
-	over := it.rt.identities.Take(*who, may, it.rt.cfg.Limits.Connections, it.l.el.Now())
+	over := it.l.rt.identities.Take(*who, may, it.l.rt.cfg.Limits.Connections, it.l.el.Now())
 	if over == 0 {
 		it.person = who
 	}
 	return over
 }
 
-// acceptSecured carries out Accept for an owner whose peer is authenticated.
-func (it *ident) acceptSecured(c *cmid.Accept, sender *actor.PID) {
-	if err := cmp.Or(canAnswer(it.conn, c.PrivateData), it.meet()); err != nil {
-		it.fail(c, sender, err)
+// accept carries out Accept for an owner whose peer is authenticated.
+func (h *handshake) accept(c *cmid.Accept, sender *actor.PID) {
+	if err := cmp.Or(canAnswer(h.conn, c.PrivateData), h.tenancy.meet()); err != nil {
+		h.fail(c, sender, err)
 		return
 	}
-	err := it.handshake.keyIsKnown()
+	err := h.keyIsKnown()
 	if err == nil {
-		err = it.conn.Accept(c.PrivateData)
+		err = h.conn.Accept(c.PrivateData)
 	}
 	if err != nil {
-		it.fail(c, sender, err)
-		it.destroy(err)
+		h.fail(c, sender, err)
+		h.owner.destroy(err)
 		return
 	}
-	it.answered(fateAccepted)
-	ev := it.handshake.established
-	it.handshake = nil
-	it.opened(ev, it.expect(c, sender))
+	h.answered(fateAccepted)
+	h.owner.opened(h.established, h.expect(c, sender))
 }
 
-// rejectSecured carries out Reject in the same way.
-func (it *ident) rejectSecured(c *cmid.Reject, sender *actor.PID) {
-	if err := canAnswer(it.conn, c.PrivateData); err != nil {
-		it.fail(c, sender, err)
+// reject carries out Reject in the same way.
+func (h *handshake) reject(c *cmid.Reject, sender *actor.PID) {
+	if err := canAnswer(h.conn, c.PrivateData); err != nil {
+		h.fail(c, sender, err)
 		return
 	}
-	it.answered(fateRejected)
-	it.conn.Reject(c.PrivateData)
-	it.life.awaitClosed(c, sender)
-	it.destroy(nil)
+	h.answered(fateRejected)
+	h.conn.Reject(c.PrivateData)
+	h.life.awaitClosed(c, sender)
+	h.owner.destroy(nil)
 }
 
 // canAnswer returns an error if c cannot carry an answer with user in it.

@@ -44,6 +44,34 @@ func (k *knownID) info(loop string, now time.Time) IDInfo {
 	return i
 }
 
+// add adds an identifier, or does what update does.
+func (k *known) add(box *mailbox.Mailbox, now knownID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ids == nil {
+		k.ids = make(map[*mailbox.Mailbox]*knownID)
+	}
+	if k.ids[box] == nil {
+		k.ids[box] = new(knownID)
+	}
+	k.set(box, now)
+}
+
+// update stores the present state of an identifier, if it is here.
+func (k *known) update(box *mailbox.Mailbox, now knownID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ids[box] != nil {
+		k.set(box, now)
+	}
+}
+
+func (k *known) set(box *mailbox.Mailbox, now knownID) {
+	id := k.ids[box]
+	now.said = id.said
+	*id = now
+}
+
 // remove removes an identifier that has ended.
 func (k *known) remove(box *mailbox.Mailbox) {
 	k.mu.Lock()

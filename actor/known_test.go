@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
 	"github.com/rdmactor/rdmactor/states"
@@ -32,6 +33,28 @@ func (w *world) block(l *loop) (release func()) {
 	}
 	w.Cleanup(release)
 	return release
+}
+
+// An identifier is known from add to remove: a report of its end that comes later does not make it
+// known again, because nothing would remove it then.
+func TestKnownUntilRemoved(t *testing.T) {
+	var k known
+	box := new(mailbox.Mailbox)
+	k.update(box, knownID{})
+	if len(k.ids) != 0 {
+		t.Error("an update has added an identifier")
+	}
+	k.add(box, knownID{state: states.Idle})
+	k.keep([]*mailbox.Mailbox{box}, []IDInfo{{}})
+	k.update(box, knownID{state: states.Bound})
+	if id := k.ids[box]; id == nil || id.state != states.Bound || id.said == nil {
+		t.Errorf("known is %+v, want the new state, and the loop's last answer", id)
+	}
+	k.remove(box)
+	k.update(box, knownID{})
+	if len(k.ids) != 0 {
+		t.Error("an update has added an identifier that has ended")
+	}
 }
 
 // The last known state of a blocked loop is reported, with the identifier's later history.

@@ -13,11 +13,10 @@ import (
 // lifetime has the stage of an identifier, the cause of its end, and the commands and functions
 // that wait for it.
 type lifetime struct {
-	stage    lifeStage
-	cause    error   // why it ended; nil: it was asked for
-	reported Event   // the connection's end that the owner was notified of last; nil: none
-	goodbye  goodbye // the next step waits for it
-	closers  []closer
+	stage   lifeStage
+	cause   error   // why it ended; nil: it was asked for
+	goodbye goodbye // the next step waits for it
+	closers []closer
 }
 
 // lifeStage only goes forward.
@@ -27,7 +26,7 @@ type lifetime struct {
 //
 // Identifiers that could not be made, and those that the device has closed without a request, go
 // straight from alive to gone. Two facts are kept apart from these steps, because they may occur
-// before or after them: whether the owner knows of the connection's end (lifetime.reported), since
+// before or after them: whether the owner knows of the connection's end (outbox.reportedEnd), since
 // a Manual owner learns of it while the identifier is alive, others when it is ending; and the
 // goodbye that the next step waits for. A connection has its own lifetime: connState.
 type lifeStage uint8
@@ -48,19 +47,13 @@ const (
 func (s lifeStage) String() string { return [...]string{"alive", "ending", "gone", "closed"}[s] }
 
 // setLife advances to a later stage. In builds that look for misuse a step back panics.
-func (it *ident) setLife(to lifeStage) {
-	if overwrite.On && to <= it.life.stage {
-		panic("rdma: an identifier that is " + it.life.stage.String() + " cannot become " + to.String())
+func (b *outbox) setLife(to lifeStage) {
+	if overwrite.On && to <= b.life.stage {
+		panic("rdma: an identifier that is " + b.life.stage.String() + " cannot become " + to.String())
 	}
-	it.life.stage = to
-	it.publish()
+	b.life.stage = to
+	b.publish()
 }
-
-// ending reports whether it is being destroyed, or was.
-func (it *ident) ending() bool { return it.life.stage != lifeAlive }
-
-// gone reports whether the device has nothing of it that its actor waits for.
-func (it *ident) gone() bool { return it.life.stage >= lifeGone }
 
 // blame sets the cause, unless an earlier one is known.
 func (l *lifetime) blame(cause error) {

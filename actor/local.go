@@ -92,18 +92,11 @@ func (l Local) Has(h Handle) bool { return l.l != nil && l.l.ch.ID(h) != nil }
 // Line gives the actor the Line of the connection h, whose Established it has received. ok is false
 // when h has no data path or lives on another loop, and when the Local has no loop.
 func (l Local) Line(h Handle) (line *Line, ok bool) {
-	if l.l == nil {
+	it := l.ident(h)
+	if it == nil || it.conn == nil {
 		return nil, false
 	}
-	id := l.l.ch.ID(h)
-	if id == nil {
-		return nil, false
-	}
-	it, ok := id.Context.(*ident)
-	if !ok || it.conn == nil {
-		return nil, false
-	}
-	it.lined = true
+	it.tenancy.lined = true
 	return &Line{it.conn}, true
 }
 
@@ -195,8 +188,8 @@ func (r *Relay) HandOn(m *Received) {
 		return
 	}
 	m.keep()
-	if it := m.from; it != nil && it.l == r.l {
-		it.onward = r.to.box
+	if b := m.from; b != nil && b.l == r.l {
+		b.onward = r.to.box
 	}
 	env := &m.env
 	if m.refs.Load() > 2 { // it is on its way to others, in its own envelope

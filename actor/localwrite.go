@@ -25,7 +25,7 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 		return fmt.Errorf("rdma: sent before, and not answered yet: %w", unix.EINVAL)
 	}
 	w.access.done = done
-	err := it.access(w, nil)
+	err := it.tenancy.access(w, nil)
 	if err != nil {
 		w.access.done = nil
 	}
@@ -36,7 +36,7 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 // support them (Write.HasImm).
 func (l Local) Immediates(h Handle) bool {
 	it := l.ident(h)
-	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.lined
+	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.tenancy.lined
 }
 
 // ident returns the identifier h; nil: it is not on the actor's loop.

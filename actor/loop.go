@@ -87,10 +87,11 @@ func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
 	l.orphans[id] = c
 }
 
-// orphanReturned ends the work of adopt: the device has returned the identifier.
-func (l *loop) orphanReturned(id *cmid.ID) {
+// orphanEvent handles an event of an identifier without an actor. Closed ends the work of adopt:
+// the device has returned the identifier.
+func (l *loop) orphanEvent(id *cmid.ID, ev cmid.Event) {
 	c, ok := l.orphans[id]
-	if !ok {
+	if _, closed := ev.(*cmid.Closed); !closed || !ok {
 		return
 	}
 	delete(l.orphans, id)

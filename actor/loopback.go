@@ -25,21 +25,21 @@ var ErrNoSecurity = fmt.Errorf("this address is beyond loopback, and no Security
 
 // exposes returns an error if cmd goes beyond loopback, and no Security specifies how that is
 // secured.
-func (it *ident) exposes(cmd Command) error {
-	if it.cfg.Security != nil || it.cfg.Raw || it.cfg.Manual || it.id.Datagram() || it.l.ch.Enclosed() {
+func (e *endpoint) exposes(cmd Command) error {
+	if e.cfg.Security != nil || e.cfg.Raw || e.cfg.Manual || e.id.Datagram() || e.l.ch.Enclosed() {
 		return nil
 	}
 	var addr Addr
 	var inside bool
 	switch c := cmd.(type) {
 	case *cmid.Listen:
-		addr = it.id.Info().Local
+		addr = e.id.Info().Local
 		inside = onLoopback(addr)
 	case *cmid.ResolveAddr: // it would send a request beyond loopback
 		addr = c.Dst
 		inside = onLoopback(addr) || addr.IsWildcard()
 	case *cmid.Connect:
-		addr = it.id.Info().Peer
+		addr = e.id.Info().Peer
 		inside = onLoopback(addr) || addr.IsWildcard() // the wildcard is this host
 	default:
 		return nil

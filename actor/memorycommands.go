@@ -13,68 +13,68 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// memoryCommand executes a command about memory.
-func (it *ident) memoryCommand(cmd Command, sender *actor.PID) {
+// command executes a command about memory.
+func (t *tenancy) command(cmd Command, sender *actor.PID) {
 	var ev Event
 	var err error
 	switch c := cmd.(type) {
 	case *AllocMemory:
 		var m *Memory
-		m, err = it.allocMemory(c)
-		ev = &MemoryAllocated{it.base(), m}
+		m, err = t.allocMemory(c)
+		ev = &MemoryAllocated{t.base(), m}
 	case *Grant:
 		var key RemoteKey
-		key, err = it.grant(c.Memory)
-		ev = &Granted{it.base(), c.Memory, key}
+		key, err = t.grant(c.Memory)
+		ev = &Granted{t.base(), c.Memory, key}
 	case *Revoke:
-		err = it.revoke(c.Memory)
-		ev = &Revoked{it.base(), c.Memory}
+		err = t.revoke(c.Memory)
+		ev = &Revoked{t.base(), c.Memory}
 	case *FreeMemory:
-		if err = it.idle(c.Memory); err == nil {
+		if err = t.idle(c.Memory); err == nil {
 			err = c.Memory.free()
 		}
-		ev = &Done{EventBase: it.base(), Command: c}
+		ev = &Done{EventBase: t.base(), Command: c}
 	}
 	if err != nil {
-		it.fail(cmd, sender, err)
+		t.fail(cmd, sender, err)
 		return
 	}
-	it.reply(sender, ev)
+	t.reply(sender, ev)
 }
 
-func (it *ident) allocMemory(c *AllocMemory) (*Memory, error) {
+func (t *tenancy) allocMemory(c *AllocMemory) (*Memory, error) {
 	switch {
-	case !it.connects():
+	case !t.connects():
 		return nil, datapath.ErrNotConnected
 	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
 	case c.Access&^(LocalWrite|remoteRights) != 0:
 		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
-	case it.cfg.allows(c.Access) != nil:
+	case t.cfg.allows(c.Access) != nil:
 		return nil, ErrSecured
 	case c.Access&RemoteAtomic != 0:
-		if err := it.canAtomics(); err != nil {
+		if err := t.canAtomics(); err != nil {
 			return nil, err
 		}
 	}
 	m := &Memory{n: c.Bytes, access: c.Access}
-	mr, err := it.register(c.Bytes, c.Access, &m.lease)
+	mr, err := t.register(c.Bytes, c.Access, &m.lease)
 	if err != nil {
 		return nil, err
 	}
-	m.home, m.mr = it.home, mr
+	m.home, m.mr = t.home, mr
 	return m, nil
 }
 
 // register allocates memory within IDConfig.Memory.
-func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
-	if err := it.meet(); err != nil {
+func (t *tenancy) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
+	if err := t.meet(); err != nil {
 		return nil, err
 	}
-	if limit, used := it.cfg.Memory, it.memory(); n > limit-used {
+	if limit, used := t.cfg.Memory, t.used(); n > limit-used {
 		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
 	}
-	h, err := it.moveIn()
+	h, err := t.moveIn()
 	if err != nil {
 		return nil, err
 	}
@@ -86,22 +86,22 @@ func (it *ident) register(n int, access Access, lease *datapath.Lease) (*verbs.M
 }
 
 // mine returns an error if m belongs to another connection, or is gone.
-func (it *ident) mine(m *Memory) error {
-	if err := it.meet(); err != nil {
+func (t *tenancy) mine(m *Memory) error {
+	if err := t.meet(); err != nil {
 		return err
 	}
 	switch {
-	case m == nil || m.home != it.home && !m.home.left:
+	case m == nil || m.home != t.home && !m.home.left:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.home != it.home || m.gone() || it.conn != nil && it.conn.Over():
+	case m.home != t.home || m.gone() || t.conn != nil && t.conn.Over():
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil
 }
 
 // idle is mine, and also returns an error if operations of this connection name m.
-func (it *ident) idle(m *Memory) error {
-	if err := it.mine(m); err != nil {
+func (t *tenancy) idle(m *Memory) error {
+	if err := t.mine(m); err != nil {
 		return err
 	}
 	if m.busy > 0 {
@@ -110,16 +110,8 @@ func (it *ident) idle(m *Memory) error {
 	return nil
 }
 
-// canAtomics returns an error if the device has no atomic operations.
-func (it *ident) canAtomics() error {
-	if it.conn != nil && !it.conn.Attr().Atomics || it.conn == nil && !it.id.Device().Attr().Atomics {
-		return fmt.Errorf("%s has no atomic operations: %w", it.id.Device().Name(), cmid.ErrNotSupported)
-	}
-	return nil
-}
-
-func (it *ident) grant(m *Memory) (RemoteKey, error) {
-	if err := it.mine(m); err != nil {
+func (t *tenancy) grant(m *Memory) (RemoteKey, error) {
+	if err := t.mine(m); err != nil {
 		return RemoteKey{}, err
 	}
 	rights := m.access & remoteRights
@@ -131,17 +123,17 @@ func (it *ident) grant(m *Memory) (RemoteKey, error) {
 	}
 	m.granted = true
 	if rights&RemoteWrite != 0 {
-		it.notifiable = true
-		if it.conn != nil {
-			it.conn.Granted()
+		t.notifiable = true
+		if t.conn != nil {
+			t.conn.Granted()
 		}
 	}
 	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
 }
 
 // revoke moves the bytes into a new registration, because the peer's key names the old one.
-func (it *ident) revoke(m *Memory) error {
-	if err := it.idle(m); err != nil {
+func (t *tenancy) revoke(m *Memory) error {
+	if err := t.idle(m); err != nil {
 		return err
 	}
 	switch {
@@ -150,7 +142,7 @@ func (it *ident) revoke(m *Memory) error {
 	case m.lease.Used():
 		return errUsed
 	}
-	mr, err := it.register(m.n, m.access, &m.lease)
+	mr, err := t.register(m.n, m.access, &m.lease)
 	if err != nil {
 		return err
 	}
@@ -161,5 +153,13 @@ func (it *ident) revoke(m *Memory) error {
 	}
 	m.mr, m.granted = mr, false
 	m.lease.Unreach()
+	return nil
+}
+
+// canAtomics returns an error if the device has no atomic operations.
+func (t *tenancy) canAtomics() error {
+	if t.conn != nil && !t.conn.Attr().Atomics || t.conn == nil && !t.id.Device().Attr().Atomics {
+		return fmt.Errorf("%s has no atomic operations: %w", t.id.Device().Name(), cmid.ErrNotSupported)
+	}
 	return nil
 }

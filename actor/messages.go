@@ -130,7 +130,7 @@ type Received struct {
 	Written int
 
 	env  actor.MessageEnvelope // as it is delivered
-	from *ident                // the identifier that delivered it
+	from *outbox               // of the identifier that delivered it
 	in   datapath.Inbound      // its conn is nil: Data is a copy, there is nothing to release
 	refs atomic.Int32          // 0 or 1 while it is not retained
 }

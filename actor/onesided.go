@@ -106,7 +106,7 @@ func (*AccessError) Kind() states.Kind { return states.KindAccessError }
 // access is an operation under way.
 type access struct {
 	posted   datapath.OneSided
-	it       *ident
+	from     *outbox // sends the answer
 	cmd      oneSided
 	sender   *actor.PID
 	memory   *Memory

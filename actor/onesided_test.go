@@ -80,7 +80,7 @@ func (w *world) alloc(rt *Runtime, id *actor.PID, n int, access verbs.Access) (m
 	w.Helper()
 	w.onLoop(rt, func(l *loop) {
 		var err error
-		if mr, err = w.ident(l, id).home.area.Alloc(n, access, new(datapath.Lease)); err != nil {
+		if mr, err = w.ident(l, id).tenancy.home.area.Alloc(n, access, new(datapath.Lease)); err != nil {
 			w.Error(err)
 		}
 	})

@@ -12,8 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// opened reports an established connection, and begins its data path.
+// opened reports an established connection, and begins its data path. It ends the handshake.
 func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
+	it.handshake = nil
 	if c := it.conn; c != nil && !c.Opened() {
 		active := answers != nil && answers.Command.Op() == states.OpConnect
 		if it.cfg.secured() {
@@ -35,7 +36,7 @@ func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 		ev.MaxMessage = c.MaxMessage()
 		ev.Foreign = c.Kind() == datapath.ModeForeign
 		if ev.Fallback != nil {
-			it.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
+			it.l.rt.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
 		if ev.Foreign && it.cfg.RefuseForeign {
 			// destroy also answers the Connect

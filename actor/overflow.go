@@ -53,11 +53,11 @@ func (it *ident) Leftover(msg any) {
 	case *lastMessage:
 		it.end()
 	case *reported:
-		it.notReceived(m)
+		it.l.orphanEvent(m.id, m.ev)
 	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
 	case *poisonPill:
 		if !it.gone() { // a loop that has ended: the actor can still stop
-			it.rt.sys.Root.Stop(it.pid)
+			it.l.rt.sys.Root.Stop(it.pid)
 		}
 	case *Send:
 		if it.life.stage == lifeClosed {
@@ -86,18 +86,10 @@ func (it *ident) Leftover(msg any) {
 	}
 }
 
-// notReceived handles a device's report that came too late for the actor: the identifier was left
-// to the device, which has now returned it.
-func (it *ident) notReceived(m *reported) {
-	if _, ok := m.ev.(*cmid.Closed); ok {
-		it.l.orphanReturned(m.id)
-	}
-}
-
 // refuseCommand answers a command that finds no room, or a message that is not a command, on the
 // posting goroutine. It touches nothing that belongs to the loop, so the answer lacks the
 // identifier's state.
-func (it *ident) refuseCommand(m any, from *actor.PID) {
+func (b *outbox) refuseCommand(m any, from *actor.PID) {
 	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)
 	if cmd, ok := m.(Command); ok && !missing(cmd) {
@@ -107,11 +99,11 @@ func (it *ident) refuseCommand(m any, from *actor.PID) {
 	if _, ok := f.Command.(oneSided); ok {
 		ev = &AccessError{f}
 	}
-	env := &actor.MessageEnvelope{Message: ev, Sender: it.box.PID()}
-	it.refusals.mu.Lock()
-	to := it.owner
-	it.refusals.mu.Unlock()
-	if from != nil && (to.pid == nil || !it.rt.registry.Same(from, to.pid)) {
+	env := &actor.MessageEnvelope{Message: ev, Sender: b.box.PID()}
+	b.refusals.mu.Lock()
+	to := b.owner
+	b.refusals.mu.Unlock()
+	if from != nil && (to.pid == nil || !b.l.rt.registry.Same(from, to.pid)) {
 		to = owner{pid: from}
 	}
 	switch {
@@ -121,6 +113,6 @@ func (it *ident) refuseCommand(m any, from *actor.PID) {
 	case to.box != nil:
 		to.box.PostUserMessage(env)
 	default:
-		it.rt.sys.Root.Send(to.pid, env)
+		b.l.rt.sys.Root.Send(to.pid, env)
 	}
 }

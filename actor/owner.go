@@ -120,23 +120,3 @@ func (rt *Runtime) CheckOwner(pid *actor.PID) error {
 	}
 	return nil
 }
-
-// setOwner changes the owner, also for messages that are being refused on other goroutines.
-func (it *ident) setOwner(o owner) {
-	it.refusals.mu.Lock()
-	it.owner, it.onward = o, nil
-	it.refusals.mu.Unlock()
-	it.publish()
-}
-
-func (it *ident) watch() {
-	if it.ctx != nil && it.owner.pid != nil {
-		it.l.callUser("watch of", it.owner.pid.Id, func() { it.ctx.Watch(it.owner.pid) })
-	}
-}
-
-func (it *ident) unwatch() {
-	if it.ctx != nil && it.owner.pid != nil {
-		it.l.callUser("watch of", it.owner.pid.Id, func() { it.ctx.Unwatch(it.owner.pid) })
-	}
-}

@@ -6,22 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// prepare replaces the user's private data by that for the wire, and makes the queue pair.
-func (it *ident) prepare(mode datapath.Mode, private *[]byte, limit int) (err error) {
-	if *private, err = it.privateData(mode, *private, limit); err != nil {
-		return err
+// prepare makes the queue pair. It returns the private data for the wire, with the user's in it.
+func (it *ident) prepare(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
+	if private, err = it.privateData(mode, user, limit); err == nil {
+		err = it.queuePair(mode)
 	}
-	return it.queuePair(mode)
+	return private, err
 }
 
 // privateData puts the hello before the user's private data.
-func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte, error) {
-	hello := mode == datapath.ModeMessages && !it.id.Datagram()
+func (e *endpoint) privateData(mode datapath.Mode, user []byte, limit int) ([]byte, error) {
+	hello := mode == datapath.ModeMessages && !e.id.Datagram()
 	if hello {
 		limit = min(limit-wire.HelloLen, wire.MaxUserData)
 	}
@@ -32,51 +33,51 @@ func (it *ident) privateData(mode datapath.Mode, user []byte, limit int) ([]byte
 		return user, nil
 	}
 	var attr verbs.DeviceAttr
-	if dev := it.id.Device(); dev != nil {
+	if dev := e.id.Device(); dev != nil {
 		attr = dev.Attr()
 	}
-	t := it.terms(mode)
-	return it.l.Hello(&t, attr).Put(user), nil
+	t := e.terms(mode)
+	return e.l.Hello(&t, attr).Put(user), nil
 }
 
 // depths combines the limits on Reads of a user's Connect or Accept with those of the peer's
 // request, if there is one. nil leaves them to the device, which has some.
-func (it *ident) depths(p, request *cmid.ConnParam) {
-	it.served, it.reading = true, true
+func (e *endpoint) depths(p, request *cmid.ConnParam) {
+	e.served, e.reading = true, true
 	for _, p := range [...]*cmid.ConnParam{p, request} {
 		if p != nil {
-			it.served = it.served && p.ResponderResources > 0
-			it.reading = it.reading && p.InitiatorDepth > 0
+			e.served = e.served && p.ResponderResources > 0
+			e.reading = e.reading && p.InitiatorDepth > 0
 		}
 	}
 }
 
 // terms returns the requested properties of the connection.
-func (it *ident) terms(m datapath.Mode) datapath.Terms {
+func (e *endpoint) terms(m datapath.Mode) datapath.Terms {
 	t := datapath.Terms{
-		Mode: m, Credits: it.cfg.Credits, Messages: it.cfg.MaxMessage, SendMost: it.cfg.MaxSend, Sends: it.cfg.Sends, Eager: it.cfg.eager,
-		Reads: it.reading, Serves: it.served, Keepalive: datapath.NewKeepalive(it.cfg.Keepalive.Idle, it.cfg.Keepalive.Gone), Peer: it.peer.hello,
-		Rekey: it.cfg.rekey, Stream: it.cfg.Stream,
+		Mode: m, Credits: e.cfg.Credits, Messages: e.cfg.MaxMessage, SendMost: e.cfg.MaxSend, Sends: e.cfg.Sends, Eager: e.cfg.eager,
+		Reads: e.reading, Serves: e.served, Keepalive: datapath.NewKeepalive(e.cfg.Keepalive.Idle, e.cfg.Keepalive.Gone), Peer: e.peer.hello,
+		Rekey: e.cfg.rekey, Stream: e.cfg.Stream,
 	}
-	it.handshake.addTo(&t)
-	if it.conn != nil {
-		t.Promised = it.conn.Promised() // the hello may be repeated, after a refusal
+	if e.conn != nil {
+		t.Promised = e.conn.Promised() // the hello may be repeated, after a refusal
 	}
 	return t
 }
 
 // queuePair makes the data path, once.
 func (it *ident) queuePair(mode datapath.Mode) error {
-	if it.conn != nil {
-		it.conn.Want(it.terms(mode))
-		return nil
-	}
-	if it.leavesQueuePair() {
-		return nil
-	}
 	t := it.terms(mode)
+	it.handshake.addTo(&t)
+	switch {
+	case it.conn != nil:
+		it.conn.Want(t)
+		return nil
+	case it.leavesQueuePair():
+		return nil
+	}
 	if it.cfg.Memory > 0 || it.cfg.Domain != nil {
-		h, err := it.moveIn()
+		h, err := it.tenancy.moveIn()
 		if err != nil {
 			return err
 		}
@@ -84,8 +85,15 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, it, t)
 	it.conn = c
-	if err == nil && it.notifiable {
+	if err == nil && it.tenancy.notifiable {
 		c.Granted()
 	}
 	return err
+}
+
+// hello returns this side's hello on a secured connection.
+func (e *endpoint) hello(own secure.Features) wire.Hello {
+	t := e.terms(datapath.ModeMessages)
+	t.Features = uint8(own)
+	return e.l.Hello(&t, e.id.Device().Attr())
 }

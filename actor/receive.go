@@ -2,12 +2,10 @@ package actor
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -22,9 +20,7 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 		return
 	}
 	answers.Answer(ev)
-	if _, ok := ev.(*cmid.Closed); ok {
-		l.orphanReturned(id)
-	}
+	l.orphanEvent(id, ev)
 }
 
 // Receive implements actor.Actor.
@@ -36,7 +32,7 @@ func (it *ident) Receive(ctx actor.Context) {
 	case Command:
 		it.command(m, ctx.Sender())
 	case *reported:
-		it.reported(m)
+		it.deviceEvent(m)
 	case *tick:
 		it.expire()
 	case *lookedUp:
@@ -46,14 +42,14 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *brokenOff:
 		it.brokenOff()
 	case *computed:
-		it.sendReply(m)
+		it.handshake.sendReply(m)
 	case *tlsStep:
 		m.of.Done()
 		if !it.ending() {
 			it.handshake.stepped(m)
 		}
 	case *heard:
-		it.heardFirst()
+		it.handshake.heardFirst()
 	case *evicted:
 		if !it.ending() {
 			it.handshake.giveWay()
@@ -65,13 +61,13 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *refused:
 		it.reportRefused()
 	case *poisonPill:
-		it.poisonPill()
+		it.closeSilently(nil)
 	case *cancelled:
 		it.destroy(m.cause)
 	case *abort:
 		it.destroy(m.cause)
 	case *shutdownAsked:
-		it.shutDown()
+		it.closeSilently(ErrShutdown)
 	case *actor.Started:
 		it.start(ctx)
 	case *actor.Terminated:
@@ -98,20 +94,6 @@ func (it *ident) panicked() {
 	defer panic(r)
 	it.life.cause = &PanicError{r}
 	it.failCommand()
-}
-
-// failCommand answers the command whose execution was interrupted, if there is one.
-func (it *ident) failCommand() {
-	if cmd := it.cmd; cmd != nil && !it.waits(cmd) {
-		it.cmd = nil
-		it.fail(cmd, it.cmdSender, it.life.cause)
-	}
-}
-
-// waits reports whether cmd will be answered later.
-func (it *ident) waits(cmd Command) bool {
-	return slices.ContainsFunc(it.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
-		slices.ContainsFunc(it.life.closers, func(c closer) bool { return c.cmd == cmd })
 }
 
 // command executes a command, or refuses it.
@@ -145,17 +127,17 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *Close:
 		it.close(c, sender, false)
 	case *Dial:
-		it.dial(c, sender)
+		it.dial(c, sender, it)
 	case *Serve:
-		it.serve(c, sender)
+		it.serve(c, sender, it)
 	case *Call:
 		it.call(c, sender)
 	case oneSided:
-		if err := it.access(c, sender); err != nil {
+		if err := it.tenancy.access(c, sender); err != nil {
 			it.reply(sender, it.accessError(c, err))
 		}
 	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
-		it.memoryCommand(cmd, sender)
+		it.tenancy.command(cmd, sender)
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
@@ -165,13 +147,13 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 		it.do(c, func(p *cmid.Pending) { it.connect(p, c) }, it.replyOrDestroy(sender))
 	case *cmid.Accept:
 		if it.handshake.deciding() {
-			it.acceptSecured(c, sender)
+			it.handshake.accept(c, sender)
 			return
 		}
 		it.do(c, func(p *cmid.Pending) { it.accept(p, c) }, it.replyOrDestroy(sender))
 	case *cmid.Reject:
 		if it.handshake.deciding() {
-			it.rejectSecured(c, sender)
+			it.handshake.reject(c, sender)
 			return
 		}
 		it.reject(c, sender)
@@ -194,64 +176,8 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	}
 }
 
-// submit passes a message to the connection, or refuses it.
-func (it *ident) submit(s *Send, sender *actor.PID) {
-	if it.misused(s, sender) {
-		return
-	}
-	s.out.Take()
-	s.sender = sender
-	if it.conn == nil || it.ending() {
-		it.unsent++
-		it.refuseSends(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
-		s.out.Recycle()
-		return
-	}
-	it.conn.Submit(s.out.As(s.Notify, s.Renew))
-}
-
-func (it *ident) handover(c *Handover, sender *actor.PID) {
-	if c.To == nil {
-		it.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
-		return
-	}
-	if err := it.rt.CheckOwner(c.To); err != nil {
-		it.fail(c, sender, err)
-		return
-	}
-	was := it.owner
-	to := sender
-	if to == nil {
-		to = was.pid
-	}
-	it.unwatch()
-	it.setOwner(it.rt.newOwner(it.l, c.To))
-	it.watch()
-	done := &cmid.Done{EventBase: it.base(), Command: c}
-	switch {
-	case to == nil:
-	case was.pid != nil && it.rt.registry.Same(to, was.pid):
-		it.send(was, done)
-	default:
-		it.reply(to, done)
-	}
-}
-
-// call runs a Call's function with the plain identifier.
-func (it *ident) call(c *Call, sender *actor.PID) {
-	if c.Fn == nil {
-		it.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
-		return
-	}
-	if err := c.Fn(it.id); err != nil {
-		it.fail(c, sender, err)
-		return
-	}
-	it.reply(sender, &cmid.Done{EventBase: it.base(), Command: c})
-}
-
 func (it *ident) terminated(who *actor.PID) {
-	if it.owner.pid != nil && it.rt.registry.Same(who, it.owner.pid) {
+	if it.owner.pid != nil && it.l.rt.registry.Same(who, it.owner.pid) {
 		it.setOwner(owner{})
 		it.destroy(ErrOwnerDied)
 	}
@@ -263,7 +189,7 @@ func (it *ident) undelivered(to *actor.PID) {
 	if to == nil {
 		return // not from Proto.Actor, which names the actor
 	}
-	if _, alive := it.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
+	if _, alive := it.l.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
 		it.terminated(to)
 	}
 }

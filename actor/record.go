@@ -12,15 +12,15 @@ import (
 )
 
 // note records something about an identifier. Loop goroutine.
-func (it *ident) note(k FlightKind, what string, errno int32) {
-	if f := it.l.flight; f != nil {
-		f.Note(it.l.el.Now(), uint64(it.base().ID), k, what, errno)
+func (e *endpoint) note(k FlightKind, what string, errno int32) {
+	if f := e.l.flight; f != nil {
+		f.Note(e.l.el.Now(), uint64(e.base().ID), k, what, errno)
 	}
 }
 
 // noteEvent records an event, unless it is one of those that occur for each message.
-func (it *ident) noteEvent(ev Event) {
-	if it.l.flight == nil {
+func (e *endpoint) noteEvent(ev Event) {
+	if e.l.flight == nil {
 		return
 	}
 	k := ev.Kind()
@@ -33,13 +33,13 @@ func (it *ident) noteEvent(ev Event) {
 	if f, ok := ev.(Failure); ok {
 		errno = errnoOf(f.Base().Err)
 	}
-	it.note(FlightEvent, k.String(), errno)
+	e.note(FlightEvent, k.String(), errno)
 }
 
 // noteCommand records a command, unless it is a one-sided operation.
-func (it *ident) noteCommand(cmd Command) {
-	if _, often := cmd.(oneSided); !often && it.l.flight != nil {
-		it.note(FlightCommand, opName(cmd), 0)
+func (e *endpoint) noteCommand(cmd Command) {
+	if _, often := cmd.(oneSided); !often && e.l.flight != nil {
+		e.note(FlightCommand, opName(cmd), 0)
 	}
 }
 

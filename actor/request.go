@@ -86,7 +86,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 		l.assigned.Add(1)
 		if it := l.take(in); it != nil {
 			if _, err := it.privateData(it.peer.mode, reject.PrivateData, it.id.Limits().RejectData); err != nil {
-				it.log.Error("rdma: Route has rejected a request with too much private data: it is rejected without",
+				it.l.rt.log.Error("rdma: Route has rejected a request with too much private data: it is rejected without",
 					"id", it.id.Handle(), "peer", in.r.Peer, "err", err)
 				reject = &cmid.Reject{}
 			}
@@ -194,16 +194,16 @@ func (l *loop) welcome(in *incoming) *ident {
 	in.due = l.el.Now().Add(it.cfg.AcceptTimeout)
 	in.id.Context = it
 	if err := it.cfg.Transport.Set(it.id); err != nil {
-		it.log.Warn("rdma: the device refuses a request's Transport", "id", in.id.Handle(), "peer", in.r.Peer, "err", err)
+		it.l.rt.log.Warn("rdma: the device refuses a request's Transport", "id", in.id.Handle(), "peer", in.r.Peer, "err", err)
 	}
 	it.state = in.id.State()
 	l.requests.Take(in.listener)
 	it.pid = l.rt.spawn(it)
-	l.ids[it] = struct{}{} // Shutdown may list the identifiers before Started
-	it.publish()
+	l.enlist(it) // Shutdown may list the identifiers before Started
 	it.rearm()
 	if in.cfg.secured() {
-		it.challenge(in)
+		it.handshake = it.newHandshake(in.hint)
+		it.handshake.challenge(in)
 		return it
 	}
 	it.peer = in.takeTerms()

@@ -12,8 +12,7 @@ import (
 const slack = 250 * time.Millisecond
 
 // phase returns how long a command may take.
-func (it *ident) phase(cmd Command) time.Duration {
-	t := &it.rt.cfg.Timeouts
+func (t *Timeouts) phase(cmd Command) time.Duration {
 	switch c := cmd.(type) {
 	case *cmid.ResolveAddr:
 		return positive(c.Timeout, t.Address) + slack
@@ -28,36 +27,36 @@ func (it *ident) phase(cmd Command) time.Duration {
 }
 
 // rearm sets the timer to the earliest deadline.
-func (it *ident) rearm() {
-	if it.ending() {
+func (t *commandTable) rearm() {
+	if t.ending() {
 		return
 	}
 	var first time.Time
-	if it.asked != nil {
-		first = it.asked.due
+	if t.asked != nil {
+		first = t.asked.due
 	}
 	sooner := func(due time.Time) {
 		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
 			first = due
 		}
 	}
-	for _, p := range it.id.Pending() {
+	for _, p := range t.id.Pending() {
 		sooner(p.Due)
 	}
-	for _, c := range it.life.closers {
+	for _, c := range t.life.closers {
 		sooner(c.due)
 	}
 	switch {
-	case first.IsZero() && it.timer != nil:
-		it.timer.Stop()
-		if len(it.id.Pending()) == 0 { // else the next step of a Dial needs it
-			it.timer = nil // an idle connection has no timer
+	case first.IsZero() && t.timer != nil:
+		t.timer.Stop()
+		if len(t.id.Pending()) == 0 { // else the next step of a Dial needs it
+			t.timer = nil // an idle connection has no timer
 		}
 	case first.IsZero():
 	default:
-		if it.timer == nil {
-			it.timer = it.l.el.NewTimer(func() { it.box.Deliver(&tick{}) })
+		if t.timer == nil {
+			t.timer = t.l.el.NewTimer(func() { t.box.Deliver(&tick{}) })
 		}
-		it.timer.Reset(first.Sub(it.l.el.Now()))
+		t.timer.Reset(first.Sub(t.l.el.Now()))
 	}
 }

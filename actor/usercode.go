@@ -54,22 +54,22 @@ func (rt *Runtime) publish(ev any) {
 }
 
 // observe calls the Observer about an identifier.
-func (it *ident) observe(call func(Observer)) {
-	if o := it.l.observer(); o != nil {
-		it.l.callUser("Observer of", it.pid.Id, func() { call(o) })
+func (e *endpoint) observe(call func(Observer)) {
+	if o := e.l.observer(); o != nil {
+		e.l.callUser("Observer of", e.pid.Id, func() { call(o) })
 	}
 }
 
 // observeEvent notifies the Observer of an event of the identifier's.
-func (it *ident) observeEvent(ev Event) {
-	if o := it.l.observer(); o != nil {
-		it.l.callUser("Observer of", it.pid.Id, func() { o.Event(it.pid, ev) })
+func (e *endpoint) observeEvent(ev Event) {
+	if o := e.l.observer(); o != nil {
+		e.l.callUser("Observer of", e.pid.Id, func() { o.Event(e.pid, ev) })
 	}
 }
 
 // observeCommand calls the CommandObserver about an identifier.
-func (it *ident) observeCommand(call func(CommandObserver)) {
-	if o := it.rt.commands; o != nil && it.l.goexit() == nil {
-		it.l.callUser("Observer of", it.pid.Id, func() { call(o) })
+func (e *endpoint) observeCommand(call func(CommandObserver)) {
+	if o := e.l.rt.commands; o != nil && e.l.goexit() == nil {
+		e.l.callUser("Observer of", e.pid.Id, func() { call(o) })
 	}
 }

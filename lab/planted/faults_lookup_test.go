@@ -58,9 +58,9 @@ var hintFaults = []fault{
 		"		hints = &AddrInfo{}\n	}\n	if bad", "	}\n	hints = &AddrInfo{}\n	if bad",
 	},
 	{
-		"an actor ignores the hints", "getaddrinfo-26", "actor/dial.go",
-		"func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n",
-		"func (it *ident) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n	hints = &cmid.AddrInfo{PortSpace: hints.PortSpace}\n",
+		"an actor ignores the hints", "getaddrinfo-26", "actor/lookup.go",
+		"func (t *commandTable) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n",
+		"func (t *commandTable) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {\n	hints = &cmid.AddrInfo{PortSpace: hints.PortSpace}\n",
 	},
 	{"RAI_PASSIVE is not passed on", "getaddrinfo-3 getaddrinfo-21", lookup, "AddrInfo{Flags: h.Flags & RAIPassive, QP", "AddrInfo{QP"},
 	{

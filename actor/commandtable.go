@@ -1,0 +1,120 @@
+package actor
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/eventloop"
+)
+
+// commandTable executes an identifier's commands, and watches the deadlines of all that waits for
+// an answer: commands, the peer's request, and Close. cmid.ID.Pending has the rows.
+type commandTable struct {
+	*outbox
+	timer    *eventloop.Timer  // of the earliest deadline; nil until the first
+	asked    *incoming         // the peer's request; nil: none waits for its answer
+	attempts *attempts         // the Dial or Serve under way; nil: none
+	options  []*cmid.SetOption // repeated when Dial needs a new identifier
+}
+
+// do executes cmd on the device. Once cmd is legal, prepare takes the steps that cannot be undone;
+// it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
+func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
+	t.observeCommand(func(o CommandObserver) { o.Begun(t.pid, t.id.Handle(), cmd) })
+	answer = t.observed(cmd, answer)
+	p := t.id.DoPrepared(cmd, func(p *cmid.Pending) {
+		if err := t.exposes(cmd); err != nil {
+			p.Answer(t.commandFailed(cmd, err))
+		} else if prepare != nil {
+			prepare(p)
+		} else {
+			p.Proceed(cmd)
+		}
+	}, func(ev Event) {
+		t.moved(cmd.Op())
+		answer(ev)
+	})
+	t.moved(cmd.Op())
+	if p != nil {
+		p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.phase(cmd))
+	}
+	t.rearm()
+	return p
+}
+
+// doInner is do for a step of another command, or for a step that no command has asked for. Once
+// the identifier is ending, the answer is dropped.
+func (t *commandTable) doInner(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
+	p := t.do(cmd, prepare, func(ev Event) {
+		if !t.ending() {
+			then(ev)
+		}
+	})
+	if p != nil {
+		p.Inner = true
+		if t.attempts != nil {
+			p.Due = t.attempts.stepDeadline(p.Due)
+			t.rearm()
+		}
+	}
+}
+
+// expect registers a command that the identifier carries out with others.
+func (t *commandTable) expect(cmd Command, sender *actor.PID) *cmid.Pending {
+	return t.id.Expect(cmd, t.observed(cmd, t.replyTo(sender)))
+}
+
+// observed notifies the Observer of cmd's answer first.
+func (t *commandTable) observed(cmd Command, answer func(Event)) func(Event) {
+	return func(ev Event) {
+		t.rearm()
+		t.observeCommand(func(o CommandObserver) { o.Answered(t.pid, t.id.Handle(), cmd, ev) })
+		answer(ev)
+	}
+}
+
+// answered records that the request was answered, and how, once.
+func (t *commandTable) answered(how fate) {
+	if in := t.asked; in != nil {
+		t.asked = nil
+		in.via.count(how)
+		t.l.requests.Free(in.listener)
+		t.rearm()
+	}
+}
+
+// failCommand answers the command whose execution was interrupted, if there is one.
+func (t *commandTable) failCommand() {
+	if cmd := t.cmd; cmd != nil && !t.waits(cmd) {
+		t.cmd = nil
+		t.fail(cmd, t.cmdSender, t.life.cause)
+	}
+}
+
+// waits reports whether cmd will be answered later.
+func (t *commandTable) waits(cmd Command) bool {
+	return slices.ContainsFunc(t.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
+		slices.ContainsFunc(t.life.closers, func(c closer) bool { return c.cmd == cmd })
+}
+
+// answerLate answers the commands that wait for something other than the end.
+func (t *commandTable) answerLate() {
+	for _, p := range slices.Clone(t.pending()) {
+		if _, ok := p.Command.(*cmid.DestroyID); !ok {
+			p.Answer(t.late(p.Command))
+		}
+	}
+}
+
+// replyTo returns a function that sends an answer to the sender of a command. The owner gets some
+// answers first.
+func (t *commandTable) replyTo(sender *actor.PID) func(Event) {
+	return func(ev Event) {
+		if lifecycle(ev) && !t.owns(sender) && t.reportedEnd != ev {
+			t.notify(ev) // the owner always gets these
+		}
+		t.reply(sender, ev)
+	}
+}

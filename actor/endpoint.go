@@ -1,0 +1,80 @@
+package actor
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
+)
+
+// endpoint has the facts that all parts of an identifier use: where it lives, its objects in the
+// device, and how far its life has advanced.
+type endpoint struct {
+	l   *loop
+	pid *actor.PID
+	box *mailbox.Mailbox
+	cfg IDConfig
+
+	id       *cmid.ID       // nil until Started, and when it could not be made
+	conn     *datapath.Conn // nil: there is no queue pair, or the owner has made it
+	listened *listening     // a listener's state
+	life     lifetime
+
+	peer    peerTerms // from the request that created it; zero: no request did
+	who     string    // identity of a secured connection's peer, once it is known
+	reading bool      // this side makes Reads: the ConnParam and the peer's request allow it
+	served  bool      // this side serves Reads, as above
+}
+
+// base returns the part of an event that names the identifier.
+func (e *endpoint) base() EventBase {
+	if e.id == nil {
+		return EventBase{}
+	}
+	return EventBase{ID: e.id.Handle()}
+}
+
+// ending reports whether it is being destroyed, or was.
+func (e *endpoint) ending() bool { return e.life.stage != lifeAlive }
+
+// gone reports whether the device has nothing of it that its actor waits for.
+func (e *endpoint) gone() bool { return e.life.stage >= lifeGone }
+
+// pending returns the commands that have no answer yet, except for those that wait for the end.
+func (e *endpoint) pending() []*cmid.Pending {
+	if e.id == nil {
+		return nil
+	}
+	return e.id.Pending()
+}
+
+// allows reports whether the state machine allows a command now.
+func (e *endpoint) allows(op states.Op) bool {
+	_, v := states.Step(e.id.Flavor(), e.id.State(), states.Requested(op))
+	return v == states.Allow
+}
+
+// leavesQueuePair reports whether the owner creates the queue pair.
+func (e *endpoint) leavesQueuePair() bool {
+	return e.id.Datagram() || e.cfg.Manual && e.id.Flavor()&states.IWARP == 0
+}
+
+// counts returns a listener's counters. The first call creates them.
+func (e *endpoint) counts() *listening {
+	if e.listened == nil {
+		e.listened = new(listening)
+	}
+	return e.listened
+}
+
+func (e *endpoint) logKeys(op fmt.Stringer, more ...any) []any {
+	in := e.id.Info()
+	return append([]any{
+		"id", uint64(e.id.Handle()), "state", e.id.State().String(), "op", op.String(),
+		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device,
+	}, more...)
+}
