@@ -11,6 +11,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // CreateID is rdma_create_id(3): it makes an identifier, which is an actor. The PID may be used
@@ -23,8 +24,8 @@ import (
 // ErrMailbox, or ErrRemoteOwner. Then the waiting commands are answered with CommandFailed, and
 // Closed has the cause. With ErrRemoteOwner the owner gets nothing, and the error is logged. Any
 // goroutine may call it.
-func (rt *Runtime) CreateID(owner *actor.PID, cfg IDConfig) *actor.PID {
-	return rt.createID(owner, cfg, nil)
+func (rt *Runtime) CreateID(owner *actor.PID, cfg ...IDConfig) *actor.PID {
+	return rt.createID(owner, optional.Value(cfg), nil)
 }
 
 // createID is CreateID. closed is called after Closed was sent, with its error.

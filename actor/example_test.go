@@ -26,7 +26,7 @@ func Example_echo() {
 	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			id := rt.CreateID(ctx.Self(), rdma.IDConfig{})
+			id := rt.CreateID(ctx.Self())
 			ctx.Send(id, &cmid.BindAddr{Addr: rdma.MustAddr("127.0.0.1:0")})
 			ctx.Send(id, &rdma.Listen{Backlog: 128})
 		case *rdma.Listening:
@@ -58,7 +58,7 @@ func talk(system *actor.ActorSystem, rt *rdma.Runtime, addr, protocol, text stri
 	system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr, PrivateData: []byte(protocol)})
+			ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: addr, PrivateData: []byte(protocol)})
 		case *rdma.Established:
 			ctx.Respond(rdma.NewSend([]byte(text)))
 		case *rdma.Received:
@@ -88,7 +88,7 @@ type client struct {
 func (c *client) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started, *redial:
-		id := c.rt.CreateID(ctx.Self(), rdma.IDConfig{})
+		id := c.rt.CreateID(ctx.Self())
 		ctx.Send(id, &rdma.Dial{Addr: c.addr, Timeout: 5 * time.Second, PrivateData: []byte("greet/1")})
 	case *rdma.Established:
 		ctx.Respond(rdma.NewSend([]byte("hello")))

@@ -97,7 +97,7 @@ func TestFaultBlackHole(t *testing.T) {
 		limit  = 3 * time.Second
 	)
 	sys := testSystem(t)
-	rt, err := Open(sys, Config{Device: ucm.New(ucm.Config{}), Security: &Security{Mode: Insecure}, Timeouts: Timeouts{Connect: limit}})
+	rt, err := Open(sys, Config{Device: ucm.New(), Security: &Security{Mode: Insecure}, Timeouts: Timeouts{Connect: limit}})
 	if err != nil {
 		t.Fatal(err)
 	}

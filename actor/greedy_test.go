@@ -320,7 +320,7 @@ func TestWaitingOutlastsTCP(t *testing.T) {
 	const short = 500 * time.Millisecond
 	sys := testSystem(t)
 	cfg := Config{
-		Device: iwarp.Config{UserTimeout: short}.New(),
+		Device: iwarp.New(iwarp.Config{UserTimeout: short}),
 		Limits: Limits{ReceiveMemory: 2 << 20, SendQueue: 512},
 	}
 	g := greed{

@@ -38,7 +38,7 @@ func env(tb testing.TB, name string) string {
 func openKernel(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
 	c := one(cfg)
-	c.Device, c.Logger, c.Security = ucm.New(ucm.Config{}), noErrors(tb), cmp.Or(c.Security, &Security{Mode: Insecure})
+	c.Device, c.Logger, c.Security = ucm.New(), noErrors(tb), cmp.Or(c.Security, &Security{Mode: Insecure})
 	return openRuntime(tb, sys, c)
 }
 

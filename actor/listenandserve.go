@@ -9,6 +9,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // ListenAndServe listens at addr ([Serve]) with an identifier that owner owns until ctx ends, and
@@ -18,18 +19,18 @@ import (
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()
-//	err := rt.ListenAndServe(ctx, "10.0.0.1:7471", owner, rdma.IDConfig{})
+//	err := rt.ListenAndServe(ctx, "10.0.0.1:7471", owner)
 //	err = errors.Join(err, rt.Shutdown(shutdownCtx))
 //
 // A nil error means that ctx has ended, or Shutdown was called. Any other error is the reason why
 // the listener could not listen (a Failure) or has ended. On the goroutine of a loop, which would
 // wait for itself, the error is eventloop.ErrOnLoop, and nothing has happened.
-func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, cfg IDConfig) error {
+func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor.PID, cfg ...IDConfig) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rdma: ListenAndServe: %w", err)
 	}
 	closed := make(chan error, 1)
-	id := rt.createID(owner, cfg, func(err error) { closed <- err })
+	id := rt.createID(owner, optional.Value(cfg), func(err error) { closed <- err })
 	_, err := Ask[*cmid.Listening](ctx, rt, id, &Serve{Addr: addr})
 	if err == nil {
 		select {

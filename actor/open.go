@@ -135,7 +135,7 @@ func (rt *Runtime) dropLoops() (err error) {
 func noDevice() error {
 	more := ""
 	if _, err := os.Stat("/dev/infiniband/rdma_cm"); err == nil {
-		more = ", or ucm.New(ucm.Config{}), for this host has /dev/infiniband/rdma_cm"
+		more = ", or ucm.New(), for this host has /dev/infiniband/rdma_cm"
 	}
 	return fmt.Errorf("rdma: no device: set rdma.Config.Device to iwarp.New(), which needs no hardware%s: %w", more, unix.ENODEV)
 }

@@ -54,7 +54,7 @@ func one[C any](given []C) (c C) {
 func openIWARP(tb testing.TB, sys *actor.ActorSystem, cfg ...Config) *Runtime {
 	tb.Helper()
 	c := one(cfg)
-	c.Device = iwarp.Config{RequestTimeout: patience, ReplyTimeout: patience}.New()
+	c.Device = iwarp.New(iwarp.Config{RequestTimeout: patience, ReplyTimeout: patience})
 	for _, d := range []*time.Duration{&c.Timeouts.Address, &c.Timeouts.Route, &c.Timeouts.Connect, &c.Timeouts.Request, &c.Timeouts.Close} {
 		*d = cmp.Or(*d, patience)
 	}

@@ -189,7 +189,7 @@ func TestNewOutOfFDs(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(fd + room), Max: old.Max}); err != nil {
 			t.Fatal(err)
 		}
-		_, err = eventloop.New(eventloop.Config{})
+		_, err = eventloop.New()
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 // Timers that are far away come on time, one after the other, however often the loop is woken
 // before, and also one that is set for an earlier time than the timerfd is.
 func TestFarTimers(t *testing.T) {
-	l, err := eventloop.New(eventloop.Config{})
+	l, err := eventloop.New()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Loop is one goroutine's event loop: fds, timers, posted work and Runnables. The package comment
@@ -63,7 +65,8 @@ func (l *Loop) Logger() *slog.Logger { return l.log }
 // New makes a loop. It opens the loop's epoll and eventfd (a timerfd is opened when it is needed).
 // So every loop must be shut down, even if it never ran. Errors: EMFILE, ENFILE;
 // errors.ErrUnsupported where there is no epoll and no Config.Poller.
-func New(cfg Config) (*Loop, error) {
+func New(config ...Config) (*Loop, error) {
+	cfg := optional.Value(config)
 	cfg.Name = cmp.Or(cfg.Name, "loop")
 	cfg.StallAfter = cmp.Or(cfg.StallAfter, defaultStall)
 	if cfg.TurnBudget <= 0 {

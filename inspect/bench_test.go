@@ -27,7 +27,7 @@ func BenchmarkNews(b *testing.B) {
 		}
 	}, r.rt.OffLoop()))
 	for range 5000 {
-		r.sys.Root.Send(r.rt.CreateID(owner, rdma.IDConfig{}), &rdma.Dial{Addr: addr.String()})
+		r.sys.Root.Send(r.rt.CreateID(owner), &rdma.Dial{Addr: addr.String()})
 		<-established
 	}
 	b.Run("inspection", func(b *testing.B) {

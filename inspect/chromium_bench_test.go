@@ -83,7 +83,7 @@ func (r *rig) besieged() {
 			ctx.Respond(&rdma.Accept{})
 		}
 	}, r.rt.OnLoop()))
-	on, err := rdma.Ask[*rdma.Listening](r.Context(), r.rt, r.rt.CreateID(sink, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	on, err := rdma.Ask[*rdma.Listening](r.Context(), r.rt, r.rt.CreateID(sink), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		r.Fatal(err)
 	}

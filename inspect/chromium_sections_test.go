@@ -73,7 +73,7 @@ func (r *rig) calls() *rpc.Server {
 // node makes r a node, to which another one sends.
 func (r *rig) node() *remoting.Node {
 	r.Helper()
-	node, err := remoting.Start(r.sys, r.rt, remoting.Config{Listen: "127.0.0.1:0", Expose: remoting.Expose{Reach: []string{"greeter"}}})
+	node, err := remoting.Start(r.rt, remoting.Config{Listen: "127.0.0.1:0", Expose: remoting.Expose{Reach: []string{"greeter"}}})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (r *rig) node() *remoting.Node {
 	if err != nil {
 		r.Fatal(err)
 	}
-	far, err := remoting.Start(sys, rt, remoting.Config{Listen: "127.0.0.1:0"})
+	far, err := remoting.Start(rt, remoting.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func crowd(addr string) (status int) {
 		}
 	}, rt.OnLoop()))
 	for range size {
-		id := rt.CreateID(owner, rdma.IDConfig{})
+		id := rt.CreateID(owner)
 		s.ids = append(s.ids, id)
 		sys.Root.Send(id, &rdma.Dial{Addr: addr})
 		<-established

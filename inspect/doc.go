@@ -2,7 +2,7 @@
 // state, how long it has been there and how it got there, the loops, memory, listeners and devices,
 // and tables of the program. It is an http.Handler, and nothing in this module needs it:
 //
-//	page, err := inspect.New(rt, inspect.Config{})
+//	page, err := inspect.New(rt)
 //	http.Handle("/debug/rdma/", page)
 //
 // The page's document, style sheet and scripts are embedded in the program. It needs no other host.

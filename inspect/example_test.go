@@ -78,7 +78,7 @@ func ExampleRows() {
 	defer rt.Shutdown(ctx)
 	server := rpc.NewServer(rt)
 	defer server.Close()
-	node, err := remoting.Start(system, rt, remoting.Config{Listen: "127.0.0.1:0"})
+	node, err := remoting.Start(rt, remoting.Config{Listen: "127.0.0.1:0"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 //go:embed assets
@@ -39,8 +40,8 @@ type Page struct {
 }
 
 // New makes a page that shows rt. It starts nothing.
-func New(rt *rdma.Runtime, cfg Config) (*Page, error) {
-	cfg, err := cfg.withDefaults()
+func New(rt *rdma.Runtime, config ...Config) (*Page, error) {
+	cfg, err := optional.Value(config).withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (r *rig) echo() rdma.Addr {
 			ctx.Respond(rdma.NewSend(m.Data))
 		}
 	}, r.rt.OnLoop()))
-	id := r.rt.CreateID(owner, rdma.IDConfig{})
+	id := r.rt.CreateID(owner)
 	on, err := rdma.Ask[*rdma.Listening](r.Context(), r.rt, id, &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		r.Fatal(err)
@@ -112,7 +112,7 @@ func (r *rig) connect(to rdma.Addr, load int) *actor.PID {
 			ctx.Respond(rdma.NewSend(m.Data))
 		}
 	}, r.rt.OnLoop()))
-	id = r.rt.CreateID(owner, rdma.IDConfig{})
+	id = r.rt.CreateID(owner)
 	r.sys.Root.Send(id, &rdma.Dial{Addr: to.String()})
 	select {
 	case <-established:
@@ -127,7 +127,7 @@ func (r *rig) idle(n int) {
 	r.Helper()
 	owner := r.sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, r.rt.OnLoop()))
 	for range n {
-		r.rt.CreateID(owner, rdma.IDConfig{})
+		r.rt.CreateID(owner)
 	}
 	r.until("all identifiers are there", func() bool {
 		there := 0

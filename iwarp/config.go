@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/iwarp/core"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/sockets"
 )
 
@@ -87,11 +88,10 @@ type Driver struct {
 	capture   atomic.Pointer[Capture] // nil: none
 }
 
-// New makes the device with a Config's defaults. It opens nothing yet.
-func New() *Driver { return Config{}.New() }
-
-// New makes the device with configuration c. It opens nothing yet.
-func (c Config) New() *Driver { return &Driver{cfg: c.withDefaults(), ports: ports} }
+// New makes the device. It opens nothing yet.
+func New(cfg ...Config) *Driver {
+	return &Driver{cfg: optional.Value(cfg).withDefaults(), ports: ports}
+}
 
 // NewOn makes the device with configuration c, for one process on a simulated machine. stack makes
 // the Stack of each loop, and is called on any goroutine. NewOn is only for this project's

@@ -19,7 +19,7 @@ import (
 func TestConformance(t *testing.T) {
 	addr := hostAddress(t)
 	conformance.Run(t, func(t *testing.T) conformance.Rig {
-		named := func(name string) *iwarp.Driver { return iwarp.Config{Device: name}.New() }
+		named := func(name string) *iwarp.Driver { return iwarp.New(iwarp.Config{Device: name}) }
 		// an address that every host has and that no route selects
 		loopback := netip.AddrFrom4([4]byte{127, 0, 0, 2})
 		return conformance.Rig{

@@ -4,7 +4,7 @@
 // adapter. The protocol is in internal/iwarp/core. This package connects it with sockets.
 //
 //	ch, err := cmid.OpenChannel(iwarp.New())
-//	ch, err := cmid.OpenChannel(iwarp.Config{CRC: true}.New())
+//	ch, err := cmid.OpenChannel(iwarp.New(iwarp.Config{CRC: true}))
 //
 // # Ownership
 //

@@ -58,7 +58,7 @@ func newDriver(opts []option) *Driver {
 	for _, o := range opts {
 		o(&cfg)
 	}
-	return cfg.New()
+	return New(cfg)
 }
 
 func newNode(t testing.TB, opts ...option) *node {

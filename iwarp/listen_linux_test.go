@@ -146,7 +146,7 @@ func TestMaxConns(t *testing.T) {
 // spinning, counts the pauses, and logs them once a minute. Later they go on.
 func TestAcceptWithoutFDs(t *testing.T) {
 	var log bytes.Buffer
-	n := newNodeLogging(t, Config{}.New(), slog.New(slog.NewTextHandler(&log, nil)))
+	n := newNodeLogging(t, New(), slog.New(slog.NewTextHandler(&log, nil)))
 	lh, at := n.listen("127.0.0.1:0")
 	first, second := rawDial(t, at), rawDial(t, at)
 	first.write(request("one"))

@@ -16,7 +16,7 @@ import (
 func TestStrangers(t *testing.T) {
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
-	d := Config{MaxSetups: 1, RequestTimeout: 100 * time.Millisecond}.New()
+	d := New(Config{MaxSetups: 1, RequestTimeout: 100 * time.Millisecond})
 	one, two := newNodeLogging(t, d, to), newNodeLogging(t, d, to)
 	_, at := one.listen("127.0.0.1:0")
 	_, other := two.listen("127.0.0.1:0")

@@ -6,7 +6,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -16,7 +15,7 @@ func BenchmarkRead(b *testing.B) {
 	sys, rt := open(b, "a")
 	owner := sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop()))
 	for range identifiers {
-		rt.CreateID(owner, rdma.IDConfig{})
+		rt.CreateID(owner)
 	}
 	for rt.Loops()[0].States[states.Idle] < identifiers {
 	}

@@ -23,7 +23,7 @@ func TestReadsARuntime(t *testing.T) {
 			at <- m.Local
 		}
 	}, rt.OnLoop()))
-	l := rt.CreateID(owner, rdma.IDConfig{})
+	l := rt.CreateID(owner)
 	sys.Root.RequestWithCustomSender(l, &rdma.Serve{Addr: "127.0.0.1:0"}, owner)
 	address := (<-at).String()
 	s := New(Config{Runtime: rt})

@@ -65,7 +65,7 @@ func newPair(t *testing.T, p verbs.Provider) *pair {
 	t.Helper()
 	x := &pair{TB: t, peer: map[verbs.QP]*side{}}
 	var err error
-	x.loop, err = eventloop.New(eventloop.Config{})
+	x.loop, err = eventloop.New()
 	x.must(err)
 	x.dev, err = p.Open(x.loop, verbs.DeviceIdent{Name: kernelrig.Env(t, "RDMA_DEVICE")})
 	x.must(err)

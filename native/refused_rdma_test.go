@@ -21,7 +21,7 @@ import (
 // openIt opens the machine's device as a program does.
 func openIt(t *testing.T) (verbs.ProviderDevice, error) {
 	t.Helper()
-	l, err := eventloop.New(eventloop.Config{})
+	l, err := eventloop.New()
 	if err != nil {
 		t.Fatal(err)
 	}

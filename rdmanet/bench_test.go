@@ -13,7 +13,7 @@ import (
 // networks runs a benchmark over this package and over TCP on loopback.
 func networks(b *testing.B, run func(b *testing.B, l net.Listener, dial *Dialer)) {
 	b.Run("rdma", func(b *testing.B) {
-		run(b, listen(b, openRuntime(b)), NewDialer(openRuntime(b), Config{}))
+		run(b, listen(b, openRuntime(b)), NewDialer(openRuntime(b)))
 	})
 	b.Run("tcp", func(b *testing.B) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Dialer dials streams over a runtime's connections. Any goroutine except a loop's may call its
@@ -19,16 +20,16 @@ type Dialer struct {
 }
 
 // NewDialer makes a Dialer.
-func NewDialer(rt *rdma.Runtime, cfg Config) *Dialer {
-	return &Dialer{rt: rt, cfg: cfg.withDefaults()}
+func NewDialer(rt *rdma.Runtime, cfg ...Config) *Dialer {
+	return &Dialer{rt: rt, cfg: optional.Value(cfg).withDefaults()}
 }
 
 // Dial connects to a Listener at addr, "host:port", and returns a *Conn. If ctx ends before it is
 // connected, the attempt is given up. The addresses of a name share the time until its deadline.
 // The error is a *net.OpError; errors.Is finds the errno in it, such as ECONNREFUSED if there is no
 // listener, or a program with another protocol.
-func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (net.Conn, error) {
-	return NewDialer(rt, cfg).Dial(ctx, addr)
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg ...Config) (net.Conn, error) {
+	return NewDialer(rt, cfg...).Dial(ctx, addr)
 }
 
 // DialContext is Dial with the signature of http.Transport's field. The network, "tcp" there, is

@@ -2,10 +2,10 @@
 // programs that do not know RDMA, over any device. net/http, crypto/tls and gRPC run on it
 // unchanged:
 //
-//	l, err := rdmanet.Listen(rt, "10.0.0.1:7471", rdmanet.Config{})
+//	l, err := rdmanet.Listen(ctx, rt, "10.0.0.1:7471")
 //	err = http.Serve(l, handler)
 //
-//	d := rdmanet.NewDialer(rt, rdmanet.Config{})
+//	d := rdmanet.NewDialer(rt)
 //	client := &http.Client{Transport: &http.Transport{DialContext: d.DialContext}}
 //	conn, err := grpc.NewClient("passthrough:///10.0.0.1:7471", grpc.WithContextDialer(d.Dial), ...)
 //

@@ -24,7 +24,7 @@ func Example_http() {
 	}
 	defer rt.Shutdown(context.Background())
 
-	l, err := rdmanet.Listen(rt, "127.0.0.1:0", rdmanet.Config{})
+	l, err := rdmanet.Listen(context.Background(), rt, "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func Example_http() {
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
 
-	transport := &http.Transport{DialContext: rdmanet.NewDialer(rt, rdmanet.Config{}).DialContext}
+	transport := &http.Transport{DialContext: rdmanet.NewDialer(rt).DialContext}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	res, err := client.Get("http://" + l.Addr().String() + "/hello")

@@ -76,7 +76,7 @@ func TestHTTP(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			srv := serveHTTP(t, listen(t, openRuntime(t)), http.HandlerFunc(echoHandler))
 			var dialed atomic.Int32
-			tr := transport(t, NewDialer(openRuntime(t), Config{}), &dialed)
+			tr := transport(t, NewDialer(openRuntime(t)), &dialed)
 			var protocols http.Protocols
 			protocols.SetHTTP1(!c.http2)
 			protocols.SetHTTP2(c.http2 && c.tls)
@@ -114,7 +114,7 @@ func TestHTTPClientGivesUp(t *testing.T) {
 	}))
 	srv.Start()
 	var dialed atomic.Int32
-	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t), Config{}), &dialed)}
+	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t)), &dialed)}
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL, nil)
 	if err != nil {
@@ -148,7 +148,7 @@ func TestHTTPReadDeadline(t *testing.T) {
 	}))
 	srv.Start()
 	var dialed atomic.Int32
-	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t), Config{}), &dialed)}
+	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t)), &dialed)}
 	body, never := io.Pipe()
 	defer never.Close()
 	res, err := client.Post(srv.URL, "text/plain", body)
@@ -174,7 +174,7 @@ func TestHTTPShutdown(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	var dialed atomic.Int32
-	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t), Config{}), &dialed)}
+	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t)), &dialed)}
 	got := make(chan int64, 1)
 	go func() {
 		res, err := client.Get("http://" + l.Addr().String())
@@ -217,7 +217,7 @@ func TestHTTPShutdownAfterClientsHaveGone(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	var dialed atomic.Int32
-	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t), Config{}), &dialed)}
+	client := &http.Client{Transport: transport(t, NewDialer(openRuntime(t)), &dialed)}
 	var downloads sync.WaitGroup
 	for range clients {
 		downloads.Go(func() {

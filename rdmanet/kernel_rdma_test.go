@@ -27,8 +27,8 @@ func onKernel(tb testing.TB, cfg ...Config) (*rdma.Runtime, *Listener) {
 	if addr == "" {
 		tb.Fatal("RDMA_ADDR is not set: this test runs in the rig's machine")
 	}
-	rt := openRuntime(tb, rdma.Config{Device: ucm.New(ucm.Config{}), Security: &rdma.Security{Mode: rdma.Insecure}})
-	l, err := Listen(rt, addr+":0", one(cfg))
+	rt := openRuntime(tb, rdma.Config{Device: ucm.New(), Security: &rdma.Security{Mode: rdma.Insecure}})
+	l, err := Listen(tb.Context(), rt, addr+":0", cfg...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
@@ -30,20 +31,23 @@ type Listener struct {
 var _ net.Listener = (*Listener)(nil)
 
 // Listen listens on addr, "host:port". Without a host it listens on all devices; port 0 chooses a
-// free one. The net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the errno
-// in it. After a reset of its device it listens again. If it cannot for five minutes, Accept
-// returns an error.
-func Listen(rt *rdma.Runtime, addr string, cfg Config) (net.Listener, error) {
-	l := &Listener{cfg: cfg.withDefaults()}
+// free one. ctx bounds the look-up of the name and the attempt to listen, not the listener. The
+// net.Listener is a *Listener. The error is a *net.OpError; errors.Is finds the errno in it. After
+// a reset of its device it listens again. If it cannot for five minutes, Accept returns an error.
+func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg ...Config) (net.Listener, error) {
+	if ctx.Err() != nil {
+		return nil, setupError("listen", addr, cancelled(ctx, context.Cause(ctx)))
+	}
+	l := &Listener{cfg: optional.Value(cfg).withDefaults()}
 	l.rt, l.wake = rt, newWake()
 	handler := actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
-	own, err := relisten.Listen(context.Background(), rt, relisten.Config{
+	own, err := relisten.Listen(ctx, rt, relisten.Config{
 		Name: "rdmanet", Addr: addr, GiveUp: relisten.GiveUp,
 		ID:    rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits, Stream: true},
 		Ended: func(err error) { l.end(&failure{unix.ENODEV, err}) },
 	})
 	if err != nil {
-		return nil, setupError("listen", addr, err)
+		return nil, setupError("listen", addr, cancelled(ctx, err))
 	}
 	l.own, l.addr = own, Addr{own.Addr()}
 	return l, nil

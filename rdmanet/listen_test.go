@@ -26,7 +26,7 @@ func TestListenerClose(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	client, server := connect(t, rt, l)
-	left, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
+	left, err := Dial(t.Context(), rt, l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +48,9 @@ func TestListenerClose(t *testing.T) {
 	is(t, <-errs, net.ErrClosed)
 	is(t, l.Close(), net.ErrClosed)
 	is(t, l.SetDeadline(time.Time{}), net.ErrClosed)
-	_, err = Dial(t.Context(), rt, l.Addr().String(), Config{})
+	_, err = Dial(t.Context(), rt, l.Addr().String())
 	is(t, err, unix.ECONNREFUSED)
-	again, err := Listen(rt, l.Addr().String(), Config{})
+	again, err := Listen(t.Context(), rt, l.Addr().String())
 	if err != nil {
 		t.Fatalf("the address is not free: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestListenerClose(t *testing.T) {
 func TestListenerCloseCutsOff(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
-	c, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
+	c, err := Dial(t.Context(), rt, l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestListenerCloseCutsOff(t *testing.T) {
 func TestBacklog(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt, Config{Backlog: 3}) // one is left for other addresses
-	dial := func() (net.Conn, error) { return Dial(t.Context(), rt, l.Addr().String(), Config{}) }
+	dial := func() (net.Conn, error) { return Dial(t.Context(), rt, l.Addr().String()) }
 	for range 2 {
 		c, err := dial()
 		if err != nil {
@@ -180,7 +180,7 @@ func TestSeveralLoops(t *testing.T) {
 	}()
 	for i := range n {
 		go func() {
-			c, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
+			c, err := Dial(t.Context(), rt, l.Addr().String())
 			if err != nil {
 				done <- err
 				return
@@ -225,14 +225,20 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Listen fails for an address that is taken, and for one that is malformed.
+// Listen fails for an address that is taken, for one that is malformed, and after the end of its
+// context.
 func TestListenFails(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
-	_, err := Listen(rt, l.Addr().String(), Config{})
+	_, err := Listen(t.Context(), rt, l.Addr().String())
 	is(t, err, unix.EADDRNOTAVAIL)
-	_, err = Listen(rt, "nonsense", Config{})
+	_, err = Listen(t.Context(), rt, "nonsense")
 	is(t, err, unix.EINVAL)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Listen(ctx, rt, "127.0.0.1:0")
+	is(t, err, unix.ECANCELED)
+	is(t, err, context.Canceled)
 }
 
 // Accept ends with a time-out at its deadline, works afterwards, and does not see an old one.
@@ -277,10 +283,10 @@ func TestShutdownEndsEverything(t *testing.T) {
 	for err := error(nil); err == nil; { // fills the window
 		_, err = server.Write([]byte("x"))
 	}
-	if _, err := Dial(t.Context(), rt, l.Addr().String(), Config{}); err == nil {
+	if _, err := Dial(t.Context(), rt, l.Addr().String()); err == nil {
 		t.Error("dialled")
 	}
-	if _, err := Listen(rt, "127.0.0.1:0", Config{}); err == nil {
+	if _, err := Listen(t.Context(), rt, "127.0.0.1:0"); err == nil {
 		t.Error("listened")
 	}
 	_ = client.Close()
@@ -292,14 +298,14 @@ func TestShutdownEndsEverything(t *testing.T) {
 // the bytes that its peer sends would not be read, and Shutdown would wait for that in vain.
 func TestAcceptedAfterTheEnd(t *testing.T) {
 	near, far := openRuntime(t), openRuntime(t)
-	l, err := Listen(near, "127.0.0.1:0", Config{})
+	l, err := Listen(t.Context(), near, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.(*Listener).end(&failure{unix.ENODEV, rdma.ErrShutdown})
 	_, err = l.Accept()
 	is(t, err, unix.ENODEV)
-	c, err := Dial(t.Context(), far, l.Addr().String(), Config{})
+	c, err := Dial(t.Context(), far, l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,20 +327,20 @@ func TestDialGivesUp(t *testing.T) {
 	rt := openRuntime(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := Dial(ctx, rt, "127.0.0.1:9", Config{})
+	_, err := Dial(ctx, rt, "127.0.0.1:9")
 	is(t, err, unix.ECANCELED)
 	is(t, err, context.Canceled)
 	ctx, cancel = context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()
-	_, err = Dial(ctx, rt, "127.0.0.1:9", Config{})
+	_, err = Dial(ctx, rt, "127.0.0.1:9")
 	is(t, err, context.DeadlineExceeded)
 	var timeout net.Error
 	if !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("%v is no time-out", err)
 	}
-	_, err = Dial(t.Context(), rt, "127.0.0.1:9", Config{})
+	_, err = Dial(t.Context(), rt, "127.0.0.1:9")
 	is(t, err, unix.ECONNREFUSED)
-	_, err = Dial(t.Context(), rt, "nonsense", Config{})
+	_, err = Dial(t.Context(), rt, "nonsense")
 	is(t, err, unix.EINVAL)
 	_, err = Dial(t.Context(), rt, "127.0.0.1:9", Config{Local: rdma.MustAddr("192.0.2.1:0")})
 	if err == nil {

@@ -16,7 +16,7 @@ func TestConn(t *testing.T) {
 			rt := openRuntime(t, cfg)
 			l := listen(t, rt)
 			nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
-				c1, err = Dial(t.Context(), rt, l.Addr().String(), Config{})
+				c1, err = Dial(t.Context(), rt, l.Addr().String())
 				if err != nil {
 					return nil, nil, nil, err
 				}

@@ -27,11 +27,11 @@ func TestWaitingOnALoop(t *testing.T) {
 			return err
 		},
 		"Dial": func(rt *rdma.Runtime, l *Listener, _ *Conn) error {
-			_, err := Dial(t.Context(), rt, l.Addr().String(), Config{})
+			_, err := Dial(t.Context(), rt, l.Addr().String())
 			return err
 		},
 		"Listen": func(rt *rdma.Runtime, _ *Listener, _ *Conn) error {
-			_, err := Listen(rt, "10.0.0.2:9000", Config{})
+			_, err := Listen(t.Context(), rt, "10.0.0.2:9000")
 			return err
 		},
 		"Listener.Close": func(_ *rdma.Runtime, l *Listener, _ *Conn) error {

@@ -28,7 +28,7 @@ func TestStrangersAreRejected(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	for _, private := range []string{"", "chat/1", tag, tag + "\x00"} {
-		id := rt.CreateID(nil, rdma.IDConfig{})
+		id := rt.CreateID(nil)
 		_, err := rdma.Ask[*rdma.Established](t.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: []byte(private)})
 		var rejected *rdma.Rejected
 		if !errors.As(err, &rejected) || !strings.Contains(string(rejected.PrivateData), "rdmanet/1") {
@@ -59,7 +59,7 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 			ctx.Respond(answer)
 		}
 	})
-	ev, err := rdma.Ask[*rdma.Listening](tb.Context(), rt, rt.CreateID(pid, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	ev, err := rdma.Ask[*rdma.Listening](tb.Context(), rt, rt.CreateID(pid), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -69,9 +69,9 @@ func servesStrangers(tb testing.TB, rt *rdma.Runtime, answer rdma.Command) (addr
 // If a server speaks another protocol, Dial's error reports that.
 func TestDialingAStranger(t *testing.T) {
 	rt := openRuntime(t)
-	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}), Config{})
+	_, err := Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Accept{PrivateData: []byte("chat/1")}))
 	is(t, err, unix.EPROTO)
-	_, err = Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Reject{PrivateData: []byte("want chat/1")}), Config{})
+	_, err = Dial(t.Context(), rt, servesStrangers(t, rt, &rdma.Reject{PrivateData: []byte("want chat/1")}))
 	is(t, err, unix.ECONNREFUSED)
 	if !strings.Contains(err.Error(), `"want chat/1"`) {
 		t.Errorf("%v does not say what the peer says", err)
@@ -155,7 +155,7 @@ func TestEndWithoutFIN(t *testing.T) {
 // If the peer is killed while Read waits, Read returns ECONNRESET, and nothing is left behind.
 func TestPeerIsKilled(t *testing.T) {
 	if at := os.Getenv("RDMANET_TEST_DIAL"); at != "" {
-		c, err := Dial(context.Background(), openRuntime(t), at, Config{})
+		c, err := Dial(context.Background(), openRuntime(t), at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func TestHTTPServesAgainAfterReset(t *testing.T) {
 		over := make(chan error, 1)
 		go func() { over <- s.Serve(l) }()
 		get := func() (string, error) {
-			c := &http.Client{Transport: &http.Transport{DialContext: NewDialer(rt, Config{}).DialContext, DisableKeepAlives: true}}
+			c := &http.Client{Transport: &http.Transport{DialContext: NewDialer(rt).DialContext, DisableKeepAlives: true}}
 			r, err := c.Get("http://" + l.Addr().String())
 			if err != nil {
 				return "", err

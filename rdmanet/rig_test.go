@@ -81,7 +81,7 @@ func one[C any](given []C) (c C) {
 // listen listens on loopback until the test has ended.
 func listen(tb testing.TB, rt *rdma.Runtime, cfg ...Config) *Listener {
 	tb.Helper()
-	l, err := Listen(rt, "127.0.0.1:0", one(cfg))
+	l, err := Listen(tb.Context(), rt, "127.0.0.1:0", cfg...)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func pipe(tb testing.TB, rt *rdma.Runtime, cfg ...Config) (client, server *Conn)
 // connect dials l.
 func connect(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg ...Config) (client, server *Conn) {
 	tb.Helper()
-	c, err := Dial(tb.Context(), rt, l.Addr().String(), one(cfg))
+	c, err := Dial(tb.Context(), rt, l.Addr().String(), cfg...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func TestHTTPIdentity(t *testing.T) {
 		return context.WithValue(ctx, identityKey{}, c.(*Conn).Identity())
 	}
 	srv.Start()
-	tr := &http.Transport{DialContext: NewDialer(openRuntime(t, cfg), Config{}).DialContext}
+	tr := &http.Transport{DialContext: NewDialer(openRuntime(t, cfg)).DialContext}
 	defer tr.CloseIdleConnections()
 	res, err := (&http.Client{Transport: tr}).Get(srv.URL)
 	if err != nil {

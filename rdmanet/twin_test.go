@@ -26,7 +26,7 @@ func inWorlds(
 			c := one(cfg)
 			c.InfiniBand = infiniBand
 			actortest.Run(t, c, func(w *actortest.World) {
-				l, err := Listen(w.Runtime(), "10.0.0.1:7471", Config{})
+				l, err := Listen(w.T().Context(), w.Runtime(), "10.0.0.1:7471")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -39,7 +39,7 @@ func inWorlds(
 
 // joined returns a stream from rt to l.
 func joined(w *actortest.World, rt *rdma.Runtime, l *Listener) (client, server *Conn) {
-	c, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{})
+	c, err := Dial(w.T().Context(), rt, l.Addr().String())
 	if err != nil {
 		w.T().Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestSilentAddressOfAName(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.T().Context(), 5*time.Second)
 		defer cancel()
 		begin := w.Elapsed()
-		c, err := Dial(ctx, rt, "svc:7471", Config{})
+		c, err := Dial(ctx, rt, "svc:7471")
 		if err != nil {
 			w.T().Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestTwinLingerUntilItIsRead(t *testing.T) {
 func TestTwinDialTimesOut(t *testing.T) {
 	inWorlds(t, func(w *actortest.World, rt *rdma.Runtime, _ *Listener) {
 		w.Silence("10.0.0.9")
-		_, err := Dial(w.T().Context(), rt, "10.0.0.9:7471", Config{})
+		_, err := Dial(w.T().Context(), rt, "10.0.0.9:7471")
 		is(t, err, unix.ETIMEDOUT)
 		var timeout net.Error
 		if !errors.As(err, &timeout) || !timeout.Timeout() {
@@ -261,7 +261,7 @@ func TestTwinDialTimesOut(t *testing.T) {
 		begin, why := w.Elapsed(), errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(w.T().Context(), time.Second, why)
 		defer cancel()
-		_, err = Dial(ctx, rt, "10.0.0.1:7471", Config{})
+		_, err = Dial(ctx, rt, "10.0.0.1:7471")
 		is(t, err, context.DeadlineExceeded)
 		is(t, err, unix.ETIMEDOUT)
 		is(t, err, why)
@@ -352,7 +352,7 @@ func TestRejectsWhatItCannotAccept(t *testing.T) {
 		w.Latency("10.0.0.1", 100*time.Millisecond)
 		result := make(chan error, 1)
 		go func() {
-			_, err := Dial(w.T().Context(), rt, l.Addr().String(), Config{})
+			_, err := Dial(w.T().Context(), rt, l.Addr().String())
 			result <- err
 		}()
 		w.Advance(250 * time.Millisecond) // the peer's request is on its way

@@ -112,7 +112,7 @@ func TestInternalsAreNotExposed(t *testing.T) {
 	a, b := start(t, remoting.Config{}), start(t, remoting.Config{Expose: everything})
 	b.spawn("echo", echo)
 	allowed(t, a, b.pid("echo"))
-	id := b.rt.CreateID(nil, rdma.IDConfig{})
+	id := b.rt.CreateID(nil)
 	supervised, err := b.sys.Root.SpawnNamed(actor.PropsFromFunc(echo, actor.WithGuardian(actor.DefaultSupervisorStrategy())), "supervised")
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestInternalsAreNotExposed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	listener, err := rdmanet.Listen(b.rt, "127.0.0.1:0", rdmanet.Config{})
+	listener, err := rdmanet.Listen(t.Context(), b.rt, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 //
 //	sys := actor.NewActorSystem()
 //	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Security: security})
-//	node, err := remoting.Start(sys, rt, remoting.Config{
+//	node, err := remoting.Start(rt, remoting.Config{
 //		Name:   "10.0.0.1:7471",
 //		Expose: remoting.Expose{Reach: []string{"greeter"}},
 //	})

@@ -34,7 +34,7 @@ func boot(cfg remoting.Config) *machine {
 	if err != nil {
 		log.Fatal(err)
 	}
-	node, err := remoting.Start(system, rt, cfg)
+	node, err := remoting.Start(rt, cfg)
 	if err != nil {
 		log.Fatal(err)
 	}

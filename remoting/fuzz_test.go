@@ -53,7 +53,7 @@ func FuzzLink(f *testing.F) {
 		f.Fatal(err)
 	}
 	all := []string{"*"}
-	n, err := Start(sys, rt, Config{
+	n, err := Start(rt, Config{
 		Listen: "127.0.0.1:0", Expose: Expose{Reach: all, Watch: all, Stop: all, Spawn: all}, Peers: 16, Patience: 10 * time.Millisecond,
 		Resolve: func(context.Context, string) (string, error) { return "", errors.New("no names") },
 		Kinds:   map[string]*actor.Props{"kind": actor.PropsFromFunc(func(actor.Context) {})},

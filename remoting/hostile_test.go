@@ -405,7 +405,7 @@ func TestNotANode(t *testing.T) {
 	host := start(t, remoting.Config{})
 	for _, private := range []string{"", "hello", "\x7e\xdc\x01\x00"} {
 		ctx, cancel := timeout(soon)
-		id := host.rt.CreateID(nil, rdma.IDConfig{})
+		id := host.rt.CreateID(nil)
 		_, err := rdma.Ask[*rdma.Established](ctx, host.rt, id, &rdma.Dial{Addr: n.Name(), PrivateData: []byte(private)})
 		var rejected *rdma.Rejected
 		if !errors.As(err, &rejected) {

@@ -69,7 +69,7 @@ func startAt(s *actortest.Sim, p *actortest.Process, cfg remoting.Config) (*rdma
 	if err != nil {
 		s.Fail("%v", err)
 	}
-	n, err := remoting.Start(p.System(), rt, cfg)
+	n, err := remoting.Start(rt, cfg)
 	if err != nil {
 		s.Fail("%v", err)
 	}

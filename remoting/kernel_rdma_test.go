@@ -35,7 +35,7 @@ func init() {
 }
 
 func kernel() bed {
-	return bed{os.Getenv("RDMA_ADDR"), func() cmid.Driver { return ucm.New(ucm.Config{}) }}
+	return bed{os.Getenv("RDMA_ADDR"), func() cmid.Driver { return ucm.New() }}
 }
 
 // onKernel has the test's nodes on the kernel's devices. Nothing of this process's is left there

@@ -28,7 +28,7 @@ func TestNamesThatNobodyCanDial(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := remoting.Start(sys, rt, cfg)
+		n, err := remoting.Start(rt, cfg)
 		if !errors.Is(err, unix.EINVAL) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -49,7 +49,7 @@ func TestNamesThatNobodyCanDial(t *testing.T) {
 func TestStartsOnce(t *testing.T) {
 	n := start(t, remoting.Config{})
 	name := n.Name()
-	if again, err := remoting.Start(n.sys, n.rt, remoting.Config{Listen: here.host + ":0"}); again != nil || !errors.Is(err, remoting.ErrStarted) {
+	if again, err := remoting.Start(n.rt, remoting.Config{Listen: here.host + ":0"}); again != nil || !errors.Is(err, remoting.ErrStarted) {
 		t.Error(again, err)
 	}
 	if n.sys.Address() != name {
@@ -61,7 +61,7 @@ func TestStartsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := remoting.Start(sys, rt, remoting.Config{Listen: here.host + ":0"}); !errors.Is(err, remoting.ErrStarted) || !errors.Is(err, unix.EALREADY) {
+	if _, err := remoting.Start(rt, remoting.Config{Listen: here.host + ":0"}); !errors.Is(err, remoting.ErrStarted) || !errors.Is(err, unix.EALREADY) {
 		t.Error(err)
 	}
 	(&node{t: t, sys: sys, rt: rt}).close()
@@ -82,7 +82,7 @@ func TestUnreachableIsLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := &node{t: t, sys: sys, rt: rt}
-	if n.Node, err = remoting.Start(sys, rt, remoting.Config{Listen: here.host + ":0"}); err != nil {
+	if n.Node, err = remoting.Start(rt, remoting.Config{Listen: here.host + ":0"}); err != nil {
 		t.Fatal(err)
 	}
 	nobody := freeName(t)

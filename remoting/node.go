@@ -29,14 +29,15 @@ type Node struct {
 	}
 }
 
-// Start makes sys a node of that name: its PIDs have the name as their address from now on, and a
-// PID of any other address stands for an actor of the node with that name. So it is called before
-// anything is spawned in sys, and only once, and not beside Proto.Actor's remote (ErrStarted). rt
-// is a runtime in sys. Any goroutine but a loop's.
-func Start(sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Node, error) {
+// Start makes rt's ActorSystem a node of that name: its PIDs have the name as their address from
+// now on, and a PID of any other address stands for an actor of the node with that name. So it is
+// called before any actor is spawned there, only once, and not beside Proto.Actor's remote
+// (ErrStarted). Any goroutine but a loop's.
+func Start(rt *rdma.Runtime, cfg Config) (*Node, error) {
 	if err := eventloop.MayWait(); err != nil {
 		return nil, fmt.Errorf("remoting: Start: %w", err)
 	}
+	sys := rt.System()
 	if len(sys.ProcessRegistry.RemoteHandlers) > 0 {
 		return nil, fmt.Errorf("remoting: %w", ErrStarted)
 	}

@@ -46,7 +46,7 @@ func startNode(w *world.World, p *world.Process, cfg remoting.Config) {
 	rt, err := p.Open(rdma.Config{})
 	if err == nil {
 		cfg.Expose = everything
-		_, err = remoting.Start(p.System(), rt, cfg)
+		_, err = remoting.Start(rt, cfg)
 	}
 	if err == nil {
 		_, err = p.System().Root.SpawnNamed(actor.PropsFromFunc(echo, rt.OnLoop()), "echo")
@@ -162,7 +162,7 @@ func TestReasonOfDeadLetters(t *testing.T) {
 			if err != nil {
 				return
 			}
-			n, err := remoting.Start(p.System(), rt, remoting.Config{Name: name, Listen: "10.0.0.3:7471", Patience: 5 * time.Second})
+			n, err := remoting.Start(rt, remoting.Config{Name: name, Listen: "10.0.0.3:7471", Patience: 5 * time.Second})
 			if err != nil {
 				w.Fail("%v", err)
 				return

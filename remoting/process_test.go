@@ -34,7 +34,7 @@ func play(name string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	n, err := remoting.Start(sys, rt, remoting.Config{Name: name, Expose: everything, Patience: 2 * time.Second})
+	n, err := remoting.Start(rt, remoting.Config{Name: name, Expose: everything, Patience: 2 * time.Second})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -85,7 +85,7 @@ func open(t testing.TB, cfg remoting.Config, loops int) *node {
 	if cfg.Listen == "" {
 		cfg.Listen = here.host + ":0"
 	}
-	if n.Node, err = remoting.Start(n.sys, n.rt, cfg); err != nil {
+	if n.Node, err = remoting.Start(n.rt, cfg); err != nil {
 		t.Fatal(err)
 	}
 	return n

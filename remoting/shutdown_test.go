@@ -21,7 +21,7 @@ func TestShutdownNamesPeers(t *testing.T) {
 	for peers, want := range map[int]string{1: "10.0.0.11:7471", 3: "10.0.0.11:7471, 10.0.0.12:7471, 10.0.0.13:7471", 11: "10.0.0.17:7471, 10.0.0.18:7471 and 3 more"} {
 		t.Run(fmt.Sprint(peers), func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-				n, err := remoting.Start(w.System(), w.Runtime(), remoting.Config{Name: "10.0.0.1:7471"})
+				n, err := remoting.Start(w.Runtime(), remoting.Config{Name: "10.0.0.1:7471"})
 				if err != nil {
 					w.T().Fatal(err)
 				}

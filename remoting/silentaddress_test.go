@@ -26,7 +26,7 @@ func TestSilentAddressOfANode(t *testing.T) {
 				listen("mem1", "10.0.0.66") // never answers
 				node := listen("mem2", "10.0.0.2")
 				w.Name("svc", "10.0.0.66", "10.0.0.2")
-				n, err := remoting.Start(w.System(), w.Runtime(), remoting.Config{Name: "10.0.0.1:7471", Patience: patience})
+				n, err := remoting.Start(w.Runtime(), remoting.Config{Name: "10.0.0.1:7471", Patience: patience})
 				if err != nil {
 					w.T().Fatal(err)
 				}

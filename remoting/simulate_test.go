@@ -16,7 +16,7 @@ func simulated(s *actortest.Sim, p *actortest.Process, addr string) *remoting.No
 	rt, err := p.Open(rdma.Config{})
 	var n *remoting.Node
 	if err == nil {
-		n, err = remoting.Start(p.System(), rt, remoting.Config{Name: addr, Expose: everything})
+		n, err = remoting.Start(rt, remoting.Config{Name: addr, Expose: everything})
 	}
 	if err == nil {
 		_, err = p.System().Root.SpawnNamed(actor.PropsFromFunc(echo, rt.OnLoop()), "echo")

@@ -70,7 +70,7 @@ func startSimulated(s *actortest.Sim, p *actortest.Process, cfg remoting.Config)
 		s.Fail("%v", err)
 	}
 	for {
-		if _, err = remoting.Start(p.System(), rt, cfg); err == nil {
+		if _, err = remoting.Start(rt, cfg); err == nil {
 			return rt
 		}
 		p.Sleep(100 * time.Millisecond)

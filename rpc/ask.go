@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Reply is the answer of a call that Go has made, as a message to the actor that has called.
@@ -48,7 +50,7 @@ type unlimited struct{ client *Client }
 // when Go returns. The answer is decoded on the client's loop, or on a goroutine if it has more
 // than 64 KiB.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ...GoConfig) *Pending {
-	cfg := optional(configs)
+	cfg := optional.Value(configs)
 	of, under := c.settings(m.m), cfg.Context
 	if under == nil {
 		under = context.Background()

@@ -16,6 +16,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Client calls a server, or those of a pool (NewPool): over one connection each. It makes another
@@ -60,7 +61,7 @@ type Client struct {
 // calls fail with ErrUnavailable and the cause, or wait (ClientConfig.WaitForReady).
 // Connect connects before the first call.
 func NewClient(rt *rdma.Runtime, addr string, cfg ...ClientConfig) *Client {
-	c := newClient(rt, optional(cfg))
+	c := newClient(rt, optional.Value(cfg))
 	c.addr = addr
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	codecs "github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Bytes is a message of bytes, which are neither encoded nor decoded.
@@ -104,7 +105,7 @@ func userCodec[T any](c codecs.Codec) (codec, error) {
 }
 
 func mustCodec[T any](cfg []MethodConfig) codec {
-	c, err := codecOf[T](optional(cfg).Codec)
+	c, err := codecOf[T](optional.Value(cfg).Codec)
 	if err != nil {
 		panic(err)
 	}

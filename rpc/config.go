@@ -13,18 +13,6 @@ const (
 	defaultCredits = 32
 )
 
-// optional returns the configuration that may be left out; without one the zero value. It panics if
-// there are several.
-func optional[C any](cfg []C) (only C) {
-	switch len(cfg) {
-	case 0:
-		return only
-	case 1:
-		return cfg[0]
-	}
-	panic("rpc: more than one configuration")
-}
-
 func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
 
 func boundCalls(calls int) int { return min(positive(calls, 1024), wire.MaxSlots-1) }

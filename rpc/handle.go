@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // HandlerConfig is how a handler of Handle or HandleRaw is called.
@@ -27,7 +28,7 @@ type HandlerConfig struct {
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg ...HandlerConfig) {
 	s.handle(&handler{
 		m:      m.m,
-		inline: optional(cfg).OnLoop,
+		inline: optional.Value(cfg).OnLoop,
 		newReq: func() any { return new(Q) },
 		call: func(ctx context.Context, q any) (any, error) {
 			r, err := fn(ctx, q.(*Q))
@@ -48,7 +49,7 @@ func answered[R any](r *R, err error) error {
 // that, or returns other bytes, which are copied when fn and the interceptors have returned. q is
 // valid until then. With interceptors, reply is nil.
 func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg ...HandlerConfig) {
-	s.handle(&handler{m: m.m, inline: optional(cfg).OnLoop, raw: fn})
+	s.handle(&handler{m: m.m, inline: optional.Value(cfg).OnLoop, raw: fn})
 }
 
 // HandleStream registers fn as the handler of a stream whose items the server sends. fn sends the

@@ -41,7 +41,7 @@ func onKernel(t *testing.T, setup func(s *Server)) (s *Server, dial func() *Clie
 		time.Sleep(5 * time.Millisecond) // Proto.Actor's throttle of dead letters expires
 	})
 	open := func() *rdma.Runtime {
-		rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(ucm.Config{}), Security: &rdma.Security{Mode: rdma.Insecure}, Logger: log})
+		rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(), Security: &rdma.Security{Mode: rdma.Insecure}, Logger: log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	codecs "github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -32,7 +33,7 @@ func newMethod(name string, of kind, req, rep codec, cfg ...MethodConfig) *metho
 		panic(fmt.Sprintf("rpc: a method's name has 1 to %d bytes: %q", wire.MaxMethodName, name))
 	}
 	return &method{
-		name: name, index: int(methods.Add(1)) - 1, cfg: optional(cfg), req: req, rep: rep,
+		name: name, index: int(methods.Add(1)) - 1, cfg: optional.Value(cfg), req: req, rep: rep,
 		stream: of.sends || of.items, sends: of.sends, items: of.items,
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/enum"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // PoolConfig configures a Client of several servers. Zero fields have their defaults.
@@ -80,7 +81,7 @@ func WithKey(ctx context.Context, key string) context.Context {
 // repetitions are Retry's, and go to another server as well. Interceptors do not see the choice:
 // Info.Peer is zero.
 func NewPool(rt *rdma.Runtime, servers Resolver, configs ...PoolConfig) *Client {
-	cfg := optional(configs)
+	cfg := optional.Value(configs)
 	c := newClient(rt, cfg.ClientConfig)
 	if cfg.Eject = max(cfg.Eject, -1); cfg.Eject == 0 {
 		cfg.Eject = 5

@@ -15,6 +15,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/relisten"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
@@ -47,7 +48,7 @@ type Server struct {
 // NewServer makes a server on a runtime. It has to be closed before the runtime is shut down.
 func NewServer(rt *rdma.Runtime, cfg ...ServerConfig) *Server {
 	s := &Server{
-		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: optional(cfg).withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
+		rt: rt, sys: rt.System(), log: rt.Logger(), cfg: optional.Value(cfg).withDefaults(), ending: make(chan struct{}), idle: make(chan struct{}),
 		gone:     make(chan struct{}),
 		ledger:   newLedger(),
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),

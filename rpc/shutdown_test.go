@@ -11,6 +11,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
@@ -269,7 +270,7 @@ func TestDrainOnALoopThatStandsStill(t *testing.T) {
 }
 
 func dialAt(w *actortest.World, at string, cfg ...ClientConfig) *Client {
-	one := optional(cfg)
+	one := optional.Value(cfg)
 	one.Backoff = quick.Backoff
 	c, err := Dial(w.T().Context(), w.Runtime(), at, one)
 	if err != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Dial connects to a Listener at addr, "host:port". If ctx ends before both sides have their slots,
 // the attempt is given up. The addresses of a name share the time until its deadline. errors.Is
 // finds rdma.ErrSecured in the error if the connection is secured and its Security does not allow
 // one-sided operations (Security.AllowOneSided). Any goroutine except a loop's.
-func Dial(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Conn, error) {
-	cfg, err := cfg.withDefaults()
+func Dial(ctx context.Context, rt *rdma.Runtime, addr string, config ...Config) (*Conn, error) {
+	cfg, err := optional.Value(config).withDefaults()
 	if err != nil {
 		return nil, err
 	}

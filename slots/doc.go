@@ -3,7 +3,7 @@
 // reads there. The package is for data that a program has to put into a buffer anyway, in pieces of
 // some 64 KiB and more: files, frames, blocks. For messages use package actor.
 //
-//	c, err := slots.Dial(ctx, rt, "10.0.0.1:7471", slots.Config{})
+//	c, err := slots.Dial(ctx, rt, "10.0.0.1:7471")
 //	s, err := c.Reserve(ctx)          // waits for a free slot
 //	n, err := file.Read(s.Bytes())    // fills it: the device sends from this memory
 //	err = s.Send(n)                   // does not wait

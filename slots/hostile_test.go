@@ -177,16 +177,16 @@ func TestHostileRings(t *testing.T) {
 func TestSilentPeer(t *testing.T) {
 	rt, far := openRuntime(t), openRuntime(t)
 	l := listen(t, rt, Config{Backlog: 1})
-	id := far.CreateID(nil, rdma.IDConfig{})
+	id := far.CreateID(nil)
 	if _, err := rdma.Ask[*rdma.Established](soon(t), far, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greeting()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Dial(soon(t), far, l.Addr().String(), Config{}); !strings.Contains(err.Error(), "wait to be accepted") {
+	if _, err := Dial(soon(t), far, l.Addr().String()); !strings.Contains(err.Error(), "wait to be accepted") {
 		t.Errorf("the second is not refused: %v", err)
 	}
 	far.System().Root.Send(id, &rdma.DestroyID{})
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
-		c, err := Dial(soon(t), far, l.Addr().String(), Config{})
+		c, err := Dial(soon(t), far, l.Addr().String())
 		if err == nil {
 			_ = c.Close()
 			return
@@ -228,7 +228,7 @@ func TestStrangers(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	for _, private := range []string{"", "chat/1", tag, tag + "\x00"} {
-		_, err := rdma.Ask[*rdma.Established](soon(t), rt, rt.CreateID(nil, rdma.IDConfig{}),
+		_, err := rdma.Ask[*rdma.Established](soon(t), rt, rt.CreateID(nil),
 			&rdma.Dial{Addr: l.Addr().String(), PrivateData: []byte(private)})
 		var rejected *rdma.Rejected
 		if !errors.As(err, &rejected) || !strings.Contains(string(rejected.PrivateData), "slots/1") {
@@ -240,11 +240,11 @@ func TestStrangers(t *testing.T) {
 			ctx.Respond(&rdma.Accept{PrivateData: []byte("chat/1")})
 		}
 	}, rt.OnLoop()))
-	ev, err := rdma.Ask[*rdma.Listening](soon(t), rt, rt.CreateID(other, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	ev, err := rdma.Ask[*rdma.Listening](soon(t), rt, rt.CreateID(other), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Dial(soon(t), rt, ev.Local.String(), Config{})
+	_, err = Dial(soon(t), rt, ev.Local.String())
 	is(t, err, unix.EPROTO)
 }
 
@@ -259,7 +259,7 @@ func TestSecured(t *testing.T) {
 		}
 		rt := openRuntime(t, rdma.Config{Device: iwarp.New(), Security: security})
 		l := listen(t, rt)
-		c, err := Dial(soon(t), rt, l.Addr().String(), Config{})
+		c, err := Dial(soon(t), rt, l.Addr().String())
 		if allowed == 0 {
 			is(t, err, rdma.ErrSecured)
 			continue
@@ -284,7 +284,7 @@ func TestSecured(t *testing.T) {
 func TestNoMemory(t *testing.T) {
 	rt := openRuntime(t, rdma.Config{Device: iwarp.New(), Limits: rdma.Limits{Memory: 1 << 10}})
 	l := listen(t, openRuntime(t))
-	_, err := Dial(soon(t), rt, l.Addr().String(), Config{})
+	_, err := Dial(soon(t), rt, l.Addr().String())
 	is(t, err, unix.ENOMEM)
 	for _, cfg := range []Config{{Slots: 129}, {Slots: -1}, {Size: -1}, {Slots: 128, Size: 1 << 24}, {Backlog: -1}, {Linger: -1}} {
 		_, err := Dial(soon(t), rt, l.Addr().String(), cfg)
@@ -292,7 +292,7 @@ func TestNoMemory(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Dial(ended, rt, l.Addr().String(), Config{})
+	_, err = Dial(ended, rt, l.Addr().String())
 	is(t, err, context.Canceled)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/fairshare"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/relisten"
 )
 
@@ -30,10 +31,10 @@ type Listener struct {
 }
 
 // Listen listens on addr, "host:port". Port 0 chooses a free one. After a reset of its device it
-// listens again. If it cannot for five minutes, Accept returns an error. Any goroutine except a
-// loop's.
-func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg Config) (*Listener, error) {
-	cfg, err := cfg.withDefaults()
+// listens again. If it cannot for five minutes, Accept returns an error. ctx bounds the look-up of
+// the name and the attempt to listen, not the listener. Any goroutine except a loop's.
+func Listen(ctx context.Context, rt *rdma.Runtime, addr string, config ...Config) (*Listener, error) {
+	cfg, err := optional.Value(config).withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func inReset(t *testing.T, test func(w *actortest.World, far *rdma.Runtime, l *L
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{InfiniBand: infiniBand}, func(w *actortest.World) {
 				far := w.Host("mem1", "10.0.0.2")
-				l, err := Listen(w.T().Context(), far, "10.0.0.2:7471", Config{})
+				l, err := Listen(w.T().Context(), far, "10.0.0.2:7471")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -39,7 +39,7 @@ func TestListensAgainAfterReset(t *testing.T) {
 		for range 3 {
 			w.AddDevice("mem1")
 			time.Sleep(10 * time.Second)
-			client, err := Dial(w.T().Context(), w.Runtime(), l.Addr().String(), Config{})
+			client, err := Dial(w.T().Context(), w.Runtime(), l.Addr().String())
 			if err != nil {
 				w.T().Fatal(err)
 			}

@@ -118,7 +118,7 @@ func TestSilentAddressOfAName(t *testing.T) {
 				t, p := w.T(), w.Probe()
 				p.Request(w.Host("mem2", silent).CreateID(p.PID(), rdma.IDConfig{AcceptTimeout: time.Hour}), &rdma.Serve{Addr: ":7471"})
 				actortest.Next[*rdma.Listening](p)
-				l, err := Listen(t.Context(), w.Host("mem1", "10.0.0.2"), "10.0.0.2:7471", Config{})
+				l, err := Listen(t.Context(), w.Host("mem1", "10.0.0.2"), "10.0.0.2:7471")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -126,7 +126,7 @@ func TestSilentAddressOfAName(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
 				begin := w.Elapsed()
-				near, err := Dial(ctx, w.Runtime(), "svc:7471", Config{})
+				near, err := Dial(ctx, w.Runtime(), "svc:7471")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -361,7 +361,7 @@ func TestAcceptedAfterTheEnd(t *testing.T) {
 	if !errors.Is(err, rdma.ErrShutdown) {
 		t.Errorf("Accept: %v", err)
 	}
-	c, err := Dial(soon(t), far, l.Addr().String(), Config{})
+	c, err := Dial(soon(t), far, l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

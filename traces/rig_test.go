@@ -60,7 +60,7 @@ func (m *machine) open(o rdma.Observer) {
 func (m *machine) node(cfg remoting.Config) *remoting.Node {
 	m.t.Helper()
 	cfg.Listen = "127.0.0.1:0"
-	n, err := remoting.Start(m.sys, m.rt, cfg)
+	n, err := remoting.Start(m.rt, cfg)
 	if err != nil {
 		m.t.Fatal(err)
 	}

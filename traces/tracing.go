@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Name is the name of the tracer that makes all spans.
@@ -36,7 +38,8 @@ type Tracing struct {
 }
 
 // New makes a Tracing.
-func New(cfg Config) *Tracing {
+func New(config ...Config) *Tracing {
+	cfg := optional.Value(config)
 	if cfg.Provider == nil {
 		cfg.Provider = otel.GetTracerProvider()
 	}

@@ -4,7 +4,7 @@
 //	func TestResolveTimesOut(t *testing.T) {
 //		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 //			p := w.Probe()
-//			id := w.CreateID(p.PID(), rdma.IDConfig{})
+//			id := w.CreateID(p.PID())
 //			w.Silence("10.0.0.9")
 //			nowhere := rdma.MustAddr("10.0.0.9:7471")
 //			p.Request(id, &cmid.ResolveAddr{Dst: nowhere, Timeout: 2 * time.Second})

@@ -16,14 +16,14 @@ func TestDefaultIsTheEmbeddedDevice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		w.Host("mem1", "10.0.0.2")
 		p := w.Probe()
-		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
 		e := actortest.Next[*rdma.Rejected](p)
 		if e.Reason != cmid.RejectRefused || e.Status != -111 || !errors.Is(e, unix.ECONNREFUSED) {
 			t.Errorf("nobody listens: %v, reason %d, want -111", e, e.Reason)
 		}
 		actortest.Next[*rdma.Closed](p)
 
-		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471", PrivateData: make([]byte, 237)})
+		p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: "10.0.0.2:7471", PrivateData: make([]byte, 237)})
 		if e := actortest.Next[*rdma.CommandFailed](p); !errors.Is(e, unix.EINVAL) {
 			t.Errorf("237 bytes and the hello are more than 248: %v", e)
 		}

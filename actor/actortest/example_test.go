@@ -17,7 +17,7 @@ import (
 func TestResolveTimesOut(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		p := w.Probe()
-		id := w.CreateID(p.PID(), rdma.IDConfig{})
+		id := w.CreateID(p.PID())
 		w.Silence("10.0.0.9")
 		nowhere := rdma.MustAddr("10.0.0.9:7471")
 		p.Request(id, &cmid.ResolveAddr{Dst: nowhere, Timeout: 2 * time.Second})
@@ -37,7 +37,7 @@ type redial struct{}
 func (g *greeter) Receive(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *actor.Started, *redial:
-		ctx.Send(g.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		ctx.Send(g.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: "10.0.0.2:7471"})
 	case *rdma.Established:
 		ctx.Respond(rdma.NewSend([]byte("hello")))
 	case *rdma.Closed:
@@ -52,12 +52,12 @@ func TestServerDies(t *testing.T) {
 		client := w.Probe()
 		serve := func() *actortest.Probe {
 			p := w.Probe()
-			p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
+			p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID()), &rdma.Serve{Addr: ":7471"})
 			actortest.Next[*rdma.Listening](p)
 			return p
 		}
 		dial := func(server *actortest.Probe) *actor.PID {
-			id := w.CreateID(client.PID(), rdma.IDConfig{})
+			id := w.CreateID(client.PID())
 			client.Request(id, &rdma.Dial{Addr: "10.0.0.2:7471"})
 			actortest.Next[*rdma.ConnectRequest](server)
 			server.Request(server.Sender(), &rdma.Accept{})
@@ -89,7 +89,7 @@ func TestServerDies(t *testing.T) {
 func TestGreeterSurvivesItsDevice(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		server := w.Probe()
-		server.Request(w.Host("mem1", "10.0.0.2").CreateID(server.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
+		server.Request(w.Host("mem1", "10.0.0.2").CreateID(server.PID()), &rdma.Serve{Addr: ":7471"})
 		actortest.Next[*rdma.Listening](server)
 		w.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &greeter{w.Runtime()} }, w.Runtime().OnLoop()))
 		for range 2 {

@@ -20,7 +20,7 @@ func TestSilenceEnds(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		w.Host("mem1", "10.0.0.2")
 		p := w.Probe()
-		id := w.CreateID(p.PID(), rdma.IDConfig{})
+		id := w.CreateID(p.PID())
 		resolve := &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second}
 		w.Silence("10.0.0.2")
 		p.Request(id, resolve)
@@ -61,7 +61,7 @@ func TestLatency(t *testing.T) {
 		}
 		p := w.Probe()
 		// on one machine, whose latency has not changed
-		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: server})
+		p.Request(w.CreateID(p.PID()), &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](c.server)
 		if d := w.Elapsed() - connected; d != time.Second {
 			t.Errorf("another address took %v", d-time.Second)
@@ -123,9 +123,9 @@ func traced(t *testing.T, seed uint64, reorder bool) []string {
 	actortest.Run(t, actortest.Config{Seed: seed, InfiniBand: true, Runtime: rdma.Config{Observer: &tr}}, func(w *actortest.World) {
 		w.Reorder(reorder)
 		s, c := w.Probe(), w.Probe()
-		s.Request(w.CreateID(s.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: server})
+		s.Request(w.CreateID(s.PID()), &rdma.Serve{Addr: server})
 		actortest.Next[*rdma.Listening](s)
-		id := w.CreateID(c.PID(), rdma.IDConfig{})
+		id := w.CreateID(c.PID())
 		c.Request(id, &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](s)
 		s.Request(s.Sender(), &rdma.Accept{})

@@ -68,7 +68,7 @@ var wrongs = map[string]wrong{
 	"failure": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
+			p.Request(w.CreateID(p.PID()), &rdma.Listen{})
 			actortest.Next[*rdma.Listening](p)
 		},
 		[]string{"Next: got *rdma.CommandFailed (listen", "send BindAddr first", "want *rdma.Listening"},
@@ -77,7 +77,7 @@ var wrongs = map[string]wrong{
 	"nothing": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: server})
+			p.Request(w.CreateID(p.PID()), &rdma.Serve{Addr: server})
 			actortest.Next[*rdma.Listening](p)
 			actortest.Next[*rdma.ConnectRequest](p)
 		},
@@ -87,7 +87,7 @@ var wrongs = map[string]wrong{
 	"noise": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
+			p.Request(w.CreateID(p.PID()), &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.9:7471"), Timeout: 2 * time.Second})
 			p.Silent(2 * time.Second)
 		},
 		[]string{"Silent(2s): after 2s got *rdma.AddrError (resolve_addr"},

@@ -24,7 +24,7 @@ func TestSeveralLoops(t *testing.T) {
 		server.Request(far.CreateID(server.PID(), rdma.IDConfig{Handler: accept}), &rdma.Serve{Addr: "10.0.0.2:7471"})
 		actortest.Next[*rdma.Listening](server)
 		for range 4 {
-			client.Request(w.CreateID(client.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
+			client.Request(w.CreateID(client.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
 			actortest.Next[*rdma.Established](client)
 		}
 		w.Wait()

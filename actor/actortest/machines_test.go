@@ -39,7 +39,7 @@ func TestCrash(t *testing.T) {
 		c.client.Silent(time.Minute)
 
 		p := w.Probe()
-		p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: server})
+		p.Request(w.Host("mem1", "10.0.0.2").CreateID(p.PID()), &rdma.Dial{Addr: server})
 		actortest.Next[*rdma.ConnectRequest](c.server)
 		c.server.Request(c.server.Sender(), &rdma.Accept{})
 		actortest.Next[*rdma.Established](c.server)
@@ -54,15 +54,15 @@ func TestCrash(t *testing.T) {
 func TestCrashOfAListener(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		s, c := w.Probe(), w.Probe()
-		s.Request(w.Host("mem1", "10.0.0.2").CreateID(s.PID(), rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
+		s.Request(w.Host("mem1", "10.0.0.2").CreateID(s.PID()), &rdma.Serve{Addr: ":7471"})
 		actortest.Next[*rdma.Listening](s)
-		c.Request(w.CreateID(c.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		c.Request(w.CreateID(c.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
 		actortest.Next[*rdma.ConnectRequest](s)
 		w.Crash("mem1")
 		actortest.Next[*rdma.Rejected](c)
 		actortest.Next[*rdma.Closed](c)
 		w.Host("mem1", "10.0.0.2")
-		c.Request(w.CreateID(c.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.2:7471"})
+		c.Request(w.CreateID(c.PID()), &rdma.Dial{Addr: "10.0.0.2:7471"})
 		if e := actortest.Next[*rdma.Rejected](c); !errors.Is(e, unix.ECONNREFUSED) {
 			t.Error(e)
 		}
@@ -163,7 +163,7 @@ func TestFreezeSeveralLoops(t *testing.T) {
 		w.Freeze("mem1")
 		var ids []*actor.PID
 		for range 4 {
-			ids = append(ids, w.CreateID(c.PID(), rdma.IDConfig{}))
+			ids = append(ids, w.CreateID(c.PID()))
 			c.Request(ids[len(ids)-1], &rdma.Dial{Addr: "10.0.0.2:7471"})
 		}
 		c.Silent(3 * time.Second)
@@ -217,7 +217,7 @@ func TestCutDial(t *testing.T) {
 		w.Host("mem2", "10.0.0.3")
 		w.Cut("mem0", "mem1")
 		p := w.Probe()
-		id := w.CreateID(p.PID(), rdma.IDConfig{})
+		id := w.CreateID(p.PID())
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471"), Timeout: 3 * time.Second})
 		actortest.Next[*rdma.AddrError](p)
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.3:7471"), Timeout: 3 * time.Second})

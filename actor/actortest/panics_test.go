@@ -50,7 +50,7 @@ func request(w *actortest.World) *actortest.Probe {
 	s, c := w.Probe(), w.Probe()
 	s.Request(w.CreateID(s.PID(), rdma.IDConfig{Handler: actor.PropsFromFunc(handler)}), &rdma.Serve{Addr: server})
 	actortest.Next[*rdma.Listening](s)
-	id := w.CreateID(c.PID(), rdma.IDConfig{})
+	id := w.CreateID(c.PID())
 	c.Request(id, &rdma.Dial{Addr: server})
 	actortest.Next[*rdma.Established](c)
 	c.Request(id, rdma.NewSend([]byte("something")))
@@ -121,7 +121,7 @@ var leavings = map[string]wrong{
 					crash()
 				}
 			}))
-			w.CreateID(pid, rdma.IDConfig{})
+			w.CreateID(pid)
 		},
 		[]string{"has panicked: the server has crashed", "actortest_test.crash("},
 		"",

@@ -76,7 +76,7 @@ var faulty = map[string]mistake{
 						panic("what " + string(m.Data))
 					}
 				}, rt.OnLoop()))
-				_ = rt.ListenAndServe(p.Context(), "10.0.0.1:7471", owner, rdma.IDConfig{})
+				_ = rt.ListenAndServe(p.Context(), "10.0.0.1:7471", owner)
 			})
 			s.Machine("client", "10.0.0.2", func(p *actortest.Process) {
 				p.Sleep(time.Second)
@@ -84,7 +84,7 @@ var faulty = map[string]mistake{
 				p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch ctx.Message().(type) {
 					case *actor.Started:
-						ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.1:7471"})
+						ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: "10.0.0.1:7471"})
 					case *rdma.Established:
 						ctx.Respond(rdma.NewSend([]byte("for")))
 					case *rdma.Closed:

@@ -45,7 +45,7 @@ var sleepers = map[string]wrong{
 			far := w.Host("mem1", "10.0.0.2")
 			s.Request(far.CreateID(s.PID(), rdma.IDConfig{Handler: actor.PropsFromFunc(slow)}), &rdma.Serve{Addr: ":7471"})
 			actortest.Next[*rdma.Listening](s)
-			id := w.CreateID(c.PID(), rdma.IDConfig{})
+			id := w.CreateID(c.PID())
 			c.Request(id, &rdma.Dial{Addr: "10.0.0.2:7471"})
 			actortest.Next[*rdma.Established](c)
 			c.Send(id, rdma.NewSend([]byte("take your time")))

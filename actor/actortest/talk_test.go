@@ -116,7 +116,7 @@ func TestDeviceRemoval(t *testing.T) {
 
 		w.AddDevice("mem1")
 		p := w.Probe()
-		id := w.CreateID(p.PID(), rdma.IDConfig{})
+		id := w.CreateID(p.PID())
 		p.Request(id, &cmid.ResolveAddr{Dst: rdma.MustAddr("10.0.0.2:7471")})
 		actortest.Next[*cmid.AddrResolved](p)
 	})
@@ -231,14 +231,14 @@ func TestRunOut(t *testing.T) {
 	flavors(t, func(t *testing.T, w *actortest.World) {
 		w.RunOut(unix.EMFILE)
 		p := w.Probe()
-		id := w.CreateID(p.PID(), rdma.IDConfig{})
+		id := w.CreateID(p.PID())
 		if e := actortest.Next[*rdma.Closed](p); !errors.Is(e.Err, unix.EMFILE) || p.Sender() != id {
 			t.Errorf("%v closed because of %v", p.Sender(), e.Err)
 		}
 		p.Request(id, &cmid.BindAddr{Addr: rdma.MustAddr(server)})
 		actortest.Next[*actor.DeadLetterResponse](p)
 		w.RunOut(0)
-		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &cmid.BindAddr{Addr: rdma.MustAddr(server)})
+		p.Request(w.CreateID(p.PID()), &cmid.BindAddr{Addr: rdma.MustAddr(server)})
 		actortest.Next[*cmid.Bound](p)
 	})
 }
@@ -255,7 +255,7 @@ func TestAcceptTimeout(t *testing.T) {
 			}
 			s.Request(w.CreateID(s.PID(), cfg), &rdma.Serve{Addr: port})
 			actortest.Next[*rdma.Listening](s)
-			c.Request(peer.CreateID(c.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.1" + port})
+			c.Request(peer.CreateID(c.PID()), &rdma.Dial{Addr: "10.0.0.1" + port})
 			actortest.Next[*rdma.ConnectRequest](s)
 			id, asked := s.Sender(), w.Elapsed()
 			if e := actortest.Next[*rdma.Closed](s); !errors.Is(e.Err, unix.ETIMEDOUT) || s.Sender() != id {

@@ -48,7 +48,7 @@ var idle = map[string]wrong{
 	"an answer that nobody reads": {
 		func(_ *testing.T, w *actortest.World) {
 			p := w.Probe()
-			p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
+			p.Request(w.CreateID(p.PID()), &rdma.Listen{})
 		},
 		[]string{" got 1 failures that Next has not returned (Probe.Ignore, if that is right):\n", "*rdma.CommandFailed (listen"},
 		"",
@@ -82,7 +82,7 @@ func TestLongTimes(t *testing.T) {
 		w.Wait()
 		time.Sleep(23 * time.Hour)
 		p.Ignore()
-		p.Request(w.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Listen{})
+		p.Request(w.CreateID(p.PID()), &rdma.Listen{})
 	})
 }
 

@@ -67,9 +67,9 @@ func (w *World) System() *actor.ActorSystem { return w.sys }
 func (w *World) Runtime() *rdma.Runtime { return w.rt }
 
 // CreateID is Runtime's.
-func (w *World) CreateID(owner *actor.PID, cfg rdma.IDConfig) *actor.PID {
+func (w *World) CreateID(owner *actor.PID, cfg ...rdma.IDConfig) *actor.PID {
 	w.use(0)
-	return w.rt.CreateID(owner, cfg)
+	return w.rt.CreateID(owner, cfg...)
 }
 
 // Now is the virtual time.

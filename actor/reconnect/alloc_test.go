@@ -43,7 +43,7 @@ func TestNoAllocations(t *testing.T) {
 	actortest.Run(t, actortest.Config{Runtime: rdma.Config{Logger: quiet}}, func(w *actortest.World) {
 		far := w.Host("mem1", "10.0.0.2")
 		server := w.System().Root.Spawn(actor.PropsFromFunc(echo, far.OnLoop()))
-		w.System().Root.Send(far.CreateID(server, rdma.IDConfig{}), &rdma.Serve{Addr: ":7471"})
+		w.System().Root.Send(far.CreateID(server), &rdma.Serve{Addr: ":7471"})
 		w.Wait()
 		const messages = 1000
 		measure := func(p *pingPong, owner *actor.PID) float64 {
@@ -60,7 +60,7 @@ func TestNoAllocations(t *testing.T) {
 			return p, pid
 		}
 		direct, owner := spawn()
-		direct.link = w.CreateID(owner, rdma.IDConfig{})
+		direct.link = w.CreateID(owner)
 		w.System().Root.Send(direct.link, &rdma.Dial{Addr: there})
 		without := measure(direct, owner)
 		through, owner := spawn()

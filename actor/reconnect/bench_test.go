@@ -32,7 +32,7 @@ func benched(b *testing.B, client func(link func() *actor.PID) actor.ReceiveFunc
 		b.Fatal(err)
 	}
 	server := sys.Root.Spawn(actor.PropsFromFunc(echo, rt.OnLoop()))
-	l, err := rdma.Ask[*rdma.Listening](context.Background(), rt, rt.CreateID(server, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	l, err := rdma.Ask[*rdma.Listening](context.Background(), rt, rt.CreateID(server), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -206,7 +206,7 @@ func TestStorm(t *testing.T) {
 			t.Errorf("%d dials, %d wait", dialling, len(waiting))
 		}
 		w.Advance(30 * time.Second)
-		listener := far.CreateID(owner, rdma.IDConfig{})
+		listener := far.CreateID(owner)
 		w.System().Root.Send(listener, &rdma.Serve{Addr: ":7471"})
 		w.Advance(time.Minute)
 		if ups.Load() != clients {

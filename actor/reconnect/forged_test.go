@@ -29,7 +29,7 @@ func newForger(w *actortest.World, rt *rdma.Runtime) *forger {
 }
 
 func (f *forger) request(to string, private []byte) {
-	id := f.rt.CreateID(f.pid, rdma.IDConfig{})
+	id := f.rt.CreateID(f.pid)
 	f.ids = append(f.ids, id)
 	f.w.System().Root.Send(id, &rdma.Dial{Addr: to, PrivateData: private})
 }

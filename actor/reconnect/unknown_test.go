@@ -9,7 +9,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
@@ -123,7 +122,7 @@ func TestRequestStaysBehind(t *testing.T) {
 		block := actor.PropsFromFunc(func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
-				w.Runtime().CreateID(ctx.Self(), rdma.IDConfig{}) // shows its loop
+				w.Runtime().CreateID(ctx.Self()) // shows its loop
 			case string:
 				<-stop
 			}

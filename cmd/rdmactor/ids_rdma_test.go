@@ -32,7 +32,7 @@ func kernelProgram(t *testing.T) string {
 	t.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	t.Cleanup(sys.Shutdown)
-	rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(ucm.Config{}), Security: &rdma.Security{Mode: rdma.Insecure}})
+	rt, err := rdma.Open(sys, rdma.Config{Device: ucm.New(), Security: &rdma.Security{Mode: rdma.Insecure}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func kernelProgram(t *testing.T) string {
 		}
 	}, rt.OnLoop()))
 	addr := os.Getenv("RDMA_ADDR")
-	on, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(server, rdma.IDConfig{}), &rdma.Serve{Addr: addr + ":0"})
+	on, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(server), &rdma.Serve{Addr: addr + ":0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,13 +59,13 @@ func kernelProgram(t *testing.T) string {
 			close(established)
 		}
 	}, rt.OnLoop()))
-	sys.Root.Send(rt.CreateID(client, rdma.IDConfig{}), &rdma.Dial{Addr: on.Local.String()})
+	sys.Root.Send(rt.CreateID(client), &rdma.Dial{Addr: on.Local.String()})
 	select {
 	case <-established:
 	case <-time.After(patience):
 		t.Fatal("not established")
 	}
-	page, err := inspect.New(rt, inspect.Config{})
+	page, err := inspect.New(rt)
 	if err != nil {
 		t.Fatal(err)
 	}

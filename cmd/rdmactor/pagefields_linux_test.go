@@ -62,11 +62,11 @@ func TestFields(t *testing.T) {
 		}
 	}()
 	owner := sys.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, rt.OnLoop()))
-	on, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(owner, rdma.IDConfig{}), &rdma.Serve{Addr: "127.0.0.1:0"})
+	on, err := rdma.Ask[*rdma.Listening](t.Context(), rt, rt.CreateID(owner), &rdma.Serve{Addr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown, err := inspect.New(rt, inspect.Config{})
+	shown, err := inspect.New(rt)
 	if err != nil {
 		t.Fatal(err)
 	}

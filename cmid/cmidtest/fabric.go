@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/sched"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -31,7 +32,8 @@ type Config struct {
 }
 
 // NewFabric makes a network without devices.
-func NewFabric(cfg Config) *Fabric {
+func NewFabric(config ...Config) *Fabric {
+	cfg := optional.Value(config)
 	f := &Fabric{
 		iwarp: cfg.Flavor&states.IWARP != 0, reserved: cfg.Reserved, depth: deviceDepth,
 		scheduler: cfg.Scheduler,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/verbs"
 	"github.com/rdmactor/rdmactor/verbs/uverbs"
 )
@@ -34,7 +35,8 @@ type Driver struct {
 }
 
 // New makes a Driver. Nothing is opened yet.
-func New(cfg Config) *Driver {
+func New(config ...Config) *Driver {
+	cfg := optional.Value(config)
 	d := &Driver{provider: cfg.Provider, connects: MaxConnects, closeWait: 2 * time.Second}
 	switch {
 	case cfg.NoProvider:

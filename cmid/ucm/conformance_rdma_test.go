@@ -17,7 +17,7 @@ var (
 	startRDMA = kernelrig.StartRDMA
 )
 
-func driver() *ucm.Driver { return ucm.New(ucm.Config{}) }
+func driver() *ucm.Driver { return ucm.New() }
 
 func TestConformance(t *testing.T) {
 	conformance.Run(t, func(t *testing.T) conformance.Rig { return kernelrig.Rig(t, driver()) })

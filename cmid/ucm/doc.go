@@ -7,7 +7,7 @@
 // cannot drive a device, identifiers connect nevertheless, and their owners supply the number of a
 // queue pair that they have made themselves (cmid.ConnParam.QPNum).
 //
-//	drv := ucm.New(ucm.Config{})
+//	drv := ucm.New()
 //
 // # Ownership
 //

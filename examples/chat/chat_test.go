@@ -196,7 +196,7 @@ func TestSlow(t *testing.T) {
 		}
 		enter := func(nick, from string) *actortest.Probe {
 			p := w.Probe()
-			p.Request(w.Host("mem-"+nick, from).CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: addr, PrivateData: []byte(nick)})
+			p.Request(w.Host("mem-"+nick, from).CreateID(p.PID()), &rdma.Dial{Addr: addr, PrivateData: []byte(nick)})
 			actortest.Next[*rdma.Established](p)
 			actortest.Next[*rdma.Received](p) // that it has joined
 			return p

@@ -66,7 +66,7 @@ func join(ctx context.Context, rt *rdma.Runtime, addr, nick string, in io.Reader
 func (c *client) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		c.id = c.rt.CreateID(ctx.Self(), rdma.IDConfig{})
+		c.id = c.rt.CreateID(ctx.Self())
 		ctx.Request(c.id, &rdma.Dial{Addr: c.addr, Timeout: dialFor, PrivateData: []byte(c.nick)})
 	case *rdma.Established:
 		c.print("-- you are " + c.nick)

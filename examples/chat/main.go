@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	}
 	var device cmid.Driver = iwarp.New()
 	if *kernel {
-		device = ucm.New(ucm.Config{})
+		device = ucm.New()
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	rt, err := rdma.Open(nil, rdma.Config{Device: device, Security: security, Logger: log})

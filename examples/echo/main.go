@@ -52,7 +52,7 @@ func serve(ctx context.Context, rt *rdma.Runtime, addr string) error {
 			log.Print(m)
 		}
 	}, rt.OnLoop()))
-	return rt.ListenAndServe(ctx, addr, owner, rdma.IDConfig{})
+	return rt.ListenAndServe(ctx, addr, owner)
 }
 
 // say connects, sends text, and disconnects when an answer has come.
@@ -61,7 +61,7 @@ func say(rt *rdma.Runtime, addr, text string) (answer string, err error) {
 	rt.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
+			ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 		case *rdma.Established:
 			ctx.Respond(rdma.NewSend([]byte(text)))
 		case *rdma.Received:

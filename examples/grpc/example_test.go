@@ -26,7 +26,7 @@ func Example() {
 	}
 	defer rt.Shutdown(context.Background())
 
-	l, err := rdmanet.Listen(rt, "127.0.0.1:0", rdmanet.Config{})
+	l, err := rdmanet.Listen(context.Background(), rt, "127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func Example() {
 	defer server.Stop()
 
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
-		grpc.WithContextDialer(rdmanet.NewDialer(rt, rdmanet.Config{}).Dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		grpc.WithContextDialer(rdmanet.NewDialer(rt).Dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -61,14 +61,14 @@ func openRuntime(tb testing.TB) *rdma.Runtime {
 // serveGRPC runs a gRPC server with a health service, and returns a client of it.
 func serveGRPC(tb testing.TB) (srv *grpc.Server, s *slowly, client healthpb.HealthClient) {
 	tb.Helper()
-	l, err := rdmanet.Listen(openRuntime(tb), "127.0.0.1:0", rdmanet.Config{})
+	l, err := rdmanet.Listen(tb.Context(), openRuntime(tb), "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
 	srv, s = grpc.NewServer(), &slowly{Server: health.NewServer(), over: make(chan error, 64)}
 	healthpb.RegisterHealthServer(srv, s)
 	go func() { _ = srv.Serve(l) }()
-	d := rdmanet.NewDialer(openRuntime(tb), rdmanet.Config{})
+	d := rdmanet.NewDialer(openRuntime(tb))
 	conn, err := grpc.NewClient("passthrough:///"+l.Addr().String(),
 		grpc.WithContextDialer(d.Dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

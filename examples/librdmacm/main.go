@@ -45,7 +45,7 @@ func main() {
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
 		return slog.Default() // Proto.Actor's own writes colours, even to a file
 	}))
-	// or ucm.New(ucm.Config{}): the kernel's rdma_cm
+	// or ucm.New(): the kernel's rdma_cm
 	rt, err := rdma.Open(system, rdma.Config{Device: iwarp.New()})
 	if err != nil {
 		log.Fatal(err)

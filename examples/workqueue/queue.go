@@ -117,7 +117,7 @@ type redial struct{}
 func (w *Worker) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started, redial:
-		ctx.Request(w.Runtime.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: w.Addr})
+		ctx.Request(w.Runtime.CreateID(ctx.Self()), &rdma.Dial{Addr: w.Addr})
 	case *rdma.Received:
 		w.received(ctx, m)
 	case done:

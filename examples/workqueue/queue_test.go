@@ -65,7 +65,7 @@ func serve(s *actortest.Sim, p *actortest.Process, addr string, queue actor.Acto
 		return
 	}
 	owner := p.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return queue }, rt.OnLoop()))
-	if err := rt.ListenAndServe(p.Context(), addr, owner, rdma.IDConfig{}); err != nil {
+	if err := rt.ListenAndServe(p.Context(), addr, owner); err != nil {
 		s.Fail("serve: %v", err)
 	}
 }

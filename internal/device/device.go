@@ -63,7 +63,7 @@ func (c Choice) Driver() cmid.Driver {
 	if c.Kind == Kernel {
 		return kernel()
 	}
-	return c.IWARP.New()
+	return iwarp.New(c.IWARP)
 }
 
 // host is the part of this host that a choice depends on.

@@ -43,7 +43,7 @@ func (thisHost) addrs() ([]netip.Addr, error) {
 }
 
 // kernel is rdma_cm with the data path of the kernel's soft devices.
-func kernel() cmid.Driver { return ucm.New(ucm.Config{}) }
+func kernel() cmid.Driver { return ucm.New() }
 
 func (thisHost) device(local netip.Addr) (name string, ok bool, err error) {
 	name, ok, err = ucm.DeviceFor(local)

@@ -137,7 +137,7 @@ func openWithin(ctx context.Context, d *Device, cfg Config) error {
 
 // open opens the device as a program does, and registers as much memory as a connection.
 func (d *Device) open(cfg Config) {
-	l, err := eventloop.New(eventloop.Config{})
+	l, err := eventloop.New()
 	if err != nil {
 		d.Error = err.Error()
 		return

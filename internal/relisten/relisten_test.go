@@ -83,7 +83,7 @@ func accept(ctx actor.Context) {
 
 // reaches reports whether a peer can connect to the address that the listener has.
 func (r *rig) reaches() error {
-	id := r.Runtime().CreateID(nil, rdma.IDConfig{})
+	id := r.Runtime().CreateID(nil)
 	_, err := rdma.Ask[*rdma.Established](r.T().Context(), r.Runtime(), id, &rdma.Dial{Addr: r.l.Addr().String()})
 	r.System().Root.Send(id, &rdma.DestroyID{})
 	return err

@@ -145,7 +145,7 @@ func joinOurs(place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry, p
 		if place != nil {
 			options = append(options, place(w.RT))
 		}
-		m, err := pacluster.Start(context.Background(), w.System, w.RT, pacluster.Config{
+		m, err := pacluster.Start(context.Background(), w.RT, pacluster.Config{
 			Cluster: clusterName, Provider: provider, Kinds: kinds(rooms, options...),
 			Remoting: remoting.Config{Listen: contest.Loopback},
 		})

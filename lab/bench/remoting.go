@@ -47,7 +47,7 @@ func openOurs(overflow remoting.Overflow, place func(*rdma.Runtime) actor.PropsO
 			n.props = append(n.props, place(w.RT))
 		}
 		everything := []string{"*"}
-		n.node, err = remoting.Start(w.System, w.RT, remoting.Config{
+		n.node, err = remoting.Start(w.RT, remoting.Config{
 			Listen: contest.Loopback, Queue: queueMiB << 20, Overflow: overflow, Expose: remoting.Expose{Reach: everything, Watch: everything},
 		})
 		return n, err

@@ -124,7 +124,7 @@ func (c *client) dial(ctx actor.Context) {
 		return
 	}
 	c.reason, c.going = nil, false
-	c.id = c.rt.CreateID(ctx.Self(), rdma.IDConfig{})
+	c.id = c.rt.CreateID(ctx.Self())
 	ctx.Request(c.id, &rdma.Dial{Addr: c.server, Timeout: dialFor, PrivateData: []byte(version)})
 }
 

@@ -63,7 +63,7 @@ func (c *crowd) Receive(ctx actor.Context) {
 }
 
 func (c *crowd) enter(ctx actor.Context) {
-	ctx.Request(c.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: c.addr, PrivateData: []byte(version)})
+	ctx.Request(c.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: c.addr, PrivateData: []byte(version)})
 }
 
 func openTest(t *testing.T) (*rdma.Runtime, *actor.ActorSystem) {

@@ -168,10 +168,10 @@ func (d *dialer) Receive(ctx actor.Context) {
 	defer d.mu.Unlock()
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(d.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		ctx.Request(d.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	case *rdma.Established:
 		d.in++
-		ctx.Request(d.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		ctx.Request(d.rt.CreateID(ctx.Self()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	case *rdma.Rejected:
 		d.refused = string(m.PrivateData)
 	}

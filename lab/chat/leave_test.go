@@ -108,7 +108,7 @@ func TestMuteServer(t *testing.T) {
 		w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
-				ctx.Request(w.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: chatAddr})
+				ctx.Request(w.CreateID(ctx.Self()), &rdma.Serve{Addr: chatAddr})
 			case *rdma.ConnectRequest:
 				ctx.Respond(&rdma.Accept{})
 			}

@@ -98,7 +98,7 @@ func newServer(rt *rdma.Runtime, addr string, log *slog.Logger, started chan<- o
 func (s *server) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(s.rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: s.addr})
+		ctx.Request(s.rt.CreateID(ctx.Self()), &rdma.Serve{Addr: s.addr})
 	case *rdma.Listening:
 		s.log.Info("chat server", "listening", m.Local)
 		s.reportStarted(m.Local, nil)

@@ -96,7 +96,7 @@ func leave(w *actortest.World, all ...*script) {
 func enterProbe(w *actortest.World, rt *rdma.Runtime, nick, where string) *actortest.Probe {
 	w.T().Helper()
 	p := w.Probe()
-	id := rt.CreateID(p.PID(), rdma.IDConfig{})
+	id := rt.CreateID(p.PID())
 	p.Request(id, &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 	actortest.Next[*rdma.Established](p)
 	p.Request(id, rdma.NewSend(hello{nick, where}.encode()))
@@ -296,13 +296,13 @@ func TestStrangers(t *testing.T) {
 		serve(w, w.Runtime(), chatAddr)
 		rt := w.Host("mem1", "10.0.0.2")
 		p := w.Probe()
-		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte("chat/1\x00ann\x00lobby")})
+		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte("chat/1\x00ann\x00lobby")})
 		if r := actortest.Next[*rdma.Rejected](p); string(r.PrivateData) != "this is a chat/2 server" {
 			t.Errorf("an old client gets %q", r.PrivateData)
 		}
 		actortest.Next[*rdma.Closed](p)
 
-		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 		actortest.Next[*rdma.Established](p)
 		begin := w.Now()
 		actortest.Next[*rdma.Disconnected](p)
@@ -311,7 +311,7 @@ func TestStrangers(t *testing.T) {
 		}
 		actortest.Next[*rdma.Closed](p)
 
-		p.Request(rt.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
+		p.Request(rt.CreateID(p.PID()), &rdma.Dial{Addr: chatAddr, PrivateData: []byte(version)})
 		actortest.Next[*rdma.Established](p)
 		p.Request(p.Sender(), rdma.NewSend(hello{"a b", room.Lobby}.encode()))
 		if l, err := room.Decode(actortest.Next[*rdma.Received](p).Data); l.Type != "refused" {

@@ -221,7 +221,7 @@ func (w World) DialCrowd(addr string, n int, received func(*rdma.Received)) (*Cr
 		dial := func() {
 			if dialled < n {
 				dialled++
-				ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
+				ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 			}
 		}
 		switch m := ctx.Message().(type) {

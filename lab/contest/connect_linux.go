@@ -90,7 +90,7 @@ func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
 			return
 		}
 		began = monotonic()
-		ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
+		ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 	})
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		run := newConnects(d)

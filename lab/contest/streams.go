@@ -25,7 +25,7 @@ func listenOn(e measure.Entry) (l net.Listener, closing func() error, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err = rdmanet.Listen(w.RT, Loopback, rdmanet.Config{})
+	l, err = rdmanet.Listen(context.Background(), w.RT, Loopback)
 	return l, w.Close, err
 }
 
@@ -36,7 +36,7 @@ func dialOn(e measure.Entry) (dial dialFunc, closing func() error, err error) {
 		return new(net.Dialer).DialContext, func() error { return nil }, nil
 	}
 	w, err := OpenWorld(e, rdma.Config{})
-	return rdmanet.NewDialer(w.RT, rdmanet.Config{}).DialContext, w.Close, err
+	return rdmanet.NewDialer(w.RT).DialContext, w.Close, err
 }
 
 func serveRDMANet(e measure.Entry) (measure.Service, error) {

@@ -13,7 +13,7 @@ import (
 // device returns the embedded device. It uses CRC only if the entry requests it, because plain TCP
 // has only its checksum.
 func device(e measure.Entry) cmid.Driver {
-	return iwarp.Config{CRC: e.CRC}.New()
+	return iwarp.New(iwarp.Config{CRC: e.CRC})
 }
 
 // ownMemory is the contestant at the verbs level whose messages in flight each have separate

@@ -82,7 +82,7 @@ func serveFiles(e measure.Entry) (measure.Service, error) {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	l, err := slots.Listen(ctx, w.RT, "127.0.0.1:0", slots.Config{})
+	l, err := slots.Listen(ctx, w.RT, "127.0.0.1:0")
 	if err != nil {
 		stop()
 		return nil, errors.Join(err, w.Close())
@@ -225,7 +225,7 @@ func giveTCP(addr string, s *source) (uint64, error) {
 
 func giveSlots(rt *rdma.Runtime, addr string, s *source) (uint64, error) {
 	ctx := context.Background()
-	c, err := slots.Dial(ctx, rt, addr, slots.Config{})
+	c, err := slots.Dial(ctx, rt, addr)
 	if err != nil {
 		return 0, err
 	}

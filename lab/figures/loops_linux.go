@@ -67,7 +67,7 @@ func (c *talkClient) owner(addr string) actor.ReceiveFunc {
 	return func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			id = c.RT.CreateID(ctx.Self(), rdma.IDConfig{})
+			id = c.RT.CreateID(ctx.Self())
 			ctx.Request(id, &rdma.Dial{Addr: addr})
 		case *rdma.Established:
 			c.ended <- nil

@@ -67,7 +67,7 @@ func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error)
 			default:
 				return
 			}
-			ctx.Request(w.RT.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
+			ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 		})
 	}
 	return sampleOf(begun, ended, rateAtOnce, &n)

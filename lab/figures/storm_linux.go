@@ -141,7 +141,7 @@ func (c *stormClient) beGood() measure.Sample {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
 			for range c.good {
-				id := c.RT.CreateID(ctx.Self(), rdma.IDConfig{})
+				id := c.RT.CreateID(ctx.Self())
 				ids, began[id.Id] = append(ids, id), time.Now()
 				ctx.Request(id, &rdma.Dial{Addr: c.addr})
 			}

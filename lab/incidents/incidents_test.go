@@ -242,7 +242,7 @@ func TestNoCrowd(t *testing.T) {
 	p := begin(t, "blocked-loop")
 	s := p.stage
 	owner := s.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, s.clients.OnLoop()))
-	id := s.clients.CreateID(owner, rdma.IDConfig{})
+	id := s.clients.CreateID(owner)
 	_, err := rdma.Ask[*rdma.Established](t.Context(), s.clients, id, &rdma.Dial{Addr: s.at, PrivateData: []byte(crowdName)})
 	if err == nil || !strings.Contains(err.Error(), "who are you?") {
 		t.Errorf("%v", err)

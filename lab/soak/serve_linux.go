@@ -47,7 +47,7 @@ func serve(h *host) (s *servant, err error) {
 	if err != nil {
 		return s, err
 	}
-	if s.listener, err = rdmanet.Listen(h.rt, h.server.Streams, rdmanet.Config{}); err != nil {
+	if s.listener, err = rdmanet.Listen(ctx, h.rt, h.server.Streams); err != nil {
 		return s, err
 	}
 	s.streams.Go(s.accept)

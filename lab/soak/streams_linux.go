@@ -13,7 +13,7 @@ import (
 func (c *customer) connect(h *transfer) (*rdmanet.Conn, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, patience)
 	defer cancel()
-	conn, err := rdmanet.Dial(ctx, c.rt, c.server.Streams, rdmanet.Config{})
+	conn, err := rdmanet.Dial(ctx, c.rt, c.server.Streams)
 	if err != nil {
 		return nil, err
 	}

@@ -25,12 +25,12 @@ func TestMain(m *testing.M) {
 // listen returns a listener and a dialer, each on a separate runtime.
 func listen(t *testing.T) (net.Listener, *rdmanet.Dialer) {
 	t.Helper()
-	l, err := rdmanet.Listen(openRuntime(t), "127.0.0.1:0", rdmanet.Config{})
+	l, err := rdmanet.Listen(t.Context(), openRuntime(t), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return l, rdmanet.NewDialer(openRuntime(t), rdmanet.Config{})
+	return l, rdmanet.NewDialer(openRuntime(t))
 }
 
 // openRuntime opens a runtime on the embedded device, and shuts it down after the test: nothing of

@@ -7,7 +7,7 @@
 //		Listen:  "10.0.0.1:8471", // where members ask each other whether they are there
 //		Members: []string{"10.0.0.1:8471", "10.0.0.2:8471", "10.0.0.3:8471"},
 //	}.Provider()
-//	member, err := pacluster.Start(ctx, sys, rt, pacluster.Config{
+//	member, err := pacluster.Start(ctx, rt, pacluster.Config{
 //		Cluster:  "shop",
 //		Provider: provider,
 //		Kinds:    []*cluster.Kind{cluster.NewKind("cart", cartProps)},

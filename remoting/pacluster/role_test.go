@@ -128,7 +128,7 @@ func (p *process) run(ctx context.Context) error {
 	} else if cfg, bad := p.config(rt); bad != nil {
 		err = bad
 	} else {
-		p.m, err = Start(ctx, p.sys, rt, cfg)
+		p.m, err = Start(ctx, rt, cfg)
 	}
 	if err != nil {
 		return errors.Join(err, rt.Shutdown(context.Background()))

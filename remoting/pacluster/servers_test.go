@@ -11,7 +11,8 @@ import (
 
 // A pool's servers are the members that have an address, and change with the cluster.
 func TestServers(t *testing.T) {
-	sys, rt := open(t)
+	rt := open(t)
+	sys := rt.System()
 	m := &Member{governor: &governor{}, Cluster: cluster.New(sys, cluster.Configure("shop", failing{}, disthash.New(), remote.Configure("127.0.0.1", 0)))}
 	has := func(hosts ...string) {
 		members := cluster.Members{{Id: "front", Host: "10.0.0.9", Kinds: []string{"front"}}}

@@ -88,12 +88,13 @@ type Member struct {
 	err       error
 }
 
-// Start has sys join a cluster over rt, and returns when it is a member. That takes a second, which
-// Proto.Actor waits, or longer if the provider needs that: etcd's waits for its server. ctx bounds
-// it, and means nothing to the member later. If it ends, what blocks goes on in the background, and
-// leaves the cluster once it is there. Start must be called before anything is spawned in sys, and
-// instead of StartMember.
-func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Config) (*Member, error) {
+// Start makes rt's ActorSystem join a cluster, and returns when it is a member. That takes a
+// second, which Proto.Actor waits, or longer if the provider needs that: etcd's waits for its
+// server. ctx bounds the start, not the member. If ctx ends, a blocked provider goes on in the
+// background, and leaves the cluster after it has joined. Start must be called before any actor is
+// spawned in the ActorSystem, and instead of StartMember.
+func Start(ctx context.Context, rt *rdma.Runtime, cfg Config) (*Member, error) {
+	sys := rt.System()
 	switch {
 	case cfg.Provider == nil:
 		return nil, errors.New("pacluster: a Provider is needed")
@@ -110,7 +111,7 @@ func Start(ctx context.Context, sys *actor.ActorSystem, rt *rdma.Runtime, cfg Co
 	}
 	m.governor = newGovernor(m, cfg.TTL)
 	m.subscriptions = newSubscriptions(sys, m.exposes)
-	node, err := remoting.Start(sys, rt, m.remoting(cfg))
+	node, err := remoting.Start(rt, m.remoting(cfg))
 	if err != nil {
 		return nil, err
 	}

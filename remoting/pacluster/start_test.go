@@ -19,8 +19,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// open gives a test an actor system with a runtime.
-func open(t *testing.T) (*actor.ActorSystem, *rdma.Runtime) {
+// open gives a test a runtime in an ActorSystem of its own.
+func open(t *testing.T) *rdma.Runtime {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
@@ -37,7 +37,7 @@ func open(t *testing.T) (*actor.ActorSystem, *rdma.Runtime) {
 		}
 		sys.Shutdown()
 	})
-	return sys, rt
+	return rt
 }
 
 // failing is a provider that does not start.
@@ -86,8 +86,8 @@ func TestStartFails(t *testing.T) {
 		"no provider":        {Config{Remoting: remoting.Config{Name: free}}, nil},
 	} {
 		t.Run(what, func(t *testing.T) {
-			sys, rt := open(t)
-			m, err := Start(t.Context(), sys, rt, tt.cfg)
+			rt := open(t)
+			m, err := Start(t.Context(), rt, tt.cfg)
 			if m != nil || err == nil || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Errorf("Start gives %v, %v", m, err)
 			}
@@ -113,12 +113,12 @@ func (w waiting) Shutdown(bool) error {
 
 // Start does not wait forever for a provider's server. A member that is there later leaves again.
 func TestStartIsBounded(t *testing.T) {
-	sys, rt := open(t)
+	rt := open(t)
 	w := waiting{server: make(chan struct{}), left: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	m, err := Start(ctx, sys, rt, Config{Provider: w, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}})
+	m, err := Start(ctx, rt, Config{Provider: w, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}})
 	if m != nil || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Start gives %v, %v", m, err)
 	}
@@ -135,8 +135,8 @@ func TestStartIsBounded(t *testing.T) {
 
 // Proto.Actor's remote would get the messages if it were there first.
 func TestStartedTooLate(t *testing.T) {
-	sys, rt := open(t)
-	n, err := remoting.Start(sys, rt, remoting.Config{Name: freeAddrs(t, 1)[0]})
+	rt := open(t)
+	n, err := remoting.Start(rt, remoting.Config{Name: freeAddrs(t, 1)[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestStartedTooLate(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if m, err := Start(t.Context(), sys, rt, Config{Provider: failing{}, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}}); m != nil || !errors.Is(err, ErrStarted) {
+	if m, err := Start(t.Context(), rt, Config{Provider: failing{}, Remoting: remoting.Config{Name: freeAddrs(t, 1)[0]}}); m != nil || !errors.Is(err, ErrStarted) {
 		t.Errorf("Start gives %v, %v", m, err)
 	}
 }

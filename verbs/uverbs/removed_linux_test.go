@@ -18,7 +18,7 @@ import (
 func TestRemovedDevice(t *testing.T) {
 	f := newFake(t)
 	d := f.d
-	loop, err := eventloop.New(eventloop.Config{})
+	loop, err := eventloop.New()
 	f.must(err)
 	defer func() { f.must(loop.Shutdown(t.Context())) }()
 	d.loop = loop

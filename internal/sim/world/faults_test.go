@@ -31,7 +31,7 @@ func again(w *World) {
 					ctx.Respond(rdma.NewSend(m.Data))
 				}
 			}, rt.OnLoop()))
-			err = rt.ListenAndServe(p.Context(), addr, owner, rdma.IDConfig{})
+			err = rt.ListenAndServe(p.Context(), addr, owner)
 			w.Trace("%s: %v", p.Name(), err != nil)
 			p.Sleep(time.Second)
 		}
@@ -82,7 +82,7 @@ func ask(p *Process, addr string, got *int) {
 	p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started, next:
-			ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: addr})
+			ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 		case *rdma.Established:
 			ctx.Respond(rdma.NewSend([]byte("hello")))
 		case *rdma.Received:

@@ -152,7 +152,7 @@ func calls(w *World) {
 // streams has goroutines write, and two read on each connection, with deadlines.
 func streams(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {
-		l, err := rdmanet.Listen(rt, at, rdmanet.Config{})
+		l, err := rdmanet.Listen(p.Context(), rt, at)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func streams(w *World) {
 		}
 	}, func(p *Process, rt *rdma.Runtime) error {
 		several(p, 3, func(i int) {
-			c, err := rdmanet.Dial(context.Background(), rt, at, rdmanet.Config{})
+			c, err := rdmanet.Dial(context.Background(), rt, at)
 			if err != nil {
 				w.Trace("dial %d: %s", i, text(err))
 				return
@@ -213,7 +213,7 @@ func links(w *World) {
 				ctx.Respond(&rdma.DestroyID{})
 			}
 		}, rt.OffLoop()))
-		id := rt.CreateID(owner, rdma.IDConfig{})
+		id := rt.CreateID(owner)
 		_, err := rdma.Ask[*rdma.Listening](p.Context(), rt, id, &rdma.Serve{Addr: at})
 		return err
 	}, func(p *Process, rt *rdma.Runtime) error {

@@ -30,7 +30,7 @@ func echo(w *World) {
 				ctx.Respond(rdma.NewSend(m.Data))
 			}
 		}, rt.OffLoop()))
-		_ = rt.ListenAndServe(p.Context(), "10.0.0.1:7471", owner, rdma.IDConfig{})
+		_ = rt.ListenAndServe(p.Context(), "10.0.0.1:7471", owner)
 	})
 	done := 0
 	for i := range clients {
@@ -46,7 +46,7 @@ func echo(w *World) {
 			p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {
 				case *actor.Started:
-					ctx.Send(rt.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Dial{Addr: "10.0.0.1:7471"})
+					ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: "10.0.0.1:7471"})
 				case *rdma.Established:
 					ctx.Respond(rdma.NewSend([]byte("hello")))
 				case *rdma.Received:

@@ -36,7 +36,7 @@ func (w *listening) Start() {
 					ctx.Respond(&rdma.Accept{})
 				}
 			}, rt.OnLoop()))
-			root.RequestWithCustomSender(rt.CreateID(owner, rdma.IDConfig{}), c, owner)
+			root.RequestWithCustomSender(rt.CreateID(owner), c, owner)
 		})
 	}
 	cmd(0, &rdma.Serve{Addr: w.e.Addr(0, 0)})

@@ -38,7 +38,7 @@ func (w *panicky) Start() {
 			root.Send(owner, "now")
 			return
 		}
-		id := rt.CreateID(owner, rdma.IDConfig{})
+		id := rt.CreateID(owner)
 		root.Send(id, &rdma.Call{Fn: func(*cmid.ID) error { panic(w.value) }})
 	})
 }

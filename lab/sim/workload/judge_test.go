@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
@@ -102,7 +101,7 @@ func TestMeddlersDialGetsThrough(t *testing.T) {
 		h.p.Go(func() {
 			o := h.owner(ownLoop)
 			x := newConn(c, connOp{dial: &dialSpec{}})
-			m := x.end(0, h, o, h.rt.CreateID(o.pid, rdma.IDConfig{}))
+			m := x.end(0, h, o, h.rt.CreateID(o.pid))
 			m.established = true // so it may dial
 			m.meddle(connOp{way: 41})
 		})

@@ -245,7 +245,7 @@ type lifeOwner struct {
 func (l *life) listen() {
 	o := &lifeOwner{}
 	pid := l.spawn(o, l.off)
-	id := l.rt.CreateID(pid, rdma.IDConfig{})
+	id := l.rt.CreateID(pid)
 	o.ids[id.Id] = true
 	l.rt.System().Root.RequestWithCustomSender(id, &rdma.Serve{Addr: l.w.Addr(l.machine, l.number)}, pid)
 }
@@ -308,7 +308,7 @@ func (l *life) later(ctx actor.Context, d time.Duration, do func(ctx actor.Conte
 }
 
 func (o *lifeOwner) dial(ctx actor.Context) {
-	id := o.l.rt.CreateID(ctx.Self(), rdma.IDConfig{})
+	id := o.l.rt.CreateID(ctx.Self())
 	o.ids[id.Id] = true
 	ctx.Request(id, &rdma.Dial{Addr: o.l.w.addr(o.l.to)})
 }
@@ -356,7 +356,7 @@ func (l *life) ask() {
 			ctx, cancel = context.WithTimeout(ctx, l.took+time.Duration(l.w.Rand.Int64N(int64(l.took)/4+1)-int64(l.took)/8))
 		}
 		o := &lifeOwner{ids: map[string]bool{}, l: l, name: "nobody"}
-		id := l.rt.CreateID(nil, rdma.IDConfig{})
+		id := l.rt.CreateID(nil)
 		begun := l.w.World.Now()
 		_, err := rdma.Ask[*rdma.Established](ctx, l.rt, id, &rdma.Dial{Addr: l.w.addr(l.to)})
 		cancel()
@@ -409,7 +409,7 @@ func (l *life) asker(what string) *actor.PID {
 // twice sends one Connect from two senders.
 func (l *life) twice() {
 	root := l.rt.System().Root
-	id := l.rt.CreateID(nil, rdma.IDConfig{})
+	id := l.rt.CreateID(nil)
 	to, err := rdma.ParseAddr(l.w.addr(l.to))
 	if err != nil {
 		panic(err)
@@ -438,7 +438,7 @@ func (l *life) flood() {
 			return
 		}
 		owner := root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, l.rt.OffLoop()))
-		id := l.rt.CreateID(owner, rdma.IDConfig{})
+		id := l.rt.CreateID(owner)
 		root.RequestWithCustomSender(id, &rdma.Dial{Addr: l.w.addr(l.to)}, owner)
 		l.p.Sleep(l.pause)
 		root.Stop(owner)

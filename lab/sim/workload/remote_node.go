@@ -223,7 +223,7 @@ func (me *remoteNode) start() (ok bool) {
 	}
 	for {
 		var err error
-		if me.node, err = remoting.Start(me.p.System(), me.rt, cfg); err == nil {
+		if me.node, err = remoting.Start(me.rt, cfg); err == nil {
 			break
 		}
 		if me.p.Context().Err() != nil {

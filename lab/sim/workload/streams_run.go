@@ -91,7 +91,7 @@ func (w *streams) serve(p *world.Process) {
 	me := &crew{p: p}
 	w.crews[0] = me
 	for !w.gone() {
-		l, err := rdmanet.Listen(rt, w.Addr(0, 0), w.cfg)
+		l, err := rdmanet.Listen(p.Context(), rt, w.Addr(0, 0), w.cfg)
 		if err != nil {
 			p.Sleep(50 * time.Millisecond)
 			continue

@@ -128,7 +128,7 @@ func boot(t testing.TB, loops []eventloop.Config) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := remoting.Start(sys, rt, remoting.Config{Listen: "127.0.0.1:0", Expose: remoting.Expose{Reach: []string{"listener"}}})
+	node, err := remoting.Start(rt, remoting.Config{Listen: "127.0.0.1:0", Expose: remoting.Expose{Reach: []string{"listener"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

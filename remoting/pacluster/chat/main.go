@@ -89,7 +89,7 @@ func join(ctx context.Context, name string, all []string) (*node, error) {
 		return nil, err
 	}
 	n := &node{rt: rt}
-	n.member, err = pacluster.Start(ctx, rt.System(), rt, pacluster.Config{
+	n.member, err = pacluster.Start(ctx, rt, pacluster.Config{
 		Cluster:  "chat",
 		Provider: provider,
 		Kinds:    []*cluster.Kind{cluster.NewKind(roomKind, actor.PropsFromProducer(newRoom, rt.OnLoop()))},

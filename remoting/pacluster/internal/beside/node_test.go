@@ -117,7 +117,7 @@ func openRemoting(n *node, listen string, o options) (end func()) {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	r, err := remoting.Start(n.sys, rt, remoting.Config{Name: n.name, Listen: listen, Patience: o.patience, Overflow: remoting.Block})
+	r, err := remoting.Start(rt, remoting.Config{Name: n.name, Listen: listen, Patience: o.patience, Overflow: remoting.Block})
 	if err != nil {
 		n.t.Fatal(errors.Join(err, rt.Shutdown(context.Background())))
 	}
