@@ -10,7 +10,7 @@ import (
 )
 
 // The commands that librdmacm does not have. The actor carries them out with librdmacm's. Like all
-// commands they are pointers, and belong to the identifier until they were answered.
+// commands they belong to the identifier until they were answered.
 type (
 	// Dial connects (ours): rdma_getaddrinfo(3), rdma_resolve_addr(3), rdma_resolve_route(3),
 	// rdma_connect(3), trying each address of the name until one answers. A rejection by an

@@ -15,11 +15,12 @@
 // creator or of its listener does not affect it. When its owner stops, it is destroyed, also if the
 // owner panics in *actor.Stopped.
 //
-// Commands are pointers. A command belongs to the identifier until it was answered, a [Send] for
-// good. A [Received] belongs to the owner until Receive returns, or, after Retain, until Release.
-// Then the credit is returned to the peer. The owner may forward it to [Runtime.OnLoop] and
-// [Runtime.OffLoop] actors, to which it then belongs in the same way; others get a Clone. With the
-// build tag rdmadebug, and under the race detector, released memory is overwritten.
+// A command belongs to the identifier until it was answered, a [Send] for good. Commands are
+// pointers; one that is sent by value is copied. A [Received] belongs to the owner until Receive
+// returns, or, after Retain, until Release. Then the credit is returned to the peer. The owner may
+// forward it to [Runtime.OnLoop] and [Runtime.OffLoop] actors, to which it then belongs in the same
+// way; others get a Clone. With the build tag rdmadebug, and under the race detector, released
+// memory is overwritten.
 //
 // The man pages require an application to answer a disconnect, and to destroy the identifier after
 // DeviceRemoval, Disconnected, Rejected, Unreachable and ConnectError. The identifier does both
@@ -51,8 +52,7 @@
 //
 //   - The identifier is being destroyed: [CommandFailed] (ENOENT).
 //   - The identifier is gone: *actor.DeadLetterResponse.
-//   - The message is not a command, is a command by value or is a nil pointer: CommandFailed
-//     (EINVAL), which names the command that was probably meant.
+//   - The message is not a command, or is a nil pointer: CommandFailed (EINVAL).
 //
 // Every phase has a deadline ([Timeouts]). A phase that exceeds it, or a context that is cancelled,
 // costs the identifier, because destroying is the device's only way to cancel. A ResolveAddr or

@@ -30,21 +30,25 @@ func (e *endpoint) commandFailed(cmd Command, err error) *cmid.CommandFailed {
 	return &cmid.CommandFailed{FailureBase: e.failure(cmd, opName(cmd), err)}
 }
 
-// unknown answers a message that is no command: a command by value, or anything else that was sent
-// by mistake.
+// unknown answers a message that is not a command.
 func (b *outbox) unknown(m any, sender *actor.PID) {
-	f := b.failure(nil, "receive", fmt.Errorf("%s: %w", want(m), unix.EINVAL))
-	b.reply(sender, &cmid.CommandFailed{FailureBase: f})
+	err := fmt.Errorf("got %s, want a command such as *rdma.Listen: %w", rdmaName(fmt.Sprintf("%T", m)), unix.EINVAL)
+	b.reply(sender, &cmid.CommandFailed{FailureBase: b.failure(nil, "receive", err)})
 }
 
-// want returns the text that names m and the message that should have been sent instead.
-func want(m any) string {
-	name := rdmaName(fmt.Sprintf("%T", m))
-	switch t := reflect.PointerTo(reflect.TypeOf(m)); {
-	case t.Implements(reflect.TypeFor[Command]()), t == reflect.TypeFor[*Send]():
-		return fmt.Sprintf("got %s, want *%s", name, name)
+// asPointer returns a pointer to a copy of m if m is a Send or a command by value, and m otherwise.
+func asPointer(m any) any {
+	t := reflect.TypeOf(m)
+	if t == nil || t.Kind() != reflect.Struct {
+		return m
 	}
-	return fmt.Sprintf("got %s, want a command such as *rdma.Listen", name)
+	v := reflect.New(t)
+	switch p := v.Interface().(type) {
+	case *Send, Command:
+		v.Elem().Set(reflect.ValueOf(m))
+		return p
+	}
+	return m
 }
 
 // nothing returns the answer to a command that is a nil pointer.

@@ -12,6 +12,7 @@ import (
 // Overflow handles a message that has no room in the mailbox's data lane, on the posting goroutine.
 func (it *ident) Overflow(msg any, over int32) (admit bool) {
 	_, m, from := actor.UnwrapEnvelope(msg)
+	m = asPointer(m)
 	switch m := m.(type) {
 	case *lastMessage, *refused, *cancelled:
 		return true
@@ -49,7 +50,7 @@ func (it *ident) Overflow(msg any, over int32) (admit bool) {
 // lastMessage are answered before Closed.
 func (it *ident) Leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
-	switch m := m.(type) {
+	switch m := asPointer(m).(type) {
 	case *lastMessage:
 		it.end()
 	case *reported:

@@ -80,7 +80,19 @@ func (it *ident) Receive(ctx actor.Context) {
 	case actor.MessageBatch: // its elements arrive separately
 	case Event: // another identifier's answer: answering it would go on forever
 	default:
-		it.unknown(m, ctx.Sender())
+		it.receiveValue(m, ctx.Sender())
+	}
+}
+
+// receiveValue handles a Send or a command that was sent by value, and answers any other message.
+func (it *ident) receiveValue(m any, sender *actor.PID) {
+	switch p := asPointer(m).(type) {
+	case *Send:
+		it.submit(p, sender)
+	case Command:
+		it.command(p, sender)
+	default:
+		it.unknown(m, sender)
 	}
 }
 

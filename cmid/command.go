@@ -10,8 +10,9 @@ import (
 )
 
 // Command is a request to an identifier. The same value is the message that an application sends to
-// the actor, the input of the state machine, and the argument of a Driver. Commands are pointers.
-// The sender must not change one before its answer arrives.
+// the actor, the input of the state machine, and the argument of a Driver. Commands are pointers
+// (an actor copies one that is sent by value). The sender must not change one before its answer
+// arrives.
 type Command interface {
 	// Op is the command's row in the state machine.
 	Op() states.Op
