@@ -16,7 +16,8 @@ var (
 	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
 	// room. Wait for *Writable.
 	ErrQueueFull = datapath.ErrQueueFull
-	// ErrTooLarge: the message is larger than the peer accepts (Established.MaxMessage).
+	// ErrTooLarge: the message is larger than Established.MaxMessage. The text names the field that
+	// sets that limit: the peer's IDConfig.MaxMessage, or one of this side.
 	ErrTooLarge = datapath.ErrTooLarge
 	// ErrFlushed: the connection ended first. Closed.Unknown includes it if it may have arrived.
 	ErrFlushed = datapath.ErrFlushed

@@ -115,6 +115,9 @@ func TestOversize(t *testing.T) {
 		f, _ := next[*SendFailed](p.client)
 		is(w, f, ErrTooLarge)
 		is(w, f, unix.EMSGSIZE)
+		if !contains(f.Error(), "at most 3072 can be sent (the peer's IDConfig.MaxMessage)") {
+			w.Errorf("it does not name the field to change: %v", f)
+		}
 		if f.Bytes != 3073 {
 			w.Errorf("it says %d bytes", f.Bytes)
 		}

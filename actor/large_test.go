@@ -532,6 +532,12 @@ func TestNoReads(t *testing.T) {
 			if g := p.client.any(); g.data != string(pattern(tt.in, 2)) {
 				w.Errorf("%+v: got %d bytes back", tt.param, len(g.data))
 			}
+			if tt.param.ResponderResources == 0 {
+				p.client.send(p.c, NewSend(make([]byte, tt.out+1)))
+				if f, _ := next[*SendFailed](p.client); !contains(f.Error(), "ConnParam.ResponderResources") {
+					w.Errorf("it does not name the field to change: %v", f)
+				}
+			}
 			p.client.send(p.c, &Close{})
 			until[*Closed](p.client)
 			p.server.send(lis, &DestroyID{})

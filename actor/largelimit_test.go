@@ -30,6 +30,9 @@ func TestLargestOfSendMemory(t *testing.T) {
 		p.client.send(p.c, NewSend(make([]byte, n+1)))
 		f, _ := next[*SendFailed](p.client)
 		is(w, f, ErrTooLarge)
+		if !contains(f.Error(), "(Limits.SendMemory)") {
+			w.Errorf("it does not name the field to change: %v", f)
+		}
 	}, Config{Limits: Limits{SendMemory: limit}})
 }
 

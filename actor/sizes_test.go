@@ -94,6 +94,9 @@ func TestMaxSendOnTheEmbeddedDevice(t *testing.T) {
 	server.send(s, NewSend(make([]byte, 17)))
 	f, _ := next[*SendFailed](server)
 	is(t, f, ErrTooLarge)
+	if !contains(f.Error(), "at most 16 can be sent (IDConfig.MaxSend)") {
+		t.Errorf("it does not name the field to change: %v", f)
+	}
 	client.send(c, &Close{})
 	until[*Closed](client)
 	until[*Closed](server)

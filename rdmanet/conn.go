@@ -16,9 +16,9 @@ import (
 // call its methods, because they need that loop. There is no SyscallConn: the stream has no file
 // descriptor.
 type Conn struct {
-	local, peer Addr       // set before the Conn is handed out, as is identity
-	identity    string     // the peer's
-	from        netip.Addr // address whose share of the backlog it occupies
+	local, peer *net.TCPAddr // set before the Conn is handed out, as is identity
+	identity    string       // the peer's
+	from        netip.Addr   // address whose share of the backlog it occupies
 	rd          reader
 	wr          writer
 }
@@ -40,7 +40,7 @@ func newConn(rt *rdma.Runtime, id *actor.PID, cfg *Config) *Conn {
 
 // established is called before the Conn is handed out.
 func (c *Conn) established(ev *rdma.Established) {
-	c.local, c.peer, c.identity = Addr{ev.Local}, Addr{ev.Peer}, ev.Identity
+	c.local, c.peer, c.identity = netAddr(ev.Local), netAddr(ev.Peer), ev.Identity
 	c.wr.piece = min(ev.MaxMessage, pieceMax)
 }
 
@@ -79,11 +79,16 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// LocalAddr returns this end's Addr.
+// LocalAddr returns this end's address, a *net.TCPAddr.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr returns the peer's Addr.
+// RemoteAddr returns the peer's address, a *net.TCPAddr: programs that limit or log their peers
+// expect one.
 func (c *Conn) RemoteAddr() net.Addr { return c.peer }
+
+// netAddr returns a as programs for TCP expect it. a is never an AF_IB address, as addresses are
+// looked up from "host:port".
+func netAddr(a rdma.Addr) *net.TCPAddr { return net.TCPAddrFromAddrPort(a.AddrPort) }
 
 // Identity returns the peer's identity: of a secured connection the one that its key or certificate
 // proves (actor.Security), as in Established. It is "" if the connection is not secured, or the

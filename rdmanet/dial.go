@@ -45,7 +45,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		op := setupError("dial", addr, err)
 		if !d.cfg.Local.IsZero() {
-			op.Source = Addr{d.cfg.Local}
+			op.Source = netAddr(d.cfg.Local)
 		}
 		return nil, op
 	}

@@ -10,6 +10,9 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
+// network is the Net of this package's net.OpErrors.
+const network = "rdma"
+
 // failure is an errno with its cause. It is the Err of this package's net.OpErrors, unless that is
 // os.ErrDeadlineExceeded or net.ErrClosed.
 type failure struct {
@@ -58,9 +61,9 @@ func setupError(op, addr string, err error) *net.OpError {
 	default:
 		errno = unix.EIO
 	}
-	e := &net.OpError{Op: op, Net: Addr{}.Network(), Err: &failure{errno, err}}
+	e := &net.OpError{Op: op, Net: network, Err: &failure{errno, err}}
 	if a, err := rdma.ParseAddr(addr); err == nil {
-		e.Addr = Addr{a}
+		e.Addr = netAddr(a)
 	}
 	return e
 }
@@ -76,5 +79,5 @@ func violation(what string) error { return &failure{unix.EPROTO, errors.New(what
 
 // opError returns the error of one of c's operations.
 func (c *Conn) opError(op string, err error) error {
-	return &net.OpError{Op: op, Net: c.local.Network(), Source: c.local, Addr: c.peer, Err: err}
+	return &net.OpError{Op: op, Net: network, Source: c.local, Addr: c.peer, Err: err}
 }

@@ -22,7 +22,7 @@ type Listener struct {
 	waiter
 
 	own    *relisten.Listener
-	addr   Addr
+	addr   *net.TCPAddr
 	cfg    Config
 	places fairshare.Shares[netip.Addr] // of those that were admitted and not yet accepted
 	ready  []*Conn
@@ -49,7 +49,7 @@ func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg ...Config) (
 	if err != nil {
 		return nil, setupError("listen", addr, cancelled(ctx, err))
 	}
-	l.own, l.addr = own, Addr{own.Addr()}
+	l.own, l.addr = own, netAddr(own.Addr())
 	return l, nil
 }
 
@@ -117,7 +117,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 func (l *Listener) opError(op string, err error) error {
-	return &net.OpError{Op: op, Net: l.addr.Network(), Addr: l.addr, Err: err}
+	return &net.OpError{Op: op, Net: network, Addr: l.addr, Err: err}
 }
 
 // closePatience is how long Close waits for the address to be free again.
@@ -145,7 +145,7 @@ func (l *Listener) Close() error {
 	return nil
 }
 
-// Addr returns the address that the listener is bound to, an Addr.
+// Addr returns the address that the listener is bound to, a *net.TCPAddr.
 func (l *Listener) Addr() net.Addr { return l.addr }
 
 // SetDeadline sets the time until which Accept may block, as Conn.SetReadDeadline does for Read.

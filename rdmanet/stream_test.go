@@ -354,20 +354,18 @@ func TestQueueTooShort(t *testing.T) {
 	}
 }
 
-// Each end's remote address is the other's local one.
+// Each end's remote address is the other's local one. They are TCP's, because a program that limits
+// its peers by their addresses otherwise has none, or takes all for one.
 func TestAddresses(t *testing.T) {
 	rt := openRuntime(t)
 	l := listen(t, rt)
 	client, server := connect(t, rt, l)
-	if client.LocalAddr() != server.RemoteAddr() || client.RemoteAddr() != server.LocalAddr() || server.LocalAddr() != l.Addr() {
+	near, far, at := client.LocalAddr().(*net.TCPAddr), client.RemoteAddr().(*net.TCPAddr), l.Addr().(*net.TCPAddr)
+	if near.String() != server.RemoteAddr().String() || far.String() != server.LocalAddr().String() || far.String() != at.String() {
 		t.Errorf("%v to %v, and %v to %v; the listener is %v",
 			client.LocalAddr(), client.RemoteAddr(), server.LocalAddr(), server.RemoteAddr(), l.Addr())
 	}
-	if n := l.Addr().Network(); n != "rdma" {
-		t.Errorf("the network is %q", n)
-	}
-	host, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil || host != "127.0.0.1" || port == "0" {
-		t.Errorf("the listener's address is %v", l.Addr())
+	if !near.IP.IsLoopback() || !at.IP.IsLoopback() || at.Port == 0 {
+		t.Errorf("the listener's address is %v, the client's %v", at, near)
 	}
 }

@@ -52,9 +52,9 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	case p.ended:
 		return elsewhere, nil
 	case size > outbox.FrameBytes && p.most > 0 && size > p.most:
-		return refused, fmt.Errorf("about %d bytes, and the peer takes %d: %w", size, p.most, ErrTooLarge)
+		return refused, fmt.Errorf("about %d bytes, and the peer takes %d (its Config.MaxMessage): %w", size, p.most, ErrTooLarge)
 	case size > p.user.Limit():
-		return refused, fmt.Errorf("about %d bytes, and the queue has %d: %w", size, p.user.Limit(), ErrTooLarge)
+		return refused, fmt.Errorf("about %d bytes, and the queue has %d (Config.Queue): %w", size, p.user.Limit(), ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
 		return refused, unreachable(p.failure)
 	case !first || !p.user.Room(r.Target, size):

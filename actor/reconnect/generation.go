@@ -336,5 +336,5 @@ func (l *link) refuse(m message, err error) {
 }
 
 func tooLarge(s *rdma.Send, most int) error {
-	return fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
+	return fmt.Errorf("%d bytes, and at most %d can be sent (the peer's IDConfig.MaxMessage): %w (%w)", s.Len(), most, rdma.ErrTooLarge, unix.EMSGSIZE)
 }

@@ -8,10 +8,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// fasthttp's client and server, from many goroutines.
+// fasthttp's client and server, from many goroutines. The server knows the client's address, by
+// which it limits connections.
 func TestFastHTTP(t *testing.T) {
 	l, d := listen(t)
-	server := &fasthttp.Server{Handler: func(c *fasthttp.RequestCtx) { c.SetBody(c.PostBody()) }}
+	server := &fasthttp.Server{Handler: func(c *fasthttp.RequestCtx) {
+		if !c.RemoteIP().IsLoopback() {
+			t.Errorf("the client's address is %v", c.RemoteIP())
+		}
+		c.SetBody(c.PostBody())
+	}}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	client := &fasthttp.HostClient{Addr: l.Addr().String(), Dial: func(addr string) (net.Conn, error) {

@@ -15,7 +15,8 @@ var (
 	// ErrQueueFull: the peer does not keep up, and the connection's queue, or its mailbox, has no
 	// room. Wait for *Writable.
 	ErrQueueFull = errors.New("the connection's send queue is full")
-	// ErrTooLarge: the message is larger than the peer takes (Established.MaxMessage).
+	// ErrTooLarge: the message is larger than Established.MaxMessage. The text names the field that
+	// sets that limit.
 	ErrTooLarge = errors.New("message too large")
 	// ErrFlushed: the connection ended first. Closed has the number of messages that may have
 	// arrived nevertheless.

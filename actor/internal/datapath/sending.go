@@ -28,7 +28,7 @@ func (c *Conn) submit(s *Outgoing, now bool) {
 		c.up.SendRefused(s, err, err)
 		s.Recycle()
 	case s.Len() > c.sizes.largest:
-		c.up.SendFailed(s, fmt.Errorf("%d bytes, and the peer takes %d: %w (%w)", s.Len(), c.sizes.largest, ErrTooLarge, unix.EMSGSIZE))
+		c.up.SendFailed(s, c.sizes.tooLarge(s.Len()))
 		c.traffic.messageUnsent()
 	case bundled && c.gathers():
 		c.gather(s)

@@ -1,6 +1,10 @@
 package datapath
 
 import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -10,6 +14,7 @@ import (
 // fields.
 type sizes struct {
 	largest int    // maximum that the peer takes
+	hello   int    // the peer's limit by its hello; 0: it has sent none
 	direct  int    // maximum that is sent directly; larger messages are offered
 	takes   int    // maximum that the peer may offer
 	most    int    // upper bound of direct, however large the peer's receives are
@@ -17,6 +22,7 @@ type sizes struct {
 	from    uint32 // see next
 	used    uint32 // receives that Sends and Writes with an immediate have used up
 	offers  bool   // this side can offer messages that the peer's receives do not hold
+	serves  bool   // the peer may read from this side
 }
 
 // start sets the size of the largest message before the peer's hello is known.
@@ -32,8 +38,8 @@ func (s *sizes) expectsOffers() bool { return s.takes > s.direct }
 // agreeHello applies the peer's hello. most is the largest message that this side sends directly,
 // budget bounds the memory that it offers from. offers: this side can offer messages.
 func (s *sizes) agreeHello(h wire.Hello, t *Terms, most, budget int, offers bool) {
-	s.most, s.direct, s.offers = most, min(most, h.Eager), offers
-	s.largest = h.MaxMessage
+	s.most, s.direct, s.offers, s.serves = most, min(most, h.Eager), offers, t.Serves
+	s.largest, s.hello = h.MaxMessage, h.MaxMessage
 	if !offers {
 		s.largest = min(s.largest, s.direct)
 	}
@@ -53,6 +59,20 @@ func (s *sizes) agreeBare(limit int) {
 		s.direct = min(s.direct, limit)
 	}
 	s.largest = s.direct
+}
+
+// tooLarge returns the error for a message of n bytes. It names the field that sets the limit.
+func (s *sizes) tooLarge(n int) error {
+	field := "Limits.SendMemory"
+	switch {
+	case s.hello == 0:
+		field = "IDConfig.MaxSend"
+	case !s.serves:
+		field = "ConnParam.ResponderResources, for the peer reads larger ones"
+	case s.largest == s.hello:
+		field = "the peer's IDConfig.MaxMessage"
+	}
+	return fmt.Errorf("%d bytes, and at most %d can be sent (%s): %w (%w)", n, s.largest, field, ErrTooLarge, unix.EMSGSIZE)
 }
 
 // posted counts an operation that the device took, if it uses up a receive of the peer.
