@@ -17,10 +17,7 @@
 //
 // A command belongs to the identifier until it was answered, a [Send] for good. Commands are
 // pointers; one that is sent by value is copied. A [Received] belongs to the owner until Receive
-// returns, or, after Retain, until Release. Then the credit is returned to the peer. The owner may
-// forward it to [Runtime.OnLoop] and [Runtime.OffLoop] actors, to which it then belongs in the same
-// way; others get a Clone. With the build tag rdmadebug, and under the race detector, released
-// memory is overwritten.
+// returns, unless it calls [Received.Retain]; the type's comment has all rules.
 //
 // The man pages require an application to answer a disconnect, and to destroy the identifier after
 // DeviceRemoval, Disconnected, Rejected, Unreachable and ConnectError. The identifier does both

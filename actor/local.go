@@ -179,9 +179,8 @@ func (r *Relay) Send(msg any) {
 	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self}, true)
 }
 
-// HandOn passes on the message that is being received, without a copy. It is valid for the other
-// actor until that one's Receive returns, or until Release after Retain. Only then is the credit
-// returned to the peer.
+// HandOn passes on the message that is being received, without a copy. The other actor has it as if
+// the connection had sent it there (Received).
 func (r *Relay) HandOn(m *Received) {
 	if r.to.box == nil {
 		r.Send(m.Clone())

@@ -104,17 +104,24 @@ func (s *Send) usable() bool {
 	return true
 }
 
-// Received is a message from the peer (ours). If the owner is an OnLoop or OffLoop actor, Data is
-// valid until Receive returns; then the credit goes back to the peer, unless Retain was called. An
-// owner of any other kind gets a private copy, and exerts no back-pressure. A message that its
-// owner still has when Runtime.Shutdown gives up waiting for it stays readable.
+// Received is a message from the peer (ours). Its Data belongs to the connection, and this is who
+// may read it, and when:
 //
-// As long as it may read the message, an owner may forward or send it to other OnLoop and OffLoop
-// actors. It is then valid for each of them in the same way, and the credit goes back when the last
-// of them has returned. No other receiver (an actor with a mailbox of Proto.Actor's, a future, a
-// channel, ReenterAfter, Stash) reports when it is finished: send it a Clone, or a message that was
-// retained and that it releases. Builds with the tag rdmadebug, or with the race detector,
-// overwrite a message that its last user has released, and panic if it is sent on.
+//   - If the owner is an OnLoop or OffLoop actor, Data is valid until Receive returns. Then the
+//     credit goes back to the peer.
+//   - After Retain it is valid until Release, on any goroutine.
+//   - The owner may send the message to other OnLoop and OffLoop actors as long as it may read it.
+//     Each of them has it in the same way, and the credit goes back when the last has returned.
+//   - Any other receiver (an actor with a mailbox of Proto.Actor's, a future, a channel,
+//     ReenterAfter, Stash) cannot report that it has finished: send it a Clone, or a retained
+//     message that it releases.
+//   - An owner that is neither an OnLoop nor an OffLoop actor gets a copy, which is its own, and
+//     exerts no back-pressure.
+//   - A message that its owner still has when Runtime.Shutdown gives up waiting for it stays
+//     readable.
+//
+// Builds with the tag rdmadebug, or with the race detector, overwrite a message that its last user
+// has released, and panic if it is sent on.
 type Received struct {
 	cmid.EventBase
 	Data []byte

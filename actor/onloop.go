@@ -24,17 +24,16 @@ import (
 // A WithMailbox behind it takes the actor off its loop again: such an actor is refused as an owner
 // (ErrMailbox).
 //
-// A *Received is released when Receive returns, unless it was retained. When the actor stops, the
-// messages it has not received are answered as those to a dead PID are: *actor.DeadLetterResponse.
-// The same happens to messages that arrive after the runtime's Shutdown; the actor can still be
-// stopped then.
+// When the actor stops, the messages it has not received are answered as those to a dead PID are:
+// *actor.DeadLetterResponse. The same happens to messages that arrive after the runtime's Shutdown;
+// the actor can still be stopped then.
 func (rt *Runtime) OnLoop() actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return rt.nextLoop().exec }, plain)
 }
 
 // OffLoop makes an actor run on ordinary goroutines, where Receive may block. The rest is as with
-// OnLoop: when Receive returns, a *Received, also a forwarded one, is released unless it was
-// retained, and a stopped actor's messages are answered. After an actor on a loop has sent to such
+// OnLoop: a [Received], also a forwarded one, is valid until Receive returns, and a stopped actor's
+// messages are answered. After an actor on a loop has sent to such
 // an actor, the loop yields before it sleeps, so that the message does not wait until Go's
 // scheduler notices it.
 func (rt *Runtime) OffLoop() actor.PropsOption {

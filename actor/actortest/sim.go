@@ -22,6 +22,7 @@ type Sim struct {
 	w          *world.World
 	machines   []*Machine
 	panics     *panics
+	strays     strays
 	invariants []invariant
 	done       func() bool
 }
@@ -114,6 +115,7 @@ func (s *Sim) start(m *Machine) {
 	if m.now == nil || m.now.Dead() {
 		m.now = m.m.Start(func(p *world.Process) { m.main(&Process{p}) })
 		m.now.System().EventStream.Subscribe(s.panics.published)
+		s.strays.watch(m.now, s.w)
 	}
 }
 

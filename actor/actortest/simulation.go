@@ -99,6 +99,9 @@ func (c Simulation) withDefaults() Simulation {
 // when the simulation ends, and only then: its Context has ended, and it should return. Its
 // changes of these variables are ignored then, but a Fail still counts.
 //
+// A PID is valid in its process only. Simulate fails when a process sends to a PID that another has
+// spawned, such as one in a variable of script.
+//
 // Simulate fails if the program is not Done within Patience after the last fault, if an actor, a
 // callback of a loop, main, a goroutine of Process.Go or the script panics, and if anything is
 // left when all runtimes were shut down: goroutines, identifiers, descriptors, device memory. A

@@ -53,6 +53,25 @@ var faulty = map[string]mistake{
 		},
 		want: []string{"started twice", "the faults that it needs:", "fragile "},
 	},
+	"a PID of another machine": {
+		cfg: actortest.Simulation{},
+		script: func(_ *testing.T, s *actortest.Sim) {
+			var server *actor.PID
+			done := false
+			s.Done(func() bool { return done })
+			s.Machine("server", "10.0.0.1", func(p *actortest.Process) {
+				rt, _ := p.Open(rdma.Config{})
+				server = p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+					_, done = ctx.Message().(string)
+				}, rt.OnLoop()))
+			})
+			s.Machine("client", "10.0.0.2", func(p *actortest.Process) {
+				p.Sleep(time.Second)
+				p.System().Root.Send(server, "hello")
+			})
+		},
+		want: []string{"client.2 has sent a string to $", "which is a PID of server.1: a PID is valid in its process only"},
+	},
 	"more than the seed": {
 		cfg: actortest.Simulation{},
 		script: func(_ *testing.T, s *actortest.Sim) {
