@@ -34,8 +34,8 @@
 // # Limitations
 //
 // The table knows states, not arguments: addresses, timeouts and private data are judged by the
-// device. It is stricter than the kernel in the cases of Guards. It also differs from the kernel in
-// these points:
+// device. It is stricter than the kernel where Step returns Guard. It also differs from the kernel
+// in these points:
 //
 //   - Where both a command and an event report one change (SetIBPath, NotifyCommEst, Accept and
 //     Disconnect on iWARP), the state changes with the event.

@@ -55,7 +55,7 @@ everything between a connection request and its end below CONNECT and DISCONNECT
 		{"iWARP, connected (RC)", "No reply to be confirmed, and no timewait: timewait is the closed connection.", IWARP},
 		{"InfiniBand and RoCE, datagrams (UD)", "Connect looks a datagram service up; there is nothing to disconnect.", UD},
 	} {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```mermaid\n%s```\n", d.title, d.text, Mermaid(d.flavor))
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n```mermaid\n%s```\n", d.title, d.text, mermaid(d.flavor))
 	}
 	b.WriteString(`
 ## Guards
@@ -66,7 +66,7 @@ machine or contradict the manual page. The kernel refuses every other refused co
 | command | in | on | why |
 |---|---|---|---|
 `)
-	for _, g := range Guards() {
+	for _, g := range guards() {
 		fmt.Fprintf(&b, "| %v | %s | %s | %s |\n", g.Op, joined(g.States), strings.Join(transports(g), ", "), g.Text)
 	}
 	return b.String()
@@ -75,7 +75,7 @@ machine or contradict the manual page. The kernel refuses every other refused co
 // leaving lists the commands that move an identifier out of s in some flavor.
 func leaving(s State) []string {
 	var names []string
-	for op := range Op(NumOps) {
+	for op := range Op(numOps) {
 		for f := range Flavor(NumFlavors) {
 			if next, _ := Step(f, s, Requested(op)); next != s && op != OpDestroyID && Exists(f, s) {
 				names = append(names, op.String())
@@ -87,11 +87,11 @@ func leaving(s State) []string {
 }
 
 // transports names the flavors a guard applies to, the device bit apart.
-func transports(g Guarded) []string {
+func transports(g guarded) []string {
 	var names []string
 	for f := range Device {
 		for _, s := range g.States {
-			if g.Applies(f, s) && Exists(f, s) || g.Applies(f|Device, s) && Exists(f|Device, s) {
+			if g.applies(f, s) && Exists(f, s) || g.applies(f|Device, s) && Exists(f|Device, s) {
 				names = append(names, f.String())
 				break
 			}
@@ -114,7 +114,7 @@ func TestMermaid(t *testing.T) {
 	declare := regexp.MustCompile(`^    state "[a-z -]+" as ([a-z_]+)$`)
 	arrow := regexp.MustCompile(`^    ([a-z_]+|\[\*\]) --> ([a-z_]+|\[\*\])(?: : [A-Za-z_, ]+)?$`)
 	for f := range Flavor(NumFlavors) {
-		lines := strings.Split(strings.TrimSuffix(Mermaid(f), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(mermaid(f), "\n"), "\n")
 		if lines[0] != "stateDiagram-v2" {
 			t.Errorf("%v: begins with %q", f, lines[0])
 		}
@@ -139,9 +139,6 @@ func TestMermaid(t *testing.T) {
 			if name := "s_" + strings.ReplaceAll(s.String(), "-", "_"); known[name] != Exists(f, s) {
 				t.Errorf("%v: %s drawn: %v", f, name, known[name])
 			}
-		}
-		if dot := DOT(f); strings.Count(dot, "->") != len(arrows)-1 || strings.Count(dot, "{") != strings.Count(dot, "}") {
-			t.Errorf("%v: DOT has %d arrows, Mermaid %d (one of them to its end)\n%s", f, strings.Count(dot, "->"), len(arrows), dot)
 		}
 	}
 }

@@ -45,9 +45,9 @@ func Exists(f Flavor, s State) bool {
 	return s < State(NumStates) && existing[f%Flavor(NumFlavors)].has(s)
 }
 
-// HasDevice reports whether a device is attached in state s: from AddrResolved on always, before
+// hasDevice reports whether a device is attached in state s: from AddrResolved on always, before
 // that depending on the flavor, and no longer in Removed and Destroying.
-func HasDevice(f Flavor, s State) bool {
+func hasDevice(f Flavor, s State) bool {
 	switch {
 	case deviceless.has(s):
 		return false

@@ -9,8 +9,8 @@ type Input uint8
 // Inputs are numbered in this order: commands asked, commands failed, events. One number each is
 // kept for commands and events that this package does not know.
 const (
-	firstFailed    = NumOps
-	firstOccurred  = 2 * NumOps
+	firstFailed    = numOps
+	firstOccurred  = 2 * numOps
 	unknownEvent   = firstOccurred + NumKernelKinds
 	unknownCommand = unknownEvent + 1
 
@@ -21,7 +21,7 @@ const (
 // Requested returns the input of a request for op. Step judges it and returns the state after the
 // device has accepted it.
 func Requested(op Op) Input {
-	if int(op) >= NumOps {
+	if int(op) >= numOps {
 		return Input(unknownCommand)
 	}
 	return Input(op)
@@ -31,7 +31,7 @@ func Requested(op Op) Input {
 // Requested was allowed. It is never refused and never ignored, since every command is answered.
 // The next state is that of the identifier after the failure.
 func CommandFailed(op Op) Input {
-	if int(op) >= NumOps {
+	if int(op) >= numOps {
 		return Input(unknownEvent)
 	}
 	return Input(firstFailed + int(op))

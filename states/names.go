@@ -57,7 +57,7 @@ func (s State) Meaning() string {
 
 // opInfo describes each command: its name, the call of librdmacm (also its manual page), and its
 // precondition.
-var opInfo = [NumOps]struct{ name, c, need string }{
+var opInfo = [numOps]struct{ name, c, need string }{
 	OpBindAddr:        {"BindAddr", "rdma_bind_addr", "BindAddr needs a new identifier"},
 	OpResolveAddr:     {"ResolveAddr", "rdma_resolve_addr", "ResolveAddr needs a new or bound identifier"},
 	OpResolveRoute:    {"ResolveRoute", "rdma_resolve_route", "ResolveRoute follows AddrResolved, once"},
@@ -90,7 +90,7 @@ var opInfo = [NumOps]struct{ name, c, need string }{
 
 // String returns the command's name: "BindAddr".
 func (o Op) String() string {
-	if int(o) < NumOps {
+	if int(o) < numOps {
 		return opInfo[o].name
 	}
 	return "Op(" + strconv.Itoa(int(o)) + ")"
@@ -101,7 +101,7 @@ func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // C returns the call of librdmacm: "rdma_bind_addr". Its manual page has the same name, section 3.
 func (o Op) C() string {
-	if int(o) < NumOps {
+	if int(o) < numOps {
 		return opInfo[o].c
 	}
 	return ""

@@ -35,6 +35,6 @@ const (
 	OpWriteCMEvent              // rdma_write_cm_event (2025)
 	OpCreateQP                  // rdma_create_qp
 
-	// NumOps is the number of commands.
-	NumOps = int(iota)
+	// numOps is the number of commands.
+	numOps = int(iota)
 )

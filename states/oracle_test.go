@@ -449,7 +449,7 @@ func compareAnyState(t *testing.T, evs []oracleEvent) {
 					continue
 				}
 				next, v := Step(f, s, Occurred(kind))
-				if got := v == Allow; got != HasDevice(f, s) {
+				if got := v == Allow; got != hasDevice(f, s) {
 					t.Errorf("%v, %v: %v is %v", f, s, kind, v)
 				}
 				if to, moves := places[ev.Next]; v == Allow && moves && next != to.state || v == Allow && !moves && next != s {
@@ -486,13 +486,13 @@ func TestOracleGuards(t *testing.T) {
 		"iWARP has no datagrams; the kernel would make a connection":                                                                      "the oracle has no datagram identifiers on iWARP",
 		"not established yet: await Established, or give up with DestroyID; the kernel would disconnect before it reports the connection": "the oracle's iWARP is established at once",
 	}
-	for _, g := range Guards() {
+	for _, g := range guards() {
 		seen := false
 		for from, row := range cells {
 			for command := range row {
 				for _, transport := range []string{"ib", "iwarp"} {
 					for _, f := range places[from].flavors(transport) {
-						seen = seen || asks[command].op == g.Op && g.Applies(f, places[from].state)
+						seen = seen || asks[command].op == g.Op && g.applies(f, places[from].state)
 					}
 				}
 			}

@@ -94,7 +94,7 @@ func TestEveryCallHasAnOp(t *testing.T) {
 		}
 		for _, name := range c.Ops {
 			op := opNamed(name)
-			if int(op) >= NumOps {
+			if int(op) >= numOps {
 				t.Errorf("%s: there is no Op %s", symbol, name)
 				continue
 			}
@@ -109,19 +109,19 @@ func TestEveryCallHasAnOp(t *testing.T) {
 			t.Errorf("librdmacm has no %s", symbol)
 		}
 	}
-	for op := range Op(NumOps) {
+	for op := range Op(numOps) {
 		if !asked[op] {
 			t.Errorf("%v is no call of librdmacm", op)
 		}
 	}
 }
 
-// opNamed is NumOps for a name that none has.
+// opNamed is numOps for a name that none has.
 func opNamed(name string) Op {
-	for op := range Op(NumOps) {
+	for op := range Op(numOps) {
 		if op.String() == name {
 			return op
 		}
 	}
-	return Op(NumOps)
+	return Op(numOps)
 }

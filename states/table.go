@@ -87,7 +87,7 @@ func decide(f Flavor, s State, in Input) (cell, *rule) {
 
 // find returns the rule that decides a cell, nil when there is none.
 func find(f Flavor, s State, in Input) *rule {
-	if HasDevice(f, s) {
+	if hasDevice(f, s) {
 		f |= Device
 	} else {
 		f &^= Device

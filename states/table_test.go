@@ -84,7 +84,7 @@ func TestProduct(t *testing.T) {
 func TestRulesDisjoint(t *testing.T) {
 	for f := range Flavor(NumFlavors) {
 		for s := range State(NumStates) {
-			if f&Device != 0 && !HasDevice(f, s) || f&Device == 0 && HasDevice(f, s) {
+			if f&Device != 0 && !hasDevice(f, s) || f&Device == 0 && hasDevice(f, s) {
 				continue // no such cell: the device bit is implied by the state
 			}
 			taken := map[Input]rule{}
@@ -203,7 +203,7 @@ func TestOutOfRange(t *testing.T) {
 			}
 		}
 	}
-	if got := Requested(Op(NumOps)); int(got) != unknownCommand {
+	if got := Requested(Op(numOps)); int(got) != unknownCommand {
 		t.Errorf("Requested(no such op) = %v", got)
 	}
 	for _, k := range []Kind{Kind(NumKernelKinds), KindBound, KindClosed, 255} {
@@ -260,25 +260,25 @@ func TestGuards(t *testing.T) {
 		if _, v := Step(f, s, in); v == Guard && Exists(f, s) {
 			guarded++
 			n := 0
-			for _, g := range Guards() {
-				if op, _ := in.op(); g.Op == op && g.Applies(f, s) {
+			for _, g := range guards() {
+				if op, _ := in.op(); g.Op == op && g.applies(f, s) {
 					n++
 				}
 			}
 			if n != 1 {
-				t.Errorf("%v, %v, %v is guarded by %d entries of Guards", f, s, in, n)
+				t.Errorf("%v, %v, %v is guarded by %d entries of guards", f, s, in, n)
 			}
 		}
 	})
 	if guarded == 0 {
 		t.Error("nothing is guarded")
 	}
-	for _, g := range Guards() {
+	for _, g := range guards() {
 		if len(g.States) == 0 || g.Text == "" || strings.Contains(g.Text, "\n") || !strings.Contains(g.Text, "the kernel would") {
 			t.Errorf("guard %+v", g)
 		}
 	}
-	if Guards()[0].Applies(0, State(NumStates)) {
+	if guards()[0].applies(0, State(NumStates)) {
 		t.Error("a guard applies to a state that does not exist")
 	}
 }

@@ -112,9 +112,9 @@ func TestOvertaken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := Device | Flavor(rapid.IntRange(0, NumFlavors-1).Draw(t, "flavor"))
 		s := State(rapid.IntRange(0, NumStates-1).Draw(t, "state"))
-		op := Op(rapid.IntRange(0, NumOps-1).Draw(t, "op"))
+		op := Op(rapid.IntRange(0, numOps-1).Draw(t, "op"))
 		after, v := Step(f, s, Requested(op))
-		if v != Allow || !HasDevice(f, s) || op == OpDestroyID {
+		if v != Allow || !hasDevice(f, s) || op == OpDestroyID {
 			return // nothing is under way, or there is no device to lose
 		}
 		removed, _ := Step(f, after, Occurred(KindDeviceRemoval))

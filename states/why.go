@@ -57,41 +57,10 @@ func errnoOf(f Flavor, s State, in Input) Errno {
 // Legal lists the commands that Step allows in state s, in the order of the Op constants.
 func Legal(f Flavor, s State) []Op {
 	var ops []Op
-	for op := range Op(NumOps) {
+	for op := range Op(numOps) {
 		if _, v := Step(f, s, Requested(op)); v == Allow {
 			ops = append(ops, op)
 		}
 	}
 	return ops
-}
-
-// Guarded is one entry of Guards: a command that is refused although the kernel would carry it out.
-type Guarded struct {
-	Op     Op
-	States []State
-	Text   string // the reason, the alternative, and the kernel's behaviour
-	rule   *rule
-}
-
-// Applies reports whether the entry concerns identifiers of flavor f in state s.
-func (g Guarded) Applies(f Flavor, s State) bool {
-	return int(s) < NumStates && reasons[f%Flavor(NumFlavors)][s][Requested(g.Op)] == g.rule
-}
-
-// Guards lists every command that is guarded. It is for the documentation and for the conformance
-// tests, in which guarded commands never reach a driver.
-func Guards() []Guarded {
-	var gs []Guarded
-	for i := range guardRules {
-		r := &guardRules[i]
-		op, _ := r.in.op()
-		g := Guarded{Op: op, Text: r.why, rule: r}
-		for s := range State(NumStates) {
-			if r.from.has(s) {
-				g.States = append(g.States, s)
-			}
-		}
-		gs = append(gs, g)
-	}
-	return gs
 }

@@ -116,7 +116,7 @@ func ended(err error, side trace.SpanKind) func(trace.Span) {
 		return func(span trace.Span) { span.SetAttributes(semconv.RPCResponseStatusCode("OK")) }
 	}
 	code, text := rpc.CodeOf(err), clip(textOf(err))
-	name := CodeName(code)
+	name := codeName(code)
 	attrs := []attribute.KeyValue{semconv.RPCResponseStatusCode(name), semconv.ErrorTypeKey.String(name)}
 	if e, ok := errors.AsType[*rpc.Error](err); ok && side == trace.SpanKindClient {
 		attrs = append(attrs, attribute.String("rdmactor.fate", e.Fate.String()))
@@ -146,9 +146,9 @@ var codeNames = [...]string{
 	rpc.CodeUnavailable: "UNAVAILABLE", rpc.CodeClosed: "CLOSED", rpc.CodeForeign: "FOREIGN_PEER", rpc.CodeVersion: "VERSION",
 }
 
-// CodeName returns a code as it appears in spans (rpc.response.status_code, error.type): a name, or
+// codeName returns a code as it appears in spans (rpc.response.status_code, error.type): a name, or
 // the number of a service's code.
-func CodeName(code rpc.Code) string {
+func codeName(code rpc.Code) string {
 	if int(code) < len(codeNames) {
 		return codeNames[code]
 	}

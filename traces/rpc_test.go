@@ -70,7 +70,7 @@ func TestErrors(t *testing.T) {
 func TestCodeNames(t *testing.T) {
 	seen := make(map[string]bool)
 	for code := rpc.Code(0); code <= rpc.CodeVersion; code++ {
-		name := CodeName(code)
+		name := codeName(code)
 		if seen[name] || strings.ToUpper(name) != name || name[0] <= '9' {
 			t.Errorf("code %d is %q", code, name)
 		}

@@ -7,15 +7,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The keys of the ids that Handler adds to a log line.
-const (
-	KeyTrace = "trace_id"
-	KeySpan  = "span_id"
-)
-
-// Handler returns a slog.Handler that adds the ids of the trace and the span to lines that are
-// logged with a context that has them (slog.InfoContext). to gets the lines. Within a group
-// (slog.Logger.WithGroup) the ids are in the group.
+// Handler returns a slog.Handler that adds the ids of the trace and the span, as trace_id and
+// span_id, to lines that are logged with a context that has them (slog.InfoContext). to gets the
+// lines. Within a group (slog.Logger.WithGroup) the ids are in the group.
 func Handler(to slog.Handler) slog.Handler { return &handler{to} }
 
 type handler struct{ to slog.Handler }
@@ -27,7 +21,7 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 func (h *handler) Handle(ctx context.Context, rec slog.Record) error {
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 		rec = rec.Clone()
-		rec.AddAttrs(slog.String(KeyTrace, sc.TraceID().String()), slog.String(KeySpan, sc.SpanID().String()))
+		rec.AddAttrs(slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
 	}
 	return h.to.Handle(ctx, rec)
 }

@@ -16,16 +16,15 @@ type Config struct {
 	Provider verbs.Provider
 	// NoProvider disables queue pairs, whatever Provider is.
 	NoProvider bool
-	// MaxConnects is the number of connects of one loop that may wait in the kernel together. 0:
-	// the constant MaxConnects, which is also the largest value. One more is refused with a
-	// *BusyError. Destructions do not count: they wait for their turn.
+	// MaxConnects is the number of connects of one loop that may wait in the kernel together:
+	// 1,024, which is also the largest value. One more is refused with a *BusyError. Destructions
+	// do not count: they wait for their turn.
 	MaxConnects int
 }
 
-// MaxConnects is the number of connects of one loop that may be under way off the loop together,
-// unless Config.MaxConnects is less. Each of them that waits in the kernel occupies a thread, of
-// which the process has a bounded number. The others wait for a thread.
-const MaxConnects = 1024
+// maxConnects is the largest Config.MaxConnects. Each connect that waits in the kernel occupies a
+// thread, of which the process has a bounded number. The others wait for a thread.
+const maxConnects = 1024
 
 // Driver is the kernel's rdma_cm. Any goroutine may Open it.
 type Driver struct {
@@ -37,7 +36,7 @@ type Driver struct {
 // New makes a Driver. Nothing is opened yet.
 func New(config ...Config) *Driver {
 	cfg := optional.Value(config)
-	d := &Driver{provider: cfg.Provider, connects: MaxConnects, closeWait: 2 * time.Second}
+	d := &Driver{provider: cfg.Provider, connects: maxConnects, closeWait: 2 * time.Second}
 	switch {
 	case cfg.NoProvider:
 		d.provider = nil
@@ -45,7 +44,7 @@ func New(config ...Config) *Driver {
 		d.provider = uverbs.Provider{}
 	}
 	if cfg.MaxConnects > 0 {
-		d.connects = min(cfg.MaxConnects, MaxConnects)
+		d.connects = min(cfg.MaxConnects, maxConnects)
 	}
 	return d
 }

@@ -134,7 +134,7 @@ func TestLeaveByValue(t *testing.T) {
 
 // TestMaxConnects: the number of threads is bounded.
 func TestMaxConnects(t *testing.T) {
-	for ask, want := range map[int]int{-1: MaxConnects, 0: MaxConnects, 1: 1, 5: 5, MaxConnects + 1: MaxConnects} {
+	for ask, want := range map[int]int{-1: maxConnects, 0: maxConnects, 1: 1, 5: 5, maxConnects + 1: maxConnects} {
 		if got := New(Config{MaxConnects: ask}).connects; got != want {
 			t.Errorf("MaxConnects of %d is %d, want %d", ask, got, want)
 		}
