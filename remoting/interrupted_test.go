@@ -65,7 +65,7 @@ func TestAnswerAfterAnInterruption(t *testing.T) {
 
 // startAt starts a node on a simulated machine.
 func startAt(s *actortest.Sim, p *actortest.Process, cfg remoting.Config) (*rdma.Runtime, *remoting.Node) {
-	rt, err := p.Open(rdma.Config{})
+	rt, err := p.Open()
 	if err != nil {
 		s.Fail("%v", err)
 	}

@@ -6,14 +6,13 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
 // simulated is a node of a simulated machine, whose actor "echo" answers. nil: the time is over.
 func simulated(s *actortest.Sim, p *actortest.Process, addr string) *remoting.Node {
-	rt, err := p.Open(rdma.Config{})
+	rt, err := p.Open()
 	var n *remoting.Node
 	if err == nil {
 		n, err = remoting.Start(rt, remoting.Config{Name: addr, Expose: everything})

@@ -65,7 +65,7 @@ func TestSimulatedProgram(t *testing.T) {
 // startSimulated starts a node, and tries again as long as a process that was killed a moment ago
 // has the address.
 func startSimulated(s *actortest.Sim, p *actortest.Process, cfg remoting.Config) *rdma.Runtime {
-	rt, err := p.Open(rdma.Config{})
+	rt, err := p.Open()
 	if err != nil {
 		s.Fail("%v", err)
 	}

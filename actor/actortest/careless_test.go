@@ -6,7 +6,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
@@ -37,7 +36,7 @@ var careless = map[string]mistake{
 	},
 	"an actor fails the test": {
 		script: oneMachine(func(t *testing.T, p *actortest.Process) {
-			rt, err := p.Open(rdma.Config{})
+			rt, err := p.Open()
 			if err != nil {
 				t.Error(err)
 				return
@@ -95,7 +94,7 @@ func TestSimulateCareless(t *testing.T) { reports(t, careless) }
 // TestSimulateShutDown lets a program shut its actor system down itself.
 func TestSimulateShutDown(t *testing.T) {
 	script := oneMachine(func(t *testing.T, p *actortest.Process) {
-		rt, err := p.Open(rdma.Config{})
+		rt, err := p.Open()
 		if err != nil {
 			t.Error(err)
 			return

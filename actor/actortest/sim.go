@@ -12,6 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/internal/sim/faults"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
@@ -81,8 +82,8 @@ func (s *Sim) Fail(format string, args ...any) { s.w.Fail(format, args...) }
 // Open is rdma.Open: cfg's Limits, Timeouts, Keepalive and Observer count, and the number of its
 // Loops. The device, the loops themselves and the logger are the simulation's, which also shuts the
 // Runtime down at the end. When the simulation ends at that moment, Open ends the goroutine.
-func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
-	rt, err := p.p.Open(cfg)
+func (p *Process) Open(cfg ...rdma.Config) (*rdma.Runtime, error) {
+	rt, err := p.p.Open(optional.Value(cfg))
 	if err != nil && p.p.Context().Err() != nil {
 		runtime.Goexit()
 	}

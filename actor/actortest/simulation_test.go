@@ -60,7 +60,7 @@ var faulty = map[string]mistake{
 			done := false
 			s.Done(func() bool { return done })
 			s.Machine("server", "10.0.0.1", func(p *actortest.Process) {
-				rt, _ := p.Open(rdma.Config{})
+				rt, _ := p.Open()
 				server = p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					_, done = ctx.Message().(string)
 				}, rt.OnLoop()))
@@ -86,7 +86,7 @@ var faulty = map[string]mistake{
 			done := false
 			s.Done(func() bool { return done })
 			s.Machine("server", "10.0.0.1", func(p *actortest.Process) {
-				rt, _ := p.Open(rdma.Config{})
+				rt, _ := p.Open()
 				owner := p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch m := ctx.Message().(type) {
 					case *rdma.ConnectRequest:
@@ -99,7 +99,7 @@ var faulty = map[string]mistake{
 			})
 			s.Machine("client", "10.0.0.2", func(p *actortest.Process) {
 				p.Sleep(time.Second)
-				rt, _ := p.Open(rdma.Config{})
+				rt, _ := p.Open()
 				p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					switch ctx.Message().(type) {
 					case *actor.Started:

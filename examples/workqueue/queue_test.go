@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/goleak"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/examples/workqueue"
 )
@@ -34,7 +33,7 @@ func TestNoJobIsLost(t *testing.T) {
 		}).Spare(actortest.Kill | actortest.PowerOff | actortest.Device)
 		for i := range 3 {
 			s.Machine(fmt.Sprint("worker", i+1), fmt.Sprint("10.0.0.", i+2), func(p *actortest.Process) {
-				rt, err := p.Open(rdma.Config{})
+				rt, err := p.Open()
 				if err != nil {
 					s.Fail("open: %v", err)
 					return
@@ -59,7 +58,7 @@ func TestNoJobIsLost(t *testing.T) {
 
 // serve listens until the simulation ends.
 func serve(s *actortest.Sim, p *actortest.Process, addr string, queue actor.Actor) {
-	rt, err := p.Open(rdma.Config{})
+	rt, err := p.Open()
 	if err != nil {
 		s.Fail("open: %v", err)
 		return
