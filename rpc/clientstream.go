@@ -240,13 +240,13 @@ func (s *clientStream) awaitRoom() error {
 			o.mu.Unlock()
 			return &Error{Code: CodeClosed, Method: s.m.name, Message: "CloseSend was called", Fate: FateNotSent}
 		}
-		if sl != nil && sl.window > 0 && !o.ended {
+		if sl != nil && sl.window > 0 && !sl.sendsItem() && !o.ended {
 			if o.bytes <= highWater {
 				o.mu.Unlock()
 				return nil
 			}
 			o.awaitLocked(&s.sent)
-		} // otherwise a window frame, or the end of the stream, wakes this goroutine
+		} // otherwise a window frame, the last piece, or the end of the stream wakes this goroutine
 		o.mu.Unlock()
 		select {
 		case <-s.sent.room:
@@ -271,21 +271,23 @@ func (s *clientStream) put(item any) (sent bool, err error) {
 	if wire.HeaderLen+len(b) > s.l.max {
 		return false, tooLarge(s.m, "the item", "Server", len(b), s.l.max, FateNotSent)
 	}
-	own := large(nil, b)
 	o := &s.l.out
+	frame := readyFrame{h: wire.Header{Type: wire.FrameItem, Call: s.call.id}, body: b}
+	frame.encode(o.cuts.on)
 	o.mu.Lock()
 	sl := s.l.slotLocked(&s.call)
 	if sl == nil || sl.closed || sl.window <= 0 || o.bytes > highWater || o.ended {
 		s.full = true
 		o.mu.Unlock()
-		if own != nil {
-			own.Release()
-		}
+		frame.release()
 		return false, nil
 	}
-	o.putLargeLocked(wire.Header{Type: wire.FrameItem, Call: s.call.id}, own, nil, b)
+	o.putEncodedLocked(&frame)
+	if sl.cut = frame.cut; sl.cut != nil {
+		sl.cut.waiter = &s.sent
+	}
 	sl.window -= wire.HeaderLen + int64(len(b))
-	s.full = sl.window <= 0 || o.bytes > highWater
+	s.full = sl.window <= 0 || sl.cut != nil || o.bytes > highWater
 	d := s.l.declaredLocked(s.m)
 	d.items++
 	d.sent += uint64(len(b))
@@ -303,6 +305,11 @@ func (s *clientStream) closeSend() {
 		return
 	}
 	sl.closed = true
-	o.putLocked(wire.Header{Type: wire.FrameEnd, Call: s.call.id}, nil)
+	end := wire.Header{Type: wire.FrameEnd, Call: s.call.id}
+	if sl.sendsItem() {
+		o.appendFrameLocked(sl.cut, end)
+	} else {
+		o.putLocked(end, nil)
+	}
 	o.unlock()
 }

@@ -9,22 +9,24 @@ import (
 )
 
 // A server cuts its large answers and items into pieces (wire.FramePart), if the client speaks
-// version 2. Pieces take turns with each other and with the gathered frames, and the client
-// confirms those that it has read (wire.FrameTaken). So no frame waits behind more than cutAhead
-// bytes of large ones, and a piece.
+// version 2. A client does the same with its large requests and items, if the server speaks version
+// 3. Pieces take turns with each other and with the gathered frames, and the peer confirms the
+// bytes that it has read (wire.FrameTaken). So no frame waits behind more than cutAhead bytes of
+// large ones, and a piece.
 const (
 	// pieceBytes is the size of a piece, header included.
 	pieceBytes = 16 << 10
-	// cutAhead is how many bytes of pieces the client may not have confirmed.
+	// cutAhead is how many bytes of pieces the peer may not have confirmed.
 	cutAhead = 32 << 10
-	// confirmBytes is how many bytes of pieces a client reads before it confirms them.
+	// confirmBytes is how many bytes of pieces a side reads before it confirms them.
 	confirmBytes = 16 << 10
 )
 
-// cut is a large frame in pieces, each in the Send that carries it.
+// cut is a large frame, or a request, in pieces, each in the Send that carries it.
 type cut struct {
 	pieces []*rdma.Send // not handed to the connection yet
 	after  uint64       // number of gathered messages that precede it
+	number uint64       // number of the last piece among all messages; 0: it was not handed over
 	waiter *waiter      // goes on when there are no pieces left; nil: none
 	// not all of it was handed to the connection, and the rest will not be
 	dropped bool
@@ -35,9 +37,10 @@ type cuts struct {
 	on    bool   // large frames are cut; set before the first one
 	all   []*cut // the next turn first
 	bytes int    // in all
-	ahead int    // bytes that the client has not confirmed
+	ahead int    // bytes that the peer has not confirmed
 	turn  bool   // the next message is a piece
-	// received messages wait, so no confirmation is read: pieces do not wait for them. The loop's
+	// received messages of a client wait, so no confirmation is read: pieces do not wait for them.
+	// The loop's
 	blind bool
 }
 
@@ -46,20 +49,32 @@ type cuts struct {
 type readyFrame struct {
 	h              wire.Header
 	own            *rdma.Send // a large frame
-	cut            *cut       // a large frame, in pieces
+	cut            *cut       // a large frame, or the request that follows this frame, in pieces
 	metadata, body []byte     // of any other frame
 }
 
-// encode encodes the frame, if it is large. cuts: it is cut then, unless it is an error, which the
-// client reads as a whole.
+// encode encodes the frame, if it is large. cuts: it is cut then. A call becomes a small frame that
+// announces its request.
 func (e *readyFrame) encode(cuts bool) {
 	switch {
 	case wire.RequestLen(e.metadata, e.body) <= gatherBytes:
-	case cuts && e.h.Type != wire.FrameError:
-		e.cut = cutFrame(e.h, e.metadata, e.body)
-	default:
+	case !cuts || e.whole():
 		e.own = large(e.metadata, e.body)
+	case e.h.Type == wire.FrameCall:
+		e.cut = cutFrame(wire.Header{Type: wire.FramePart}, nil, e.body)
+		e.h.Flags |= wire.FlagFollows
+		e.body = wire.AppendFollows(nil, len(e.body))
+	default:
+		e.h.Flags |= wire.FlagParts
+		e.cut = cutFrame(e.h, e.metadata, e.body)
 	}
+}
+
+// whole reports whether the frame is not cut, however large it is: an error, which the client reads
+// as a whole, and a request that may be an OnLoop handler's, because these are called in the order
+// of the calls.
+func (e *readyFrame) whole() bool {
+	return e.h.Type == wire.FrameError || e.h.Type == wire.FrameCall && len(e.body) <= onLoopRequest
 }
 
 // large reports whether the frame is encoded already, so that its body is not needed any longer.
@@ -88,7 +103,6 @@ func cutFrame(h wire.Header, metadata, body []byte) *cut {
 		c.pieces = append(c.pieces, s)
 		runtime.Gosched() // loops do not wait for the whole
 	}
-	h.Flags |= wire.FlagParts
 	h.Length = uint32(wire.RequestLen(metadata, body))
 	s := rdma.NewSendBuffer(wire.HeaderLen + int(h.Length))
 	h.Put(s.Bytes())
@@ -96,6 +110,16 @@ func cutFrame(h wire.Header, metadata, body []byte) *cut {
 	c.pieces = append(c.pieces, s)
 	return c
 }
+
+// setCall sets the call in all pieces.
+func (c *cut) setCall(id wire.CallID) {
+	for _, s := range c.pieces {
+		wire.PutCall(s.Bytes(), id)
+	}
+}
+
+// complete reports whether all pieces were handed to the connection.
+func (c *cut) complete() bool { return c.number > 0 }
 
 // bytes returns the size of the pieces.
 func (c *cut) bytes() (n int) {
@@ -117,18 +141,30 @@ func (c *cut) release() {
 	}
 }
 
-// putEncodedLocked puts a frame after encode. A cut is returned, if there is one.
-func (o *out) putEncodedLocked(e *readyFrame) *cut {
+// putEncodedLocked puts a frame after encode. It returns the number of the message that contains
+// the frame, unless that is cut.
+func (o *out) putEncodedLocked(e *readyFrame) (number uint64) {
 	if e.cut == nil {
-		o.putLargeLocked(e.h, e.own, e.metadata, e.body)
-		return nil
+		return o.putLargeLocked(e.h, e.own, e.metadata, e.body)
 	}
-	if e.cut.after = o.number; len(o.cur) > 0 { // cur may have an earlier item of the stream
+	if e.h.Type == wire.FrameCall {
+		number = o.putLargeLocked(e.h, nil, e.metadata, e.body)
+		e.cut.setCall(e.h.Call)
+	}
+	if e.cut.after = o.number; len(o.cur) > 0 { // cur may have the call, or an earlier item
 		e.cut.after++
 	}
 	o.cuts.all = append(o.cuts.all, e.cut)
 	o.cuts.bytes += e.cut.bytes()
-	return e.cut
+	return number
+}
+
+// appendFrameLocked puts a frame behind the pieces of c, not all of which were handed over.
+func (o *out) appendFrameLocked(c *cut, h wire.Header) {
+	s := rdma.NewSendBuffer(wire.HeaderLen)
+	h.Put(s.Bytes())
+	c.pieces = append(c.pieces, s)
+	o.cuts.bytes += s.Len()
 }
 
 // dropCutLocked drops the rest of a large frame. The caller has to request a flush, because parked
@@ -151,8 +187,10 @@ func (o *out) popPieceLocked() (seg segment, ok bool) {
 	}
 	c := q.all[0]
 	seg.send, c.pieces = c.pieces[0], c.pieces[1:]
+	o.pieces++
 	copy(q.all, q.all[1:])
 	if q.all[len(q.all)-1] = c; len(c.pieces) == 0 {
+		c.number = o.handed + o.pieces
 		q.all = slices.Delete(q.all, len(q.all)-1, len(q.all))
 		if c.waiter != nil {
 			c.waiter.goOn()
@@ -173,16 +211,26 @@ func (o *out) requestRoomLocked(n int) bool {
 	return o.bytes <= highWater && o.roomLocked(0) && (o.cuts.bytes == 0 || o.mayLocked(n))
 }
 
-// taken notes that the client has read n bytes of pieces. It is called on the loop, whose turn ends
-// with a flush.
-func (o *out) taken(n int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+// mayPopPieceLocked reports whether there is a piece that may be sent now.
+func (o *out) mayPopPieceLocked() bool { return len(o.cuts.all) > 0 && o.cuts.ahead < cutAhead }
+
+// takenLocked notes that the peer has read n bytes of pieces. It is called on the loop, whose turn
+// ends with a flush.
+func (o *out) takenLocked(n int) error {
 	if n <= 0 || n > o.cuts.ahead {
 		return violation("%d bytes of parts were read, of %d that were sent", n, o.cuts.ahead)
 	}
 	o.cuts.ahead -= n
 	return nil
+}
+
+// confirmLocked confirms the bytes of parts that were read, if there are enough: the peer sends
+// only cutAhead bytes ahead.
+func (o *out) confirmLocked(unread *int) {
+	if *unread >= confirmBytes {
+		o.putLocked(wire.Header{Type: wire.FrameTaken, Arg: uint32(*unread)}, nil)
+		*unread = 0
+	}
 }
 
 // endLocked drops all.

@@ -337,7 +337,7 @@ func TestSmallPartsTakeLittleMemory(t *testing.T) {
 	var p parts
 	for i := range most {
 		for _, part := range [][]byte{nil, {byte(i)}} {
-			if err := p.add(1, part, wire.HeaderLen+most); err != nil {
+			if err := p.add(1, part, most); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -370,9 +370,9 @@ func TestDroppedCutMakesRoom(t *testing.T) {
 		frame.encode(true)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		cut := o.putEncodedLocked(&frame)
+		o.putEncodedLocked(&frame)
 		o.awaitLocked(w)
-		o.dropCutLocked(cut)
+		o.dropCutLocked(frame.cut)
 		if len(w.room) == 0 || w.waits || o.totalLocked() > 0 {
 			r.t.Errorf("it still waits, and %d bytes are kept", o.totalLocked())
 		}

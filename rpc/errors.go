@@ -145,7 +145,7 @@ const (
 	// FateUnknown: the request left this side, and nothing is known of it. It may have been
 	// executed.
 	FateUnknown Fate = iota
-	// FateNotSent: the request never left this side.
+	// FateNotSent: the request, or a part of it, never left this side.
 	FateNotSent
 	// FateRefused: the server has answered without calling the handler.
 	FateRefused

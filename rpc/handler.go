@@ -5,6 +5,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
 // handler is a method at a server.
@@ -45,6 +46,18 @@ func (h *handler) maxRequest() int {
 		return most
 	}
 	return onLoopRequest
+}
+
+// tooLarge returns the error of a request of n bytes; nil: the method takes it. most is the size of
+// the largest message.
+func (h *handler) tooLarge(n, most int) *Error {
+	if limit := h.maxRequest(); limit > 0 && n > limit {
+		return beyondMaxRequest(h.m, n, limit, FateRefused)
+	}
+	if wire.HeaderLen+n > most { // only one that was announced
+		return tooLarge(h.m, "the request", "Server", n, most, FateRefused)
+	}
+	return nil
 }
 
 // place returns the kind of place that a call takes, unless its handler is OnLoop.

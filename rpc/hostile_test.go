@@ -109,6 +109,19 @@ func TestHostileClient(t *testing.T) {
 		"a stream in a slot in use":  {declareHeld, openHeld, openHeld},
 		"an item of an unknown type": {declareHeld, openHeld, frame(wire.Header{Type: wire.FrameTaken + 1, Call: 7}, "")},
 	})
+	blocked := frame(wire.Header{Type: wire.FrameDeclare}, "test.Block")
+	testHostileClient(t, 3, map[string][][]byte{
+		"more than was announced":     {blocked, announce(wire.Header{Call: 7}, 4), part(7, "12345")},
+		"more behind the end":         {blocked, announce(wire.Header{Call: 7}, 4), part(7, "1234"), part(7, "")},
+		"a part of a whole request":   {blocked, frame(wire.Header{Type: wire.FrameCall, Call: 7}, ""), part(7, "x")},
+		"a part of 65 KiB":            {blocked, announce(wire.Header{Call: 7}, 100<<10), part(7, strings.Repeat("x", 65<<10))},
+		"two requests in one slot":    {blocked, announce(wire.Header{Call: 7}, 4), announce(wire.Header{Call: 7}, 4)},
+		"an item within another":      {declareHeld, openHeld, part(7, "x"), item7("x")},
+		"an end within an item":       {declareHeld, openHeld, part(7, "x"), end7},
+		"parts of an item, no window": {declareHeld, openHeld, item7(strings.Repeat("x", 20<<10)), part(7, "x")},
+		"an item in parts, no window": {declareHeld, openHeld, item7(strings.Repeat("x", 20<<10)), frame(wire.Header{Type: wire.FrameItem, Flags: wire.FlagParts, Call: 7}, "x")},
+		"an item for a request":       {blocked, announce(wire.Header{Call: 7}, 4), item7("x")},
+	})
 }
 
 var (
@@ -343,6 +356,7 @@ func TestHostileServer(t *testing.T) {
 		more   bool // the connection goes on
 		stream bool // it is the answer to a stream
 		old    bool // the server speaks version 1
+		new    bool // the server speaks version 3; otherwise 2
 	}{
 		"garbage":                  {frames: [][]byte{bytes.Repeat([]byte{0xa5}, 100)}, is: unix.EPROTO},
 		"a client's frame":         {frames: [][]byte{reply(wire.Header{Type: wire.FrameCall}, "")}, is: unix.EPROTO},
@@ -391,6 +405,9 @@ func TestHostileServer(t *testing.T) {
 			reply(wire.Header{Type: wire.FrameHeader, Call: first}, metadata), reply(wire.Header{Type: wire.FramePart, Call: first}, "x"),
 			reply(wire.Header{Type: wire.FrameReply, Flags: wire.FlagParts | wire.FlagTrailer, Call: first}, "\x00\x05"+metadata+"y"),
 		}, more: true},
+		"a confirmation of nothing":  {frames: [][]byte{reply(wire.Header{Type: wire.FrameTaken, Arg: 1}, "")}, is: unix.EPROTO, new: true},
+		"a confirmation of no bytes": {frames: [][]byte{reply(wire.Header{Type: wire.FrameTaken}, "")}, is: unix.EPROTO, new: true},
+		"a confirmation of 4 GiB":    {frames: [][]byte{reply(wire.Header{Type: wire.FrameTaken, Arg: 1<<32 - 1}, "")}, is: unix.EPROTO, new: true},
 		"an error instead of the rest": {frames: [][]byte{
 			reply(wire.Header{Type: wire.FramePart, Call: first}, "x"), reply(wire.Header{Type: wire.FrameError, Number: 1001, Call: first}, ""),
 		}, is: errTaken, more: true},
@@ -406,6 +423,8 @@ func TestHostileServer(t *testing.T) {
 						good := wire.Hello{Version: 1, Latest: 2, Calls: 2}
 						if c.old {
 							good.Latest = 0
+						} else if c.new {
+							good.Latest = 3
 						}
 						ctx.Respond(&rdma.Accept{PrivateData: good.Bytes()})
 					case *rdma.Received:

@@ -73,7 +73,7 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 	}
 	switch {
 	case last:
-		if err := r.parts.add(id, body, r.most); err != nil {
+		if err := r.parts.add(id, body, r.most-wire.HeaderLen); err != nil {
 			return 0, err
 		}
 		n = r.parts.n
@@ -113,11 +113,21 @@ func (r *inbound) partLocked(id wire.CallID, body []byte) error {
 	if r.credit <= 0 {
 		return violation("a part of an item of call %#x that its window has no room for", id)
 	}
-	if err := r.parts.add(id, body, r.most); err != nil {
+	if r.err != nil { // the receiver gets no further items
+		return nil
+	}
+	if err := r.parts.add(id, body, r.most-wire.HeaderLen); err != nil {
 		return err
 	}
 	r.excess = r.excessLocked()
 	return nil
+}
+
+// within reports whether an item is arriving.
+func (r *inbound) within() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.parts.n > 0
 }
 
 func (r *inbound) largeLocked(l *landing) {

@@ -22,7 +22,7 @@ type MethodInfo struct {
 	PerSecond float64
 	P50, P99  time.Duration // since the start, from Latency; for recent ones use Histogram.Since
 	InFlight  int           // started and not ended
-	Waiting   int           // waiting for a worker; at a client: for a connection, or to be sent
+	Waiting   int           // for a worker or the request; at a client: to connect or be sent
 	Started   uint64        // OK, Failed and InFlight together
 	OK        uint64        // calls that ended with an answer, streams that ended in order
 	Failed    uint64        // calls and streams that ended with an error

@@ -77,7 +77,7 @@ func newLink(e *endpoint) *link {
 	}
 	l.open, l.beyond, l.failed = &c.streams, &c.beyond, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
-	l.out.sys, l.out.trim, l.out.trimLate = l.sys, l.trimLocked, l.trimLate
+	l.out.sys, l.out.trim, l.out.trimLate = l.sys, l.handLocked, l.trimLate
 	l.dead.l = l
 	l.dead.pid, _ = l.sys.ProcessRegistry.Add(&l.dead, "rpc-dead-letters"+l.sys.ProcessRegistry.NextID())
 	return l
@@ -175,6 +175,7 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	l.identity, l.tls = m.Identity, m.TLS
 	l.streams, l.excess = int64(l.cfg.openStreams(l.limit)), int64(l.cfg.Memory/2)
 	l.out.establishedLocked(m.MaxMessage)
+	l.out.cuts.on = l.version >= 3
 	l.out.mu.Unlock()
 	l.dialled(true)
 }
@@ -332,8 +333,9 @@ func (l *link) read(ctx actor.Context) {
 			last = c
 		}
 	}
-	l.confirmLocked()
-	wake := len(l.out.cur)+len(l.out.full) > 0 && l.out.wakeLocked() // also for a cancellation
+	l.out.confirmLocked(&l.unread)
+	queued := len(l.out.cur)+len(l.out.full) > 0 // also a cancellation
+	wake := (queued || l.out.mayPopPieceLocked()) && l.out.wakeLocked()
 	woke := l.woke
 	l.woke = false
 	l.out.mu.Unlock()

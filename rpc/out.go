@@ -32,9 +32,9 @@ type out struct {
 	sys *actor.ActorSystem
 	pid *actor.PID // owner
 
-	// nil at a server. trim returns the part of the next message that is still to be sent. mu is
-	// locked then. trimLate is the same for a message that waited in the connection. mu is not
-	// locked then.
+	// nil at a server. trim returns the part of the next message that is still to be sent, and
+	// notes the message's number. mu is locked then. trimLate returns that part of a message that
+	// waited in the connection. mu is not locked then.
 	trim, trimLate func(b []byte) (rest []byte)
 
 	mu      sync.Mutex   // also guards the connection's table of calls
@@ -50,7 +50,8 @@ type out struct {
 	answers atomic.Int32 // number of answers among waiters; written with mu locked
 	purse   share.Purse
 
-	handed uint64 // messages handed to the connection
+	handed uint64 // gathered messages handed to the connection
+	pieces uint64 // pieces handed to it, which are messages, too
 
 	// The loop's.
 	ahead inflight.Window // part of handed that may still be in the connection
@@ -180,6 +181,7 @@ func (o *out) popLocked() (seg segment, ok bool) {
 	default:
 		return seg, false
 	}
+	o.handed++
 	o.bytes -= seg.len()
 	o.settleLocked()
 	if len(o.waiters) > 0 && o.bytes <= highWater/2 {
@@ -238,7 +240,6 @@ func (o *out) flush(ctx actor.Context, id *actor.PID) {
 			o.mu.Unlock()
 			return
 		}
-		o.handed++
 		if o.trim != nil {
 			o.trimSegmentLocked(&seg)
 		}
@@ -271,8 +272,8 @@ func (o *out) trimSegmentLocked(seg *segment) {
 	}
 }
 
-// end drops unsent frames, and all that are queued later, and returns the number of messages that
-// were handed over.
+// end drops unsent frames, and all that are queued later, and returns the number of gathered
+// messages that were handed over.
 func (o *out) end() (handed uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

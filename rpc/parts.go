@@ -7,34 +7,54 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// A large answer or item travels in parts, between which other frames are sent. The loop copies
-// each part out of the message that it came in, and the goroutine that uses the whole joins them.
+// A large request, answer or item travels in parts, between which other frames are sent. The loop
+// copies each part out of the message that it came in, and the goroutine that uses the whole joins
+// them.
 
-// parts are those of an answer or an item that is arriving.
+// parts are those of a request, an answer or an item that is arriving.
 type parts struct {
-	all []*buffer
-	n   int // bytes
+	all   []*buffer
+	n     int // bytes
+	total int // of a request: bytes when all have arrived; 0: unknown
 }
 
 // add copies a part. Small ones share a buffer, so that they do not take more memory than large
-// ones. most is the size of the largest message that this side takes.
+// ones. most limits the bytes of all.
 func (p *parts) add(id wire.CallID, body []byte, most int) error {
-	if p.n += len(body); p.n > most-wire.HeaderLen {
-		return violation("parts of call %#x that have more than %d bytes", id, most-wire.HeaderLen)
+	if len(body) > copyOnLoop {
+		return violation("a part of call %#x that has %d bytes", id, len(body))
 	}
-	if len(body) == 0 {
-		return nil
+	if len(body) > most-p.n {
+		return violation("parts of call %#x that have more than %d bytes", id, most)
 	}
-	var b *buffer
-	if last := len(p.all) - 1; last >= 0 && cap(p.all[last].b)-len(p.all[last].b) >= len(body) {
-		b = p.all[last]
-	} else {
-		b = getBuffer()
-		b.b = slices.Grow(b.b, max(len(body), smallBuffer))
-		p.all = append(p.all, b)
+	for len(body) > 0 {
+		b := p.spare(len(body))
+		n := min(len(body), cap(b.b)-len(b.b))
+		b.b = append(b.b, body[:n]...)
+		body = body[n:]
+		p.n += n
 	}
-	b.b = append(b.b, body...)
 	return nil
+}
+
+// spare returns the last buffer, and adds another one if that is full. n is the number of bytes to
+// be stored. The buffers of a request have no more memory than the request, which was counted when
+// it was announced.
+func (p *parts) spare(n int) *buffer {
+	if last := len(p.all) - 1; last >= 0 && len(p.all[last].b) < cap(p.all[last].b) {
+		return p.all[last]
+	}
+	room := max(n, smallBuffer)
+	if p.total > 0 {
+		room = min(p.total-p.n, keepBuffer)
+	}
+	b := new(buffer)
+	if p.total == 0 || room == keepBuffer {
+		b = getBuffer()
+	}
+	b.b = slices.Grow(b.b, room)
+	p.all = append(p.all, b)
+	return b
 }
 
 // take returns the parts, and leaves none.

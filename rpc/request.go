@@ -13,30 +13,32 @@ import (
 
 // start queues a request, or returns why it cannot.
 func (l *table) start(c *clientCall, metadata, body []byte) error {
-	var h wire.Header
+	e := readyFrame{h: wire.Header{Type: wire.FrameCall, Flags: c.m.flags()}, metadata: metadata, body: body}
 	n := wire.RequestLen(metadata, body)
 	if len(metadata) > 0 {
-		h.Flags |= wire.FlagMetadata
+		e.h.Flags |= wire.FlagMetadata
 	}
-	h.Flags |= c.m.flags()
 	if wire.HeaderLen+n > l.max {
 		return tooLarge(c.m, "the request", "Server", n, l.max, FateNotSent)
 	}
-	own := large(metadata, body)
+	e.encode(l.out.cuts.on)
 	l.out.mu.Lock()
-	if err := l.refusalLocked(c.m); err != nil {
+	err := l.refusalLocked(c.m)
+	number, ok := uint16(0), false
+	if err == nil {
+		if number, ok = l.numberLocked(c.m); !ok {
+			err = &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
+		}
+	}
+	if err != nil {
 		l.out.mu.Unlock()
+		e.release()
 		return err
 	}
-	number, ok := l.numberLocked(c.m)
-	if !ok {
-		l.out.mu.Unlock()
-		return &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
-	}
-	h.Type, h.Number = wire.FrameCall, number
-	h.Call = l.enterLocked(c)
+	e.h.Number, e.h.Call = number, l.enterLocked(c)
 	l.methods[number].sent += uint64(len(metadata) + len(body))
-	l.slots[h.Call.Slot()].number = l.out.putLargeLocked(h, own, metadata, body)
+	s := &l.slots[e.h.Call.Slot()]
+	s.number, s.cut = l.out.putEncodedLocked(&e), e.cut
 	l.out.unlock()
 	return nil
 }
@@ -101,7 +103,7 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 	s := &l.slots[i]
 	s.use++
 	s.call, s.busy, s.stream, s.items = c, true, c.m.stream, c.m.items
-	s.window, s.closed, s.headed = l.window, !c.m.sends, false
+	s.window, s.closed, s.headed, s.before = l.window, !c.m.sends, false, 0
 	if !c.deadline.IsZero() {
 		l.markLocked(s)
 	}
@@ -142,15 +144,20 @@ func (l *table) giveUpLocked(i int, code Code, text string) Fate {
 	s.call = nil
 	l.countLocked(c, code)
 	l.markLocked(s)
+	f := FateUnknown
+	if s.number > l.out.handed || s.cut != nil && !s.cut.complete() && !c.m.sends {
+		f = FateNotSent
+	}
+	l.dropCutLocked(s)
 	if s.number > l.out.handed { // trimLocked cuts it out
-		return FateNotSent
+		return f
 	}
 	h, body := wire.Header{Type: wire.FrameCancel, Call: c.id}, []byte(nil)
 	if text != "" && l.version >= 2 {
 		h.Number, body = uint16(code), wire.AppendError(nil, text, nil)
 	}
 	l.out.putLocked(h, body)
-	return FateUnknown
+	return f
 }
 
 // reasonOfEnd returns the text that a server gets with the cancellation of a call: the cause of its
@@ -160,6 +167,24 @@ func reasonOfEnd(why *Error) (text string) {
 		try(func() { text = why.Err.Error() }, func(*PanicError) {})
 	}
 	return text
+}
+
+// handLocked is trimLocked for a message that is handed to the connection. It notes the number of
+// the message among all, for the requests in it.
+func (l *table) handLocked(b []byte) (rest []byte) {
+	if l.out.pieces > 0 {
+		for left := b; len(left) > 0; {
+			h, _, after, err := wire.ParseFrame(left)
+			if err != nil {
+				panic(err) // was written by this side
+			}
+			if i := h.Call.Slot(); h.Type == wire.FrameCall && h.Call == wire.NewCallID(i, l.slots[i].use) {
+				l.slots[i].before = l.out.pieces
+			}
+			left = after
+		}
+	}
+	return l.trimLocked(b)
 }
 
 // trimLocked returns the part of b, the next message, that is still to be sent. It cuts out

@@ -78,16 +78,16 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 		frame.release()
 		return len(b), false, err
 	}
-	cut := c.out.putEncodedLocked(&frame)
+	c.out.putEncodedLocked(&frame)
 	call.window -= wire.HeaderLen + int64(len(b))
 	call.full = !call.roomForLocked(0)
 	c.sentLocked(call.h, len(b))
-	if cut != nil {
-		cut.waiter, call.cutting = &call.waiter, cut
+	if frame.cut != nil {
+		frame.cut.waiter, call.cutting = &call.waiter, frame.cut
 	}
 	c.out.unlock()
-	if cut != nil {
-		err = call.awaitCut(cut)
+	if frame.cut != nil {
+		err = call.awaitCut(frame.cut)
 	}
 	return len(b), true, err
 }

@@ -17,7 +17,9 @@ type serverCall struct {
 	stopwatch
 
 	passage *passage // set with interceptors
+	arrival *arrival // of a request in parts; nil: it has come whole
 	behind  bool     // an interceptor returned before its next: release follows
+	begun   bool     // its beginning was counted; out.mu
 
 	memory *buffer // memory of body; nil: the received message's
 	bytes  int     // memory of the request; 0 on the loop
@@ -43,7 +45,8 @@ func (call *serverCall) begin(h wire.Header, metadata []byte) {
 	}
 }
 
-// run handles and answers, on a worker.
+// run handles and answers, on a worker; or on the loop, if the request of an OnLoop handler came in
+// parts.
 func (call *serverCall) run() {
 	defer func() {
 		call.ctx.end(errHandled)
@@ -54,10 +57,15 @@ func (call *serverCall) run() {
 	call.handle()
 }
 
-// own copies the request out of the message that was retained for it, if one was, on the goroutine
-// that handles it.
+// own copies the request out of the message that was retained for it, if one was, or joins its
+// parts, on the goroutine that handles it.
 func (call *serverCall) own() {
-	if call.body.retained != nil {
+	switch {
+	case call.arrival != nil && call.memory == nil:
+		call.memory = getBufferFor(call.arrival.parts.n)
+		call.memory.b = call.arrival.parts.join(call.memory.b)
+		call.body.b = call.memory.b
+	case call.body.retained != nil:
 		call.copy()
 	}
 }
@@ -81,7 +89,7 @@ func (call *serverCall) leave() (behind bool) {
 	if call.passage == nil {
 		return false
 	}
-	if call.h.inline { // the request lies in the message that is being read
+	if call.h.inline && call.memory == nil { // the request lies in the message that is being read
 		call.body.retained = call.c.reading.Retain()
 	}
 	if call.passage.atEnd(call.release) {
@@ -108,6 +116,9 @@ func (call *serverCall) release() {
 // drop releases the memory of the request.
 func (call *serverCall) drop() {
 	call.body.drop()
+	if call.arrival != nil {
+		call.arrival.parts.drop()
+	}
 	if call.memory != nil {
 		call.memory.put(len(call.body.b))
 		call.memory = nil

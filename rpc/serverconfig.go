@@ -26,9 +26,10 @@ type ServerConfig struct {
 	// MaxStreamsInAll is MaxCallsInAll for streams: 4,096. A single address may have about half.
 	MaxStreamsInAll int
 	// Memory is the number of bytes that calls in progress may occupy: 256 MiB, at least four of
-	// the largest messages. They are requests that handlers use, and answers and items for clients
-	// that do not take them. The clients share it as they share places. Answers and items for which
-	// there is no memory wait. Requests are refused: ErrOverloaded.
+	// the largest messages. They are requests that handlers use or that are arriving in parts, and
+	// answers and items for clients that do not take them. The clients share it as they share
+	// places. Answers and items for which there is no memory wait. Requests are refused:
+	// ErrOverloaded.
 	Memory int
 	// MaxMessage is the size of the largest message that a client may send: 4 MiB. A frame's
 	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send

@@ -32,6 +32,7 @@ type serverConn struct {
 	backlog
 	joined  bool
 	needs   int         // memory for the last request, in bytes
+	unread  int         // bytes of parts that were read, and not confirmed
 	ending  bool        // the peer broke the protocol, or close was called
 	closing bool        // all calls are answered: the last drain frame follows their answers
 	last    bool        // the last drain frame is queued; Close follows when everything was sent
@@ -72,6 +73,10 @@ func (c *serverConn) Receive(ctx actor.Context) {
 		c.flush(ctx)
 	case *resume:
 		c.waits = false
+		c.flush(ctx)
+	case *overdue:
+		c.overdue(m.call)
+		c.handOver()
 		c.flush(ctx)
 	case *rdma.ConnectRequest:
 		c.request(ctx, m)
@@ -215,9 +220,10 @@ func (c *serverConn) closed(err error) {
 	c.out.mu.Unlock()
 	for _, call := range calls {
 		if call != nil {
-			call.ctx.end(cause)
+			c.endCall(call, cause)
 		}
 	}
+	c.handOver()
 	c.forget()
 	c.s.keepCounts(c)
 	if c.joined {
@@ -300,12 +306,13 @@ func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
 func (c *serverConn) read(ctx actor.Context) {
 	// also what was admitted before a violation, or before a handler that ends the loop
 	defer c.handOver()
+	defer c.confirm()
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
 		h, body, rest, err := wire.ParseFrame(c.rest)
 		if err != nil {
 			err = malformed(err)
-		} else if h.Type == wire.FrameCall {
-			lets, taken := c.check(&h)
+		} else if h.Type == wire.FrameCall || h.Type == wire.FramePart {
+			lets, taken := c.check(&h, body)
 			if !lets {
 				break
 			}
@@ -323,6 +330,15 @@ func (c *serverConn) read(ctx actor.Context) {
 			c.violated(ctx, err)
 			c.rest = nil
 		}
+	}
+}
+
+// confirm confirms the parts that were read.
+func (c *serverConn) confirm() {
+	if c.unread >= confirmBytes {
+		c.out.mu.Lock()
+		c.out.confirmLocked(&c.unread)
+		c.out.mu.Unlock()
 	}
 }
 
@@ -360,8 +376,13 @@ func (c *serverConn) frame(h wire.Header, body []byte) error {
 		case wire.FrameEnd:
 			return c.noItems(h)
 		case wire.FrameTaken:
-			return c.out.taken(int(h.Arg))
+			c.out.mu.Lock()
+			defer c.out.mu.Unlock()
+			return c.out.takenLocked(int(h.Arg))
 		}
+	}
+	if c.version >= 3 && h.Type == wire.FramePart {
+		return c.part(h, body)
 	}
 	return violation("a frame of type %d from a client", h.Type)
 }
@@ -382,7 +403,7 @@ func (c *serverConn) cancel(h wire.Header, body []byte) error {
 			cause = &Error{Code: cmp.Or(Code(h.Number), CodeCanceled), Message: text, Method: call.h.m.name, Fate: FateAnswered}
 		}
 	}
-	call.ctx.end(cause)
+	c.endCall(call, cause)
 	return nil
 }
 
@@ -447,8 +468,12 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 			return nil
 		}
 	}
-	if most := hd.maxRequest(); most > 0 && len(body) > most {
-		why := beyondMaxRequest(hd.m, len(body), most, FateRefused)
+	size, follows, ok := c.announced(h, hd, body)
+	if !ok {
+		c.refuse(h.Call, CodeBadMessage, "the length of the request in parts", counts, forMessage)
+		return nil
+	}
+	if why := hd.tooLarge(size, c.s.cfg.MaxMessage); why != nil {
 		c.refuse(h.Call, why.Code, why.Message, counts, forMessage)
 		return nil
 	}
@@ -456,15 +481,17 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		c.refuse(h.Call, code, why, counts, reasonOf(code))
 		return nil
 	}
-	if hd.inline {
+	if hd.inline && !follows {
 		return c.callOnLoop(h, hd, metadata, body)
 	}
 	call := &serverCall{c: c, h: hd, id: h.Call}
 	call.begin(h, append([]byte(nil), metadata...))
-	if call.body.retain(c.reading, body) {
+	if follows {
+		call.arrival = &arrival{parts: parts{total: size}}
+	} else if call.body.retain(c.reading, body) {
 		call.copy()
 	}
-	call.size = len(metadata) + len(body)
+	call.size = len(metadata) + size
 	call.bytes = call.size
 	if call.memory != nil {
 		call.bytes = len(metadata) + cap(call.memory.b)
@@ -482,12 +509,11 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (ServerConfig.Memory)", c.s.cfg.Memory), counts, forMemory)
 		return nil
 	}
-	if c.tail == nil {
-		c.head = call
+	if follows && size > 0 {
+		c.awaitParts(call)
 	} else {
-		c.tail.next = call
+		c.begin(call)
 	}
-	c.tail = call
 	return nil
 }
 
@@ -499,19 +525,21 @@ func (c *serverConn) kindOf(h wire.Header) uint8 {
 	return h.Flags & (wire.FlagStream | wire.FlagSends)
 }
 
-// check reports whether there is room for further answers, and whether the slot of a request is
-// taken by a call that was not answered. No handler may be called for such a request, wherever it
-// runs.
-func (c *serverConn) check(h *wire.Header) (lets, taken bool) {
+// check reports whether there is room for further answers, as a request, or the last part of one,
+// may have an answer; and whether the slot of a request is taken by a call that was not answered.
+// No handler may be called for such a request, wherever it runs.
+func (c *serverConn) check(h *wire.Header, body []byte) (lets, taken bool) {
+	if c.needs = 0; h.Type == wire.FrameCall {
+		c.needs = c.memoryFor(h, body)
+	}
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	i := h.Call.Slot()
-	c.needs = 4 * max(int(h.Length), smallBuffer) // the buffer may be larger than the request
-	if h.Flags&wire.FlagSends != 0 {
-		c.needs += c.s.cfg.StreamWindow
+	if lets = c.out.requestRoomLocked(c.needs); h.Type != wire.FrameCall {
+		return lets, false
 	}
-	lets, taken = c.out.requestRoomLocked(c.needs), i < len(c.calls) && c.calls[i] != nil
-	if c.onLoop = nil; lets && !taken && int(h.Number) < len(c.methods) {
+	i := h.Call.Slot()
+	taken = i < len(c.calls) && c.calls[i] != nil
+	if c.onLoop = nil; lets && !taken && !c.follows(h) && int(h.Number) < len(c.methods) {
 		if hd := c.methods[h.Number]; hd != nil && hd.inline {
 			c.onLoop = hd.counts
 		}

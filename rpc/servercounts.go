@@ -37,8 +37,9 @@ func (c *serverConn) tally(h *handler) *tally {
 	return nil
 }
 
-// begunLocked counts a call that waits for a worker.
+// begunLocked counts a call that waits for a worker, or for the rest of its request.
 func (c *serverConn) begunLocked(call *serverCall) {
+	call.begun = true
 	if t := c.tally(call.h); t != nil {
 		t.begun++
 		t.received += uint64(call.size)
@@ -64,7 +65,7 @@ func (c *serverConn) sentLocked(h *handler, n int) {
 // endedLocked counts the end of a call whose answer has sent bytes. Not counted: the connection
 // ended before.
 func (c *serverConn) endedLocked(call *serverCall, code Code, sent int) (counted bool) {
-	if call.h.inline {
+	if !call.begun {
 		c.onLoop = nil
 	}
 	t := c.tally(call.h)
@@ -78,7 +79,7 @@ func (c *serverConn) endedLocked(call *serverCall, code Code, sent int) (counted
 
 // endIn counts the end of a call.
 func (call *serverCall) endIn(t *tally, code Code) {
-	if call.h.inline {
+	if !call.begun {
 		t.begun++
 		t.received += uint64(call.size)
 	}

@@ -26,8 +26,12 @@ func (call *serverCall) receives() {
 	call.bytes += cfg.StreamWindow
 }
 
-// item takes an item from the client.
+// item takes an item from the client, or a part of one.
 func (c *serverConn) item(h wire.Header, body []byte) error {
+	last := h.Type == wire.FrameItem && h.Flags&wire.FlagParts != 0 && c.version >= 3
+	if last {
+		c.unread += len(body)
+	}
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	call := c.findLocked(h.Call)
@@ -41,21 +45,33 @@ func (c *serverConn) item(h wire.Header, body []byte) error {
 	if s == nil || s.closed {
 		return violation("an item for call %#x, which takes none", h.Call)
 	}
-	n, err := s.itemLocked(c.reading, h.Call, body, false)
-	if err != nil {
+	if h.Type == wire.FramePart {
+		if err := s.partLocked(h.Call, body); err != nil {
+			return err
+		}
+	} else if err := c.wholeLocked(call, h.Call, body, last); err != nil {
 		return err
-	}
-	if s.woke {
-		c.local.Woke()
-	}
-	if t := c.tally(call.h); t != nil {
-		t.items++
-		t.received += uint64(n)
 	}
 	if s.excess > 0 && !s.keepLocked() {
 		why := &Error{Code: CodeOverloaded, Method: call.h.m.name, Message: "no memory for an item", Fate: FateAnswered}
 		s.drop(why)
 		call.ctx.end(why)
+	}
+	return nil
+}
+
+// wholeLocked takes an item. last: body is the last part of it.
+func (c *serverConn) wholeLocked(call *serverCall, id wire.CallID, body []byte, last bool) error {
+	n, err := call.stream.itemLocked(c.reading, id, body, last)
+	if err != nil {
+		return err
+	}
+	if call.stream.woke {
+		c.local.Woke()
+	}
+	if t := c.tally(call.h); t != nil {
+		t.items++
+		t.received += uint64(n)
 	}
 	return nil
 }
@@ -69,6 +85,9 @@ func (c *serverConn) noItems(h wire.Header) error {
 	s := call.stream
 	if s == nil || s.closed {
 		return violation("an end of the items of call %#x, which takes none", h.Call)
+	}
+	if s.within() {
+		return violation("an end within an item of call %#x", h.Call)
 	}
 	s.closed = true
 	s.end(io.EOF)

@@ -54,7 +54,9 @@ type table struct {
 // slot is the place of a call from its request to its answer.
 type slot struct {
 	call   *clientCall // nil: the caller has given up, or the slot is free
-	number uint64      // number of the message with the request
+	number uint64      // number of the message with the request among the gathered ones
+	before uint64      // pieces that were handed to the connection before that message
+	cut    *cut        // a large request, or the last large item, in pieces; nil: none
 	use    uint16
 	busy   bool // the server has not answered
 	stream bool
@@ -65,12 +67,20 @@ type slot struct {
 	window int64 // bytes of items that may be sent
 }
 
+// sendsItem reports whether pieces of the stream's last item are still to be sent: no other item
+// may overtake them.
+func (s *slot) sendsItem() bool { return s.cut != nil && len(s.cut.pieces) > 0 }
+
 // fate returns the fate of a request after its connection ended.
 func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
+	n := s.number + s.before
+	if s.cut != nil && !s.call.m.sends { // the request ends with its last piece
+		n = s.cut.number
+	}
 	switch {
-	case s.number > handed || s.number > m.Delivered+m.Unknown:
+	case s.number > handed || n == 0 || n > m.Delivered+m.Unknown:
 		return FateNotSent
-	case s.number <= m.Delivered:
+	case n <= m.Delivered:
 		return FateDelivered
 	}
 	return FateUnknown
@@ -90,6 +100,9 @@ func (l *table) endedLocked(m *method, f Fate) *Error {
 func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
 	if !l.knows(h.Type) {
 		return nil, violation("a frame of type %d from a server", h.Type)
+	}
+	if h.Type == wire.FrameTaken {
+		return nil, l.out.takenLocked(int(h.Arg))
 	}
 	i := h.Call.Slot()
 	if i >= len(l.slots) || !l.slots[i].busy || wire.NewCallID(i, l.slots[i].use) != h.Call {
@@ -117,6 +130,8 @@ func (l *table) knows(t wire.FrameType) bool {
 		return true
 	case wire.FrameWindow, wire.FrameHeader, wire.FramePart:
 		return l.version >= 2
+	case wire.FrameTaken:
+		return l.version >= 3
 	}
 	return false
 }
@@ -238,7 +253,7 @@ func (l *table) partLocked(s *slot, h wire.Header, body []byte) error {
 	if s.call == nil {
 		return nil
 	}
-	return s.call.parts.add(h.Call, body, l.most)
+	return s.call.parts.add(h.Call, body, l.most-wire.HeaderLen)
 }
 
 // widenLocked lets the caller send more items.
@@ -266,16 +281,6 @@ func (l *table) headerLocked(s *slot, h wire.Header, body []byte) error {
 		s.call.meta.header = Pairs{bytes.Clone(body)}
 	}
 	return nil
-}
-
-// confirmLocked confirms the parts that were read since, if it is time for that: the server sends
-// only so many ahead.
-func (l *table) confirmLocked() {
-	if l.unread < confirmBytes {
-		return
-	}
-	l.out.putLocked(wire.Header{Type: wire.FrameTaken, Arg: uint32(l.unread)}, nil)
-	l.unread = 0
 }
 
 // slotLocked returns the slot of a call that the server has not answered, and the caller has not
@@ -322,9 +327,18 @@ func (l *table) vacateLocked(i int) {
 	if l.slots[i].marked {
 		l.marked--
 	}
+	l.dropCutLocked(&l.slots[i])
 	l.slots[i].call, l.slots[i].busy, l.slots[i].marked = nil, false, false
 	l.free = append(l.free, uint16(i))
 	l.inUse.Add(-1)
+}
+
+// dropCutLocked drops the rest of a large request or item, if there is any.
+func (l *table) dropCutLocked(s *slot) {
+	if s.cut != nil && len(s.cut.pieces) > 0 {
+		l.out.dropCutLocked(s.cut)
+	}
+	s.cut = nil
 }
 
 // remoteError returns an error that the server has sent.

@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +33,9 @@ type spoken struct {
 	b      []byte
 }
 
+// repeated is a byte that is repeated in a recorded line.
+var repeated = regexp.MustCompile(`([0-9a-f]{2})\{(\d+)\}`)
+
 // recorded reads a recorded exchange.
 func recorded(t *testing.T, file string) (lines []spoken) {
 	t.Helper()
@@ -41,6 +46,10 @@ func recorded(t *testing.T, file string) (lines []spoken) {
 	defer f.Close()
 	for s := bufio.NewScanner(f); s.Scan(); {
 		who, data, _ := strings.Cut(s.Text(), " ")
+		data = repeated.ReplaceAllStringFunc(data, func(run string) string {
+			n, _ := strconv.Atoi(run[3 : len(run)-1])
+			return strings.Repeat(run[:2], n)
+		})
 		b, err := hex.DecodeString(data)
 		if err != nil {
 			t.Fatal(err)

@@ -22,7 +22,8 @@ const HeaderLen = 16
 type FrameType uint8
 
 // The types of frames, and their senders. In version 1 only a client sends windows, and only a
-// server items. Types from FrameEnd on belong to version 2.
+// server items. Types from FrameEnd on belong to version 2. In version 2 only a server sends parts,
+// and only a client confirms them.
 const (
 	FrameDeclare FrameType = iota + 1 // client: number is the method that the body names
 	FrameCall                         // client: a request, or the beginning of a stream of items
@@ -34,8 +35,8 @@ const (
 	FrameDrain                        // server: no further calls
 	FrameEnd                          // client: no further items
 	FrameHeader                       // server: metadata that precedes items and the answer
-	FramePart                         // server: a part of a reply or an item, which continues
-	FrameTaken                        // client: arg bytes of parts were read
+	FramePart                         // a part of a request, a reply or an item
+	FrameTaken                        // the receiver of parts: arg bytes of them were read
 )
 
 // The flags of frames.
@@ -44,6 +45,7 @@ const (
 	FlagMetadata = 1 << 1 // call: metadata stands before the request
 	FlagStream   = 1 << 2 // call: the caller wants a stream of items
 	FlagSends    = 1 << 3 // call: the caller sends a stream of items instead of a request
+	FlagFollows  = 1 << 4 // call: the request follows in parts, and the body has its length
 	FlagRefused  = 1 << 0 // error: the handler was not called
 	FlagTrailer  = 1 << 1 // reply, error: metadata stands before the rest of the body
 	FlagParts    = 1 << 2 // reply, item: the body continues the parts that were sent before
@@ -89,6 +91,9 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[12:], h.Arg)
 }
 
+// PutCall changes the call in a header that Put has written.
+func PutCall(b []byte, id CallID) { binary.BigEndian.PutUint32(b[8:12], uint32(id)) }
+
 // ParseFrame takes a frame off a message.
 func ParseFrame(b []byte) (h Header, body, rest []byte, err error) {
 	if len(b) < HeaderLen {
@@ -123,6 +128,21 @@ func (h Header) Timeout() time.Duration {
 		return time.Duration(h.Arg) * time.Millisecond
 	}
 	return time.Duration(h.Arg) * time.Microsecond
+}
+
+// FollowsLen is the length of the body that announces a request in parts.
+const FollowsLen = 4
+
+// AppendFollows appends the body that announces a request of n bytes in parts.
+func AppendFollows(b []byte, n int) []byte { return binary.BigEndian.AppendUint32(b, uint32(n)) }
+
+// ParseFollows returns the length of the request that body announces. Not ok: it is not well
+// formed.
+func ParseFollows(body []byte) (n int, ok bool) {
+	if len(body) != FollowsLen {
+		return 0, false
+	}
+	return int(min(binary.BigEndian.Uint32(body), math.MaxInt32)), true
 }
 
 // The longest message of an error and its details that are sent, a method's name, and how many

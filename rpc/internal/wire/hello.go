@@ -6,7 +6,7 @@ const (
 	helloMagic = 0x7EDB
 	// HelloVersion is the lowest version that this package speaks, and Latest the highest.
 	HelloVersion = 1
-	Latest       = 2
+	Latest       = 3
 	helloLen     = 8
 )
 

@@ -1,0 +1,119 @@
+package rpc
+
+import (
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// A client of version 3 announces a large request in its call frame, and sends it in parts
+// (wire.FlagFollows). The call has its place, and memory for the whole request, from the
+// announcement on. Its handler is called when the last part has arrived. If its context ends
+// before, it is refused, like a request that waits for too long.
+
+// arrival is a request in parts.
+type arrival struct {
+	parts parts
+	// stops watching the call's context while parts are still to come; nil: all have come, or will
+	// not; the loop's
+	stop func() bool
+}
+
+// overdue is sent to a connection when the context of a call ends whose request has not arrived.
+type overdue struct{ call *serverCall }
+
+// announced returns the size of a request that follows in parts, and of any other one its own. Not
+// ok: the announcement is malformed.
+func (c *serverConn) announced(h wire.Header, hd *handler, body []byte) (size int, follows, ok bool) {
+	if !c.follows(&h) {
+		return len(body), false, true
+	}
+	size, ok = wire.ParseFollows(body)
+	return size, true, ok && !hd.m.sends
+}
+
+// follows reports whether the request of a call follows in parts.
+func (c *serverConn) follows(h *wire.Header) bool {
+	return h.Flags&wire.FlagFollows != 0 && c.version >= 3
+}
+
+// memoryFor returns the bytes that the request of a call frame may take.
+func (c *serverConn) memoryFor(h *wire.Header, body []byte) (n int) {
+	if c.follows(h) {
+		n, _ = wire.ParseFollows(body[max(len(body)-wire.FollowsLen, 0):])
+		n = min(n, c.s.cfg.MaxMessage)
+	} else {
+		n = 4 * max(int(h.Length), smallBuffer) // the buffer may be larger than the request
+	}
+	if h.Flags&wire.FlagSends != 0 {
+		n += c.s.cfg.StreamWindow
+	}
+	return n
+}
+
+// awaitParts waits for the parts of a request.
+func (c *serverConn) awaitParts(call *serverCall) {
+	pid := c.out.pid
+	call.arrival.stop = c.s.rt.Scheduler().OnDone(&call.ctx, func() { c.s.sys.Root.Send(pid, &overdue{call}) })
+}
+
+// part takes a part of a request or of an item.
+func (c *serverConn) part(h wire.Header, body []byte) error {
+	c.unread += len(body)
+	call := c.find(h.Call)
+	switch {
+	case call == nil: // answered since
+		return nil
+	case call.stream != nil:
+		return c.item(h, body)
+	case !call.arriving() && call.ctx.Err() != nil: // overdue
+		return nil
+	case !call.arriving():
+		return violation("a part of call %#x, whose request is complete", h.Call)
+	}
+	p := &call.arrival.parts
+	if err := p.add(h.Call, body, p.total); err != nil {
+		return err
+	}
+	if p.n == p.total {
+		c.arrived(call)
+	}
+	return nil
+}
+
+// arriving reports whether parts of the request are still to come. It is called on the loop.
+func (call *serverCall) arriving() bool { return call.arrival != nil && call.arrival.stop != nil }
+
+// endCall ends the context of a call, and refuses it if its request has not arrived.
+func (c *serverConn) endCall(call *serverCall, cause error) {
+	if call.arriving() {
+		call.arrival.stop() // the end is handled here
+	}
+	call.ctx.end(cause)
+	c.overdue(call)
+}
+
+// overdue refuses a call whose context has ended, if its request has not arrived.
+func (c *serverConn) overdue(call *serverCall) {
+	if call.arriving() {
+		call.arrival.parts.drop()
+		c.arrived(call)
+	}
+}
+
+// arrived begins a call whose request has arrived, or will not.
+func (c *serverConn) arrived(call *serverCall) {
+	call.arrival.stop()
+	call.arrival.stop = nil
+	c.begin(call)
+}
+
+// begin queues a call for a worker, or handles that of an OnLoop handler.
+func (c *serverConn) begin(call *serverCall) {
+	switch {
+	case call.h.inline:
+		c.local.Do(call.h.task, call.run)
+	case c.tail == nil:
+		c.head, c.tail = call, call
+	default:
+		c.tail.next, c.tail = call, call
+	}
+}
