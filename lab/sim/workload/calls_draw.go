@@ -45,7 +45,7 @@ func drawCall(d Draw, o *callOp) *callOp {
 		o.times = 2 + d.IntN(8)
 	}
 	if d.Has["large"] && d.IntN(3) == 0 {
-		o.request = d.size(12)
+		o.request = d.size(14) // some are sent in parts
 	}
 	if d.Has["large"] && d.IntN(3) == 0 {
 		o.reply = d.size(12)
