@@ -23,7 +23,6 @@ type commandTable struct {
 // it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
 func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
 	t.observeCommand(func(o CommandObserver) { o.Begun(t.pid, t.id.Handle(), cmd) })
-	answer = t.observed(cmd, answer)
 	p := t.id.DoPrepared(cmd, func(p *cmid.Pending) {
 		if err := t.exposes(cmd); err != nil {
 			p.Answer(t.commandFailed(cmd, err))
@@ -32,10 +31,7 @@ func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(
 		} else {
 			p.Proceed(cmd)
 		}
-	}, func(ev Event) {
-		t.moved(cmd.Op())
-		answer(ev)
-	})
+	}, t.observed(cmd, answer))
 	t.moved(cmd.Op())
 	if p != nil {
 		p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.phase(cmd))
@@ -66,9 +62,10 @@ func (t *commandTable) expect(cmd Command, sender *actor.PID) *cmid.Pending {
 	return t.id.Expect(cmd, t.observed(cmd, t.replyTo(sender)))
 }
 
-// observed notifies the Observer of cmd's answer first.
+// observed notifies the Observer of cmd's transition and answer first.
 func (t *commandTable) observed(cmd Command, answer func(Event)) func(Event) {
 	return func(ev Event) {
+		t.moved(cmd.Op())
 		t.rearm()
 		t.observeCommand(func(o CommandObserver) { o.Answered(t.pid, t.id.Handle(), cmd, ev) })
 		answer(ev)

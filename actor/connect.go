@@ -14,7 +14,8 @@ import (
 )
 
 // connect creates the queue pair and sends the request to the peer.
-func (it *ident) connect(p *cmid.Pending, c *cmid.Connect) {
+func (it *ident) connect(p *cmid.Pending) {
+	c := p.Command.(*cmid.Connect)
 	if it.id.Datagram() {
 		if it.cfg.secured() {
 			p.Answer(it.commandFailed(c, fmt.Errorf("a datagram identifier cannot be secured: %w", unix.EINVAL)))
@@ -43,7 +44,8 @@ func (it *ident) connect(p *cmid.Pending, c *cmid.Connect) {
 }
 
 // accept is connect's counterpart on the passive side.
-func (it *ident) accept(p *cmid.Pending, c *cmid.Accept) {
+func (it *ident) accept(p *cmid.Pending) {
+	c := p.Command.(*cmid.Accept)
 	own := *c
 	own.Param = it.cfg.Transport.AcceptParam(c.Param)
 	it.depths(c.Param, &it.peer.reads)

@@ -37,7 +37,7 @@ type attempts struct {
 // dialer is the actor of the identifier that dials or serves.
 type dialer interface {
 	// connect creates the queue pair and sends the request to the peer.
-	connect(p *cmid.Pending, c *cmid.Connect)
+	connect(p *cmid.Pending)
 	// renew gives the actor a new identifier in place of a used one.
 	renew() error
 	// destroy ends the identifier.
@@ -234,7 +234,7 @@ func (t *commandTable) dial(c *Dial, sender *actor.PID, of dialer) {
 	a.try = func(ai cmid.AddrInfo) {
 		connect := func() {
 			c := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
-			t.doInner(c, func(p *cmid.Pending) { of.connect(p, c) }, a.outcome)
+			t.doInner(c, of.connect, a.outcome)
 		}
 		a.whenTurn(func() {
 			a.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {

@@ -114,7 +114,9 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 		it.reply(sender, it.nothing(cmd))
 		return
 	}
-	it.noteCommand(cmd)
+	if _, often := cmd.(oneSided); !often {
+		it.note(FlightCommand, opName(cmd), 0)
+	}
 	if n := len(it.pending()) + len(it.life.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
 		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return
@@ -156,13 +158,13 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 		it.life.awaitClosed(cmd, sender)
 		it.destroy(nil)
 	case *cmid.Connect:
-		it.do(c, func(p *cmid.Pending) { it.connect(p, c) }, it.replyOrDestroy(sender))
+		it.do(c, it.connect, it.replyOrDestroy(sender))
 	case *cmid.Accept:
 		if it.handshake.deciding() {
 			it.handshake.accept(c, sender)
 			return
 		}
-		it.do(c, func(p *cmid.Pending) { it.accept(p, c) }, it.replyOrDestroy(sender))
+		it.do(c, it.accept, it.replyOrDestroy(sender))
 	case *cmid.Reject:
 		if it.handshake.deciding() {
 			it.handshake.reject(c, sender)

@@ -36,13 +36,6 @@ func (e *endpoint) noteEvent(ev Event) {
 	e.note(FlightEvent, k.String(), errno)
 }
 
-// noteCommand records a command, unless it is a one-sided operation.
-func (e *endpoint) noteCommand(cmd Command) {
-	if _, often := cmd.(oneSided); !often && e.l.flight != nil {
-		e.note(FlightCommand, opName(cmd), 0)
-	}
-}
-
 // refused counts a request that the runtime refuses, and records it.
 func (l *loop) refused(id *cmid.ID, via *listening, f fate) {
 	via.count(f)
