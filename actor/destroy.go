@@ -17,7 +17,7 @@ func (it *ident) destroy(cause error) {
 	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
 	} else if it.asked != nil && it.handshake.deciding() {
-		it.conn.Reject(nil)
+		it.conn.Sec.Reject(nil)
 	}
 	it.setLife(lifeEnding)
 	if it.conn != nil {

@@ -90,7 +90,7 @@ func (h *handshake) takeReply(data []byte) error {
 	}
 	h.set(handshakeProved)
 	h.conn.Agree(hello, true, limits.MaxMessage)
-	return h.conn.Secure(ch, h.user)
+	return h.conn.Sec.Secure(ch, h.user)
 }
 
 // rejectedBy reports that the peer, which is authenticated, has rejected this side.

@@ -92,16 +92,16 @@ func (h *handshake) stepped(m *tlsStep) {
 	case m.Err != nil:
 		h.refuseTLS(m)
 	case m.State == nil:
-		h.conn.SendFrames(m.Frames)
+		h.conn.Sec.SendFrames(m.Frames)
 		if h.in == nil && !m.of.Heard() {
-			h.conn.Nudge()
+			h.conn.Sec.Nudge()
 		}
 		if h.in != nil {
 			h.awaitPeer()
 		}
 		h.stepTLS()
 	default:
-		h.conn.SendFrames(m.Frames)
+		h.conn.Sec.SendFrames(m.Frames)
 		h.finishTLS(m)
 	}
 }
@@ -111,7 +111,7 @@ func (h *handshake) refuseTLS(m *tlsStep) {
 	if h.in != nil {
 		h.warn(m.Err)
 	}
-	h.conn.Alert(m.Frames[len(m.Frames)-1])
+	h.conn.Sec.Alert(m.Frames[len(m.Frames)-1])
 	h.owner.destroy(m.Err)
 }
 
@@ -123,13 +123,13 @@ func (h *handshake) finishTLS(m *tlsStep) {
 	h.who = handshakes.IdentityOf(m.State)
 	h.established.TLS = m.State
 	if h.in != nil {
-		h.conn.Await(channel)
+		h.conn.Sec.Await(channel)
 		h.awaitPeer()
-	} else if err := h.conn.Secure(channel, h.user); err != nil {
+	} else if err := h.conn.Sec.Secure(channel, h.user); err != nil {
 		h.owner.destroy(err)
 		return
 	}
 	for _, b := range records {
-		h.conn.Record(b)
+		h.conn.Sec.Record(b)
 	}
 }

@@ -54,9 +54,9 @@ func (it *ident) info() IDInfo {
 	}
 	if c := it.conn; c != nil {
 		i.Wire, i.Credits, i.Traffic, i.Delivered = c.Kind().String(), c.Counts(), c.Traffic(), c.Delivered()
-		if s := c.Suite(); s != 0 {
+		if s := c.Sec.Suite(); s != 0 {
 			i.Security, i.Identity, i.Mode = s.String(), it.who, it.cfg.Security.Mode
-			i.KeyUpdates, i.PeerKeyUpdates = c.KeyUpdates()
+			i.KeyUpdates, i.PeerKeyUpdates = c.Sec.KeyUpdates()
 		}
 	}
 	return i

@@ -42,7 +42,7 @@ func (h *handshake) introduce() {
 			private = nil
 		}
 		h.answered(fateRejected)
-		h.conn.Reject(private)
+		h.conn.Sec.Reject(private)
 		h.owner.destroy(nil)
 	default:
 		h.introduceTo(h.in, &r)
@@ -72,7 +72,7 @@ func (h *handshake) refuseFailed() {
 // refuse ends a connection whose peer is authenticated, and reports the reason to the peer.
 func (h *handshake) refuse(how fate, why wire.Refusal, cause error) {
 	h.answered(how)
-	h.conn.Refuse(why)
+	h.conn.Sec.Refuse(why)
 	h.owner.destroy(cause)
 }
 
@@ -153,7 +153,7 @@ func (h *handshake) accept(c *cmid.Accept, sender *actor.PID) {
 	}
 	err := h.keyIsKnown()
 	if err == nil {
-		err = h.conn.Accept(c.PrivateData)
+		err = h.conn.Sec.Accept(c.PrivateData)
 	}
 	if err != nil {
 		h.fail(c, sender, err)
@@ -171,7 +171,7 @@ func (h *handshake) reject(c *cmid.Reject, sender *actor.PID) {
 		return
 	}
 	h.answered(fateRejected)
-	h.conn.Reject(c.PrivateData)
+	h.conn.Sec.Reject(c.PrivateData)
 	h.life.awaitClosed(c, sender)
 	h.owner.destroy(nil)
 }

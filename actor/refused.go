@@ -36,7 +36,7 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	case it.asked == nil:
 		return
 	case it.handshake.deciding():
-		it.conn.Refuse(why)
+		it.conn.Sec.Refuse(why)
 		return
 	case it.cfg.secured():
 		reject.PrivateData = it.cfg.refusal(it.handshake.features, why)

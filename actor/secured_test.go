@@ -521,7 +521,7 @@ func TestKeyUpdates(t *testing.T) {
 			}
 		}
 		w.onLoop(w.rt, func(l *loop) {
-			if own, _ := w.conn(l, p.c).KeyUpdates(); own < 2 {
+			if own, _ := w.conn(l, p.c).Sec.KeyUpdates(); own < 2 {
 				w.Errorf("the key was changed %d times", own)
 			}
 		})

@@ -54,7 +54,7 @@ func TestOwedAtTheEnd(t *testing.T) {
 		p.client.send(p.c, NewSend(nil))
 		settle()
 		w.onLoop(w.rt, func(l *loop) {
-			if !w.conn(l, p.c).Owes() {
+			if !w.conn(l, p.c).Sec.Owes() {
 				w.Error("nothing is owed")
 			}
 		})

@@ -18,7 +18,7 @@ func (l *loop) totals() LoopTotals {
 			moved := c.Traffic()
 			addTraffic(&t.Traffic, moved)
 			t.Security.add(it)
-			if c.Suite() != 0 && state == states.Connected {
+			if c.Sec.Suite() != 0 && state == states.Connected {
 				t.Security.Secured++
 			}
 			if moved.WaitsFor > 0 {
@@ -67,7 +67,7 @@ func addTraffic(sum *Traffic, t Traffic) {
 // add adds a connection's key updates.
 func (t *SecurityTotals) add(it *ident) {
 	if c := it.conn; c != nil {
-		own, peers := c.KeyUpdates()
+		own, peers := c.Sec.KeyUpdates()
 		t.KeyUpdates += own
 		t.PeerKeyUpdates += peers
 	}

@@ -17,26 +17,26 @@ import (
 // answers to that. The other side does so before its accept leaves, when its owner has decided.
 
 // guarded reports whether the peer has to be kept from memory, and let in.
-func (c *Conn) guarded() bool { return c.sec != nil && c.res.exposed() && c.Device.attr.QPAccess }
+func (s *security) guarded() bool { return s != nil && s.c.res.exposed() && s.c.Device.attr.QPAccess }
 
 // shutOut denies the peer access to memory: it is not authenticated yet.
-func (c *Conn) shutOut() error {
-	if !c.guarded() {
+func (s *security) shutOut() error {
+	if !s.guarded() {
 		return nil
 	}
-	if err := c.QP.SetAccess(0); err != nil {
-		return fmt.Errorf("modify_qp on %s: the peer cannot be kept from memory: %w", c.Device.Verbs.Name(), err)
+	if err := s.c.QP.SetAccess(0); err != nil {
+		return fmt.Errorf("modify_qp on %s: the peer cannot be kept from memory: %w", s.c.Device.Verbs.Name(), err)
 	}
 	return nil
 }
 
 // letIn allows the peer access to memory.
-func (c *Conn) letIn() error {
-	if !c.guarded() {
+func (s *security) letIn() error {
+	if !s.guarded() {
 		return nil
 	}
-	if err := c.QP.SetAccess(verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic); err != nil {
-		return &secure.HandshakeError{What: "modify_qp on " + c.Device.Verbs.Name() + ": the peer cannot be let in", Err: err}
+	if err := s.c.QP.SetAccess(verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic); err != nil {
+		return &secure.HandshakeError{What: "modify_qp on " + s.c.Device.Verbs.Name() + ": the peer cannot be let in", Err: err}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 func (b *arrivals) put(m *Inbound, from wire.Offer) {
 	m.Since = time.Now() // not the loop's, which may be a long turn old
 	p := pending{m: m, from: from, length: from.Length, number: from.Number}
-	if b.c.sec != nil {
+	if b.c.Sec != nil {
 		p.from.Length = uint32(secure.LargeLen(int(from.Length)))
 	}
 	b.Waiting.Push(p)
@@ -166,7 +166,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 		b.filled(a.m.Chunk)
 		c.Session.Pull()
 		switch {
-		case c.sec != nil:
+		case c.Sec != nil:
 			if err := b.begin(a); err != nil {
 				c.up.BreakOff(err)
 				return
@@ -258,7 +258,7 @@ func (b *arrivals) look() {
 // begin begins to open a message that was read.
 func (b *arrivals) begin(a *pending) (err error) {
 	chunk := a.m.Chunk.Bytes()
-	if a.open, err = b.c.sec.channel.OpenLarge.Begin(chunk, len(a.m.Data), a.number); err == nil {
+	if a.open, err = b.c.Sec.channel.OpenLarge.Begin(chunk, len(a.m.Data), a.number); err == nil {
 		b.schedule()
 	}
 	return err

@@ -181,7 +181,7 @@ func (c *Conn) postBundle(b bundle) (ok bool) {
 // postBundle posts the chain of messages that begins with first as b describes it.
 func (d *Device) postBundle(c *Conn, first *Outgoing, b bundle) error {
 	h := c.Session.Header(wire.TypeBundle, 0)
-	if c.sec != nil || b.size <= d.attr.MaxInline {
+	if c.Sec != nil || b.size <= d.attr.MaxInline {
 		d.bundled = first.appendBundle(d.bundled[:0], h)
 		return d.post(c, first, d.bundled, b.quiet)
 	}

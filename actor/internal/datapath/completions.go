@@ -164,7 +164,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		}
 	}
 	free.put()
-	c.pay()
+	c.Sec.pay()
 	c.goodbyeResume()
 	c.Device.pump(c)
 }

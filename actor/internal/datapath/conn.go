@@ -37,7 +37,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		c.terms.Promised = h.Eager
 		c.sizes.announce(h)
 		if t.Features != 0 {
-			c.sec = &security{handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
+			c.Sec = &security{c: c, handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
 	}
 	if err := c.res.claimDomain(d, t.Area, c.large()); err != nil {
@@ -69,7 +69,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	c.l.Shares.join(c)
-	if err = c.shutOut(); err == nil && c.recv.pool.srq == nil {
+	if err = c.Sec.shutOut(); err == nil && c.recv.pool.srq == nil {
 		err = c.reserve(receives)
 	}
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Conn) Release() {
 	c.person.leave(c.l, c.recv.bytes)
 	c.l.Shares.leave(c)
 	c.res.releaseCompletions()
-	c.remit()
+	c.Sec.discard()
 	if c.out != nil {
 		c.out.close()
 	}
@@ -135,7 +135,7 @@ func (c *Conn) update() {
 	if c.mode != ModeMessages || !c.sends() {
 		return
 	}
-	if c.sec != nil && !c.rekey() {
+	if c.Sec != nil && !c.Sec.rekey() {
 		return
 	}
 	for c.Flight.hasRoom() {
@@ -176,7 +176,7 @@ func (c *Conn) checkDrained() {
 	if c.state != connDraining || !c.queue.empty() {
 		return
 	}
-	if c.Flight.Len() > 0 || c.owes() || c.out.seals() || c.mode == ModeMessages && !c.Session.Settled() {
+	if c.Flight.Len() > 0 || c.Sec.Owes() || c.out.seals() || c.mode == ModeMessages && !c.Session.Settled() {
 		return
 	}
 	c.setState(connDrained)

@@ -59,8 +59,8 @@ func qpConn(qp verbs.QP) (c *Conn, ok bool) {
 // the device (inline). A larger one is sent from where it is if the device can do that, and is
 // copied into device memory otherwise. A quiet one completes together with the next that is not.
 func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
-	if c.sec != nil {
-		return c.record(s, b, quiet)
+	if c.Sec != nil {
+		return c.Sec.record(s, b, quiet)
 	}
 	op := Posting{Send: s}
 	d.prepareSend(quiet)

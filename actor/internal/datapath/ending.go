@@ -155,7 +155,7 @@ func (c *Conn) SayGoodbye() bool {
 	switch {
 	case !c.Session.Courteous() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
-	case c.sec.mute():
+	case c.Sec.mute():
 		c.end.setGoodbye(goodbyeLeft) // this side ends the connection without one
 		return false
 	case c.end.goodbye == goodbyePosted:
@@ -292,4 +292,23 @@ func (c *Conn) connected() bool {
 func (c *Conn) FailedByItself() {
 	c.Device.Drain()
 	c.queuePairFailed(&QueuePairError{})
+}
+
+// goodbyePost posts the last message.
+func (c *Conn) goodbyePost() error {
+	if c.Sec != nil && c.Sec.alert != nil {
+		return c.Sec.postFrame(c.Sec.alert)
+	}
+	if c.Sec != nil && c.Sec.refusal != nil {
+		return c.Sec.sendFirst(c.Sec.last, c.Sec.refusal)
+	}
+	return c.control(wire.TypeGoodbye, 0)
+}
+
+// last returns the number of the last posting, or of the next if it is owed.
+func (c *Conn) last() uint32 {
+	if c.Sec != nil && c.Sec.owed.due {
+		return c.Flight.next()
+	}
+	return c.Flight.next() - 1
 }

@@ -143,8 +143,8 @@ func (t *Terms) perMessage() int {
 // Want changes the use of Reads that Agree assumes, when the owner asks again after a refusal.
 func (c *Conn) Want(t Terms) {
 	c.terms.Reads, c.terms.Serves = t.Reads, t.Serves
-	if c.sec != nil {
-		c.sec.handshake = t.Handshake
+	if c.Sec != nil {
+		c.Sec.handshake = t.Handshake
 	}
 }
 

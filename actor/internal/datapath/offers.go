@@ -78,7 +78,7 @@ type sealing struct {
 
 func newOffers(c *Conn) *offers {
 	o := &offers{
-		owner: c, up: c.up, res: &c.res, budget: c.l.HeldBudget, el: c.l.el, segments: &c.l.segments, secured: c.sec != nil,
+		owner: c, up: c.up, res: &c.res, budget: c.l.HeldBudget, el: c.l.el, segments: &c.l.segments, secured: c.Sec != nil,
 	}
 	if _, ok := c.res.registrar(); !ok || o.secured {
 		o.memory = c.res.newRegions(o.budget)
@@ -346,8 +346,8 @@ func (c *Conn) offerReady(s *Outgoing) bool {
 
 // offerMessage posts the offer of s, which is ready, or starts to seal s.
 func (c *Conn) offerMessage(s *Outgoing) error {
-	if c.sec != nil {
-		return c.out.sealBegin(s, c.sec.channel)
+	if c.Sec != nil {
+		return c.out.sealBegin(s, c.Sec.channel)
 	}
 	m, err := c.out.expose(s)
 	if err != nil {

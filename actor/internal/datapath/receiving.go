@@ -14,9 +14,9 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		c.give(chunk)
 		return
 	}
-	if c.sec != nil {
+	if c.Sec != nil {
 		var ok bool
-		if b, ok = c.open(b); !ok {
+		if b, ok = c.Sec.open(b); !ok {
 			c.give(chunk)
 			return
 		}
@@ -78,7 +78,7 @@ func (c *Conn) deliver(m *Inbound) {
 // account parses the header of a message, and the body of an offer or of a bundle, which contains
 // n messages, and accounts for them.
 func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, n int, err error) {
-	if h, err = c.parse(b); err != nil {
+	if h, err = c.Sec.parse(b); err != nil {
 		return h, from, 0, err
 	}
 	if h.Type == wire.TypeBundle {
@@ -93,8 +93,8 @@ func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, n int, err err
 	switch b = b[wire.HeaderLen:]; h.Type {
 	case wire.TypeOffer:
 		from, err = wire.ParseOffer(b, c.sizes.takes)
-		if err == nil && c.sec != nil {
-			err = c.sec.channel.OpenLarge.Offered(from.Number)
+		if err == nil && c.Sec != nil {
+			err = c.Sec.channel.OpenLarge.Offered(from.Number)
 		}
 	case wire.TypeReceives:
 		var r wire.Receives

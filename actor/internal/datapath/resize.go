@@ -204,7 +204,7 @@ func (c *Conn) counts() {
 
 // resizes reports whether the peer can be notified now that the receives have another size.
 func (c *Conn) resizes() bool {
-	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.owes() && !c.out.seals() && c.Flight.hasRoom()
+	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.Sec.Owes() && !c.out.seals() && c.Flight.hasRoom()
 }
 
 // announce notifies the peer. Not ok: the device has not taken the message.

@@ -19,6 +19,7 @@ import (
 
 // security is the state of a secured connection.
 type security struct {
+	c         *Conn           // through which it sends
 	handshake Handshake       // nil: the first messages have come
 	channel   *secure.Channel // nil: the handshake is not done
 	awaited   wire.Type       // the peer's first message, if it has to come; 0: nothing may
@@ -45,68 +46,57 @@ type owed struct {
 
 // Secure begins the records of the side that has connected: its handshake is done. It sends body in
 // its request, and waits for the peer's accept or reject.
-func (c *Conn) Secure(ch *secure.Channel, body []byte) error {
-	c.sec.channel, c.sec.awaited = ch, wire.TypeAccept
-	if err := c.letIn(); err != nil {
+func (s *security) Secure(ch *secure.Channel, body []byte) error {
+	s.channel, s.awaited = ch, wire.TypeAccept
+	if err := s.letIn(); err != nil {
 		return err
 	}
-	if c.Device.attr.OverlooksFirst {
-		c.l.el.AfterFunc(overlookTime, c.probeRequest)
+	if s.c.Device.attr.OverlooksFirst {
+		s.c.l.el.AfterFunc(overlookTime, s.probeRequest)
 	}
-	return c.sendFirst(wire.TypeRequest, body)
+	return s.sendFirst(wire.TypeRequest, body)
 }
 
 // probeRequest sends a probe if the peer's device may have overlooked the request (overlooked.go).
 // The peer answers it behind its accept.
-func (c *Conn) probeRequest() {
-	if !c.Over() && c.sec.awaited != 0 {
-		c.Beat.sendProbe(c)
+func (s *security) probeRequest() {
+	if !s.c.Over() && s.awaited != 0 {
+		s.c.Beat.sendProbe(s.c)
 	}
 }
 
 // Accept sends the accept, with body in it. Messages flow from Establish on.
-func (c *Conn) Accept(body []byte) error {
-	if err := c.letIn(); err != nil {
+func (s *security) Accept(body []byte) error {
+	if err := s.letIn(); err != nil {
 		return err
 	}
-	if err := c.sendFirst(wire.TypeAccept, body); err != nil {
+	if err := s.sendFirst(wire.TypeAccept, body); err != nil {
 		return err
 	}
-	c.sec.flows = true
+	s.flows = true
 	return nil
 }
 
 // Reject makes the goodbye a reject that contains body.
-func (c *Conn) Reject(body []byte) {
-	c.sec.last, c.sec.refusal = wire.TypeReject, append([]byte{}, body...)
+func (s *security) Reject(body []byte) {
+	s.last, s.refusal = wire.TypeReject, append([]byte{}, body...)
 }
 
 // Refuse makes the goodbye a refusal: this side's runtime rejects the peer, because of why.
-func (c *Conn) Refuse(why wire.Refusal) {
-	c.sec.last, c.sec.refusal = wire.TypeRefusal, []byte{byte(why)}
+func (s *security) Refuse(why wire.Refusal) {
+	s.last, s.refusal = wire.TypeRefusal, []byte{byte(why)}
 }
 
 // Suite returns the cipher suite of the messages; 0: none.
-func (c *Conn) Suite() secure.Suite {
-	if c.sec == nil || c.sec.channel == nil {
+func (s *security) Suite() secure.Suite {
+	if s == nil || s.channel == nil {
 		return 0
 	}
-	return c.sec.channel.Suite
+	return s.channel.Suite
 }
 
-func (c *Conn) sendFirst(t wire.Type, body []byte) error {
-	return c.Device.post(c, nil, t.Put(body), false)
-}
-
-// goodbyePost posts the last message.
-func (c *Conn) goodbyePost() error {
-	if c.sec != nil && c.sec.alert != nil {
-		return c.postFrame(c.sec.alert)
-	}
-	if c.sec != nil && c.sec.refusal != nil {
-		return c.sendFirst(c.sec.last, c.sec.refusal)
-	}
-	return c.control(wire.TypeGoodbye, 0)
+func (s *security) sendFirst(t wire.Type, body []byte) error {
+	return s.c.Device.post(s.c, nil, t.Put(body), false)
 }
 
 // mute reports whether the peer would not understand a last message.
@@ -115,8 +105,7 @@ func (s *security) mute() bool {
 }
 
 // open opens a record or handles a frame. Not ok: it was handled, or was not valid.
-func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
-	s := c.sec
+func (s *security) open(sealed []byte) (b []byte, ok bool) {
 	if s.framing() {
 		s.heard = true
 		s.handshake.Frame(sealed)
@@ -135,12 +124,12 @@ func (c *Conn) open(sealed []byte) (b []byte, ok bool) {
 	case err == nil && s.flows:
 		return b, true
 	case err == nil && s.awaited == 0:
-		err = c.takeEarly(b)
+		err = s.takeEarly(b)
 	case err == nil:
-		err = c.takeFirst(b)
+		err = s.takeFirst(b)
 	}
 	if err != nil {
-		c.up.BreakOff(err)
+		s.c.up.BreakOff(err)
 	}
 	return nil, false
 }
@@ -155,7 +144,7 @@ func (s *security) refused(b []byte) error {
 }
 
 // takeEarly handles a message of the peer before this side has accepted: a probe.
-func (c *Conn) takeEarly(b []byte) error {
+func (s *security) takeEarly(b []byte) error {
 	h, err := wire.ParseSecuredHeader(b)
 	switch {
 	case err != nil:
@@ -163,13 +152,12 @@ func (c *Conn) takeEarly(b []byte) error {
 	case h.Type != wire.TypeProbe:
 		return &wire.ProtocolError{What: "a message before this side has accepted"}
 	}
-	return c.Session.Take(h)
+	return s.c.Session.Take(h)
 }
 
 // takeFirst takes the peer's first message. Nothing else may come before both sides have sent
 // theirs.
-func (c *Conn) takeFirst(b []byte) error {
-	s := c.sec
+func (s *security) takeFirst(b []byte) error {
 	t, body, err := wire.ParseFirst(b)
 	switch {
 	case err != nil:
@@ -185,14 +173,14 @@ func (c *Conn) takeFirst(b []byte) error {
 }
 
 // parse takes the header off a message.
-func (c *Conn) parse(b []byte) (wire.Header, error) {
-	if c.sec == nil {
+func (s *security) parse(b []byte) (wire.Header, error) {
+	if s == nil {
 		return wire.ParseHeader(b)
 	}
 	h, err := wire.ParseSecuredHeader(b)
 	if err == nil && h.Type == wire.TypeKeyUpdate {
-		c.sec.renewed++
-		err = exceeded(c.sec.channel.Open.Update())
+		s.renewed++
+		err = exceeded(s.channel.Open.Update())
 	}
 	return h, err
 }
@@ -207,97 +195,97 @@ func exceeded(err error) error {
 }
 
 // record seals a message and posts it. Without an error it is posted or owed.
-func (c *Conn) record(s *Outgoing, b []byte, quiet bool) error {
-	sec, d := c.sec, c.Device
-	if sec.owed.due || sec.channel == nil {
+func (s *security) record(m *Outgoing, b []byte, quiet bool) error {
+	d := s.c.Device
+	if s.owed.due || s.channel == nil {
 		return errNoRoom
 	}
-	o := owed{posting: Posting{Send: s}}
+	o := owed{posting: Posting{Send: m}}
 	n := len(b) + secure.Overhead
 	if n > d.attr.MaxInline {
-		chunk, err := c.sendChunk(s, n)
+		chunk, err := s.c.sendChunk(m, n)
 		if err != nil {
 			return err
 		}
 		o.posting.chunk, o.b = chunk, chunk.Bytes()[:0]
 	} else {
-		o.b = sec.inline[:0]
+		o.b = s.inline[:0]
 	}
 	var err error
-	if o.b, err = sec.channel.Seal.Seal(o.b, b); err != nil { // nothing more can be sealed
+	if o.b, err = s.channel.Seal.Seal(o.b, b); err != nil { // nothing more can be sealed
 		if o.posting.chunk != nil {
 			o.posting.chunk.Free()
 		}
-		c.up.BreakOff(err)
+		s.c.up.BreakOff(err)
 		return err
 	}
-	sec.sealed++
+	s.sealed++
 	if o.posting.chunk == nil {
-		sec.inline = o.b
+		s.inline = o.b
 	}
-	if len(sec.frames) > 0 { // it goes behind them
-		sec.owed = o
-		sec.owed.due = true
+	if len(s.frames) > 0 { // it goes behind them
+		s.owed = o
+		s.owed.due = true
 		return nil
 	}
-	if err := d.postRecord(c, &o, quiet); err != nil {
-		sec.owed = o
-		sec.owed.due = true
-		c.unpaid(err)
+	if err := d.postRecord(s.c, &o, quiet); err != nil {
+		s.owed = o
+		s.owed.due = true
+		s.unpaid(err)
 	}
 	return nil
 }
 
-// owes reports whether frames or a record have to leave before anything else.
-func (c *Conn) owes() bool { return c.sec != nil && (c.sec.owed.due || len(c.sec.frames) > 0) }
+// Owes reports whether frames or a record have to leave before anything else.
+func (s *security) Owes() bool { return s != nil && (s.owed.due || len(s.frames) > 0) }
 
 // pay posts the owed frames and record. False: some are still owed.
-func (c *Conn) pay() bool {
-	if !c.owes() || c.Over() && !c.end.awaitsGoodbye() {
+func (s *security) pay() bool {
+	if !s.Owes() || s.c.Over() && !s.c.end.awaitsGoodbye() {
 		return true // it is no longer needed
 	}
-	if !c.payFrames() {
+	if !s.payFrames() {
 		return false
 	}
-	if !c.sec.owed.due {
+	if !s.owed.due {
 		return true
 	}
-	if !c.Flight.hasRoom() {
+	if !s.c.Flight.hasRoom() {
 		return false // a completion makes room
 	}
-	if err := c.Device.postRecord(c, &c.sec.owed, false); err != nil {
-		c.unpaid(err)
+	if err := s.c.Device.postRecord(s.c, &s.owed, false); err != nil {
+		s.unpaid(err)
 		return false
 	}
-	c.sec.owed = owed{}
+	s.owed = owed{}
 	return true
 }
 
 // unpaid schedules another attempt for a record that the device did not take, unless it never takes
 // one.
-func (c *Conn) unpaid(err error) {
+func (s *security) unpaid(err error) {
 	if errors.Is(err, unix.ENOMEM) {
-		c.retry()
+		s.c.retry()
 		return
 	}
-	c.queuePairRefused(verbs.Send, err)
+	s.c.queuePairRefused(verbs.Send, err)
 }
 
-// remit answers for the owed record, which will not leave, and frees its memory.
-func (c *Conn) remit() {
-	if c.sec == nil {
+// discard answers for the owed record, which will not leave, and frees its memory.
+func (s *security) discard() {
+	if s == nil {
 		return
 	}
-	o := c.sec.owed
-	c.sec.owed, c.sec.frames = owed{}, nil
+	o := s.owed
+	s.owed, s.frames = owed{}, nil
 	if o.posting.chunk != nil {
 		o.posting.chunk.Free()
 	}
 	if o.posting.Send != nil {
-		c.failSends(o.posting.Send, Flushed())
+		s.c.failSends(o.posting.Send, Flushed())
 	}
-	if c.sec.channel != nil {
-		c.sec.channel.Forget()
+	if s.channel != nil {
+		s.channel.Forget()
 	}
 }
 
@@ -314,39 +302,28 @@ func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
 	return d.hand(c, o.posting)
 }
 
-// last returns the number of the last posting, or of the next if it is owed.
-func (c *Conn) last() uint32 {
-	if c.sec != nil && c.sec.owed.due {
-		return c.Flight.next()
-	}
-	return c.Flight.next() - 1
-}
-
 // rekey changes this side's key when that is due. False: there is no room for the message about it.
-func (c *Conn) rekey() bool {
-	seal := c.sec.channel.Seal
-	if !seal.UpdateDue() && (c.terms.Rekey == 0 || c.sec.sealed < c.terms.Rekey) {
+func (s *security) rekey() bool {
+	seal := s.channel.Seal
+	if !seal.UpdateDue() && (s.c.terms.Rekey == 0 || s.sealed < s.c.terms.Rekey) {
 		return true
 	}
-	if !c.say(wire.TypeKeyUpdate, 0) {
+	if !s.c.say(wire.TypeKeyUpdate, 0) {
 		return false
 	}
-	c.sec.sealed = 0
-	c.sec.rekeyed++
+	s.sealed = 0
+	s.rekeyed++
 	if err := seal.Update(); err != nil {
-		c.up.BreakOff(err)
+		s.c.up.BreakOff(err)
 		return false
 	}
 	return true
 }
 
-// Owes reports whether the device has not taken a record that was sealed.
-func (c *Conn) Owes() bool { return c.owes() }
-
 // KeyUpdates returns the number of key changes of each side.
-func (c *Conn) KeyUpdates() (own, peers uint64) {
-	if c.sec == nil {
+func (s *security) KeyUpdates() (own, peers uint64) {
+	if s == nil {
 		return 0, 0
 	}
-	return uint64(c.sec.rekeyed), uint64(c.sec.renewed)
+	return uint64(s.rekeyed), uint64(s.renewed)
 }

@@ -13,19 +13,19 @@ import (
 func (s *security) framing() bool { return s.tls && s.channel == nil }
 
 // SendFrames posts frames of a handshake, in order. They belong to the connection now.
-func (c *Conn) SendFrames(frames [][]byte) {
-	if !c.Over() {
-		c.sec.frames = append(c.sec.frames, frames...)
-		c.pay()
+func (s *security) SendFrames(frames [][]byte) {
+	if !s.c.Over() {
+		s.frames = append(s.frames, frames...)
+		s.pay()
 	}
 }
 
 // Nudge has a device that may have overlooked the first frame (overlooked.go) look again.
-func (c *Conn) Nudge() {
-	if c.Device.attr.OverlooksFirst {
-		c.l.el.AfterFunc(overlookTime, func() {
-			if !c.Over() && c.sec.framing() && !c.sec.heard {
-				c.SendFrames([][]byte{secure.NudgeFrame()})
+func (s *security) Nudge() {
+	if s.c.Device.attr.OverlooksFirst {
+		s.c.l.el.AfterFunc(overlookTime, func() {
+			if !s.c.Over() && s.framing() && !s.heard {
+				s.SendFrames([][]byte{secure.NudgeFrame()})
 			}
 		})
 	}
@@ -35,28 +35,27 @@ func (c *Conn) Nudge() {
 func (c *Conn) FrameSize() int { return c.sizes.direct }
 
 // Alert replaces the goodbye, and the frames that wait, by an alert.
-func (c *Conn) Alert(frame []byte) { c.sec.alert, c.sec.frames = frame, nil }
+func (s *security) Alert(frame []byte) { s.alert, s.frames = frame, nil }
 
 // Await begins the records of the side that has been connected to: its handshake in TLS mode is
 // done. The peer's first message must be its request.
-func (c *Conn) Await(ch *secure.Channel) { c.sec.channel, c.sec.awaited = ch, wire.TypeRequest }
+func (s *security) Await(ch *secure.Channel) { s.channel, s.awaited = ch, wire.TypeRequest }
 
 // Record takes a record that has come before the handshake was done here.
-func (c *Conn) Record(sealed []byte) {
-	if !c.Over() {
-		c.open(sealed) // nothing but first messages comes yet
+func (s *security) Record(sealed []byte) {
+	if !s.c.Over() {
+		s.open(sealed) // nothing but first messages comes yet
 	}
 }
 
 // payFrames posts the frames that wait. Not ok: some still do.
-func (c *Conn) payFrames() (ok bool) {
-	s := c.sec
+func (s *security) payFrames() (ok bool) {
 	for len(s.frames) > 0 {
-		if !c.Flight.hasRoom() {
+		if !s.c.Flight.hasRoom() {
 			return false // a completion makes room
 		}
-		if err := c.postFrame(s.frames[0]); err != nil {
-			c.unpaid(err)
+		if err := s.postFrame(s.frames[0]); err != nil {
+			s.unpaid(err)
 			return false
 		}
 		s.frames[0] = nil
@@ -67,18 +66,18 @@ func (c *Conn) payFrames() (ok bool) {
 }
 
 // postFrame posts a frame, which the device or its memory has a copy of then.
-func (c *Conn) postFrame(b []byte) error {
+func (s *security) postFrame(b []byte) error {
 	var o owed
-	if len(b) <= c.Device.attr.MaxInline {
+	if len(b) <= s.c.Device.attr.MaxInline {
 		o.b = b
 	} else {
-		chunk, err := c.sendChunk(nil, len(b))
+		chunk, err := s.c.sendChunk(nil, len(b))
 		if err != nil {
 			return err
 		}
 		o.posting.chunk, o.b = chunk, append(chunk.Bytes()[:0], b...)
 	}
-	err := c.Device.postRecord(c, &o, false)
+	err := s.c.Device.postRecord(s.c, &o, false)
 	if err != nil && o.posting.chunk != nil {
 		o.posting.chunk.Free()
 	}

@@ -99,7 +99,7 @@ func (c *Conn) creditWaitCheck() {
 // outlook collects the input of step.
 func (c *Conn) outlook() outlook {
 	o := outlook{depth: c.Flight.Depth, posted: c.Flight.Len(), silent: c.Flight.quiet, window: math.MaxUint32}
-	if c.owes() || c.out.seals() {
+	if c.Sec.Owes() || c.out.seals() {
 		o.posted = o.depth
 	}
 	if c.mode == ModeMessages {
@@ -119,7 +119,7 @@ func (c *Conn) outlook() outlook {
 
 // ready reports whether a message that does not wait may be handed to the device now.
 func (c *Conn) ready() bool {
-	return c.Flight.hasRoom() && !c.owes() && !c.out.seals() && (c.mode != ModeMessages || c.Session.Window() > 0)
+	return c.Flight.hasRoom() && !c.Sec.Owes() && !c.out.seals() && (c.mode != ModeMessages || c.Session.Window() > 0)
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
@@ -189,7 +189,7 @@ func (c *Conn) failSends(first *Outgoing, err error) {
 // parts, that is in runs.
 func (c *Conn) Pump() {
 	c.flush()
-	if !c.pay() {
+	if !c.Sec.pay() {
 		return
 	}
 	if c.end.goodbye == goodbyeDue {
@@ -261,7 +261,7 @@ func (c *Conn) renew(s *Outgoing) (ok bool) {
 // the device's until it does.
 func (c *Conn) Abandon() {
 	c.failQueued() // if a Goexit has broken Stop off
-	c.remit()
+	c.Sec.discard()
 	for n := c.Flight.head; n != c.Flight.next(); n++ {
 		p := c.Flight.at(n)
 		if s := p.Send; s != nil {

@@ -145,7 +145,7 @@ type Conn struct {
 	res    resources
 	QP     verbs.QP
 	recv   intake
-	sec    *security // nil: it is not secured
+	Sec    *security // nil: it is not secured
 	end    ending
 	Beat   heartbeat
 	person membership
