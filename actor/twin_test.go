@@ -224,7 +224,7 @@ func TestCommandsByValue(t *testing.T) {
 				if answers[0] != answers[1] {
 					w.Errorf("by pointer: %s, by value: %s", answers[0], answers[1])
 				}
-				p.client.send(p.c, *NewSend([]byte("by value"))) //nolint:govet // that is the test
+				p.client.send(p.c, *NewSend([]byte("by value")))
 				if g := p.server.any(); g.data != "by value" {
 					w.Errorf("got %v", g)
 				}
