@@ -226,9 +226,9 @@ type ConnParam struct {
 	// it is 7, which means forever.
 	RNRRetryCount uint8
 	// MinRNRTimer is how long the peer waits before it retransmits a message for which this side
-	// had no receive, as an exponent of InfiniBand's: RNRTimer(MinRNRTimer). It counts for queue
-	// pairs that a driver has made (ours: librdmacm has 0, which the verbs take for 655 ms). 0: 12,
-	// which is 0.64 ms. More than 31 counts as 31. iWARP ignores it.
+	// had no receive, as InfiniBand encodes it: 10 µs for 1, and 20, 30, 40, 60, 80, 120 µs and so
+	// on. It counts for queue pairs that a driver has made (ours: librdmacm has 0, which the verbs
+	// take for 655 ms). 0: 12, which is 0.64 ms. More than 31 counts as 31. iWARP ignores it.
 	MinRNRTimer uint8
 	SRQ         bool
 	QPNum       uint32 // ignored when the identifier has a queue pair

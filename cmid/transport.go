@@ -89,16 +89,16 @@ func (t *Transport) rnrTimer() uint8 {
 		return 0
 	}
 	for e := uint8(1); e < maxRNRTimer; e++ {
-		if RNRTimer(e) >= t.MinRNRTimer {
+		if rnrDuration(e) >= t.MinRNRTimer {
 			return e
 		}
 	}
 	return maxRNRTimer
 }
 
-// RNRTimer returns the duration of an exponent of ConnParam.MinRNRTimer: 10 µs for 1, and 20, 30,
-// 40, 60, 80, 120 µs and so on for those from 2 on. The verbs take 0 for 655.36 ms.
-func RNRTimer(exponent uint8) time.Duration {
+// rnrDuration returns the duration of an exponent of ConnParam.MinRNRTimer: 10 µs for 1, and 20,
+// 30, 40, 60, 80, 120 µs and so on for those from 2 on. The verbs take 0 for 655.36 ms.
+func rnrDuration(exponent uint8) time.Duration {
 	const unit = 10 * time.Microsecond
 	switch e := min(exponent, maxRNRTimer); {
 	case e == 0:
@@ -151,7 +151,7 @@ func PathOf(rtr, rts *verbs.QPAttr) Path {
 	p := Path{
 		GIDIndex: rtr.AH.GRH.SGIDIndex, SL: rtr.AH.SL, TrafficClass: rtr.AH.GRH.TrafficClass, MTU: 128 << min(rtr.PathMTU, 5),
 		RetryCount: rts.RetryCount, RNRRetryCount: rts.RNRRetry,
-		MinRNRTimer: RNRTimer(rtr.MinRNRTimer),
+		MinRNRTimer: rnrDuration(rtr.MinRNRTimer),
 	}
 	if rts.Timeout > 0 {
 		p.AckTimeout = AckTimeout(rts.Timeout)

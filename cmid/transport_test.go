@@ -32,12 +32,12 @@ func TestRNRTimer(t *testing.T) {
 		p := (&Transport{MinRNRTimer: d}).ConnectParam(nil)
 		if p == nil || p.MinRNRTimer != want {
 			t.Errorf("%v: %+v, want the exponent %d", d, p, want)
-		} else if got := RNRTimer(want); got < d && want < 31 {
+		} else if got := rnrDuration(want); got < d && want < 31 {
 			t.Errorf("%v has become %v", d, got)
 		}
 	}
-	if RNRTimer(0) != 655_360*time.Microsecond || RNRTimer(DefaultMinRNRTimer) != 640*time.Microsecond {
-		t.Errorf("0 is %v, the default %v", RNRTimer(0), RNRTimer(DefaultMinRNRTimer))
+	if rnrDuration(0) != 655_360*time.Microsecond || rnrDuration(DefaultMinRNRTimer) != 640*time.Microsecond {
+		t.Errorf("0 is %v, the default %v", rnrDuration(0), rnrDuration(DefaultMinRNRTimer))
 	}
 }
 

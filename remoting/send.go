@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
@@ -125,7 +126,7 @@ func (out *sending) post(n messages) (posted bool) {
 		out.settle()
 		return true
 	}
-	if !errors.Is(err, reconnect.ErrQueueFull) {
+	if !errors.Is(err, rdma.ErrQueueFull) {
 		out.send = nil // it may be sent in the next generation
 	}
 	return false

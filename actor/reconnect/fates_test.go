@@ -102,7 +102,7 @@ func TestWritable(t *testing.T) {
 		for tag := range uint64(7) {
 			r.send(tag, string(rune('a'+tag)))
 		}
-		if f := actortest.Next[*reconnect.Refused](r.owner); f.Tag != 6 || !is(f, reconnect.ErrQueueFull) {
+		if f := actortest.Next[*reconnect.Refused](r.owner); f.Tag != 6 || !is(f, rdma.ErrQueueFull) {
 			t.Errorf("%+v", f)
 		}
 		r.hears("a", "b", "c", "d", "e", "f")

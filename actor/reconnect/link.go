@@ -263,7 +263,7 @@ func (l *link) accept(ctx actor.Context, m message, usable bool) {
 		l.refuse(m, tooLarge(m.send, o.maxSend))
 	case o.waiting() >= l.cfg.Queue:
 		o.full = true
-		l.refuse(m, ErrQueueFull)
+		l.refuse(m, errQueueFull)
 	default:
 		o.queue.Push(m)
 		if o.waiting() == 1 {

@@ -142,7 +142,7 @@ type (
 	Refused struct {
 		Tag   uint64 // 0 for a plain *rdma.Send
 		Bytes int
-		Err   error // ErrQueueFull, ErrDown, ErrClosing, rdma.ErrTooLarge, EINVAL
+		Err   error // rdma.ErrQueueFull, ErrDown, ErrClosing, rdma.ErrTooLarge, EINVAL
 	}
 	// Closed is the last message. The actor stops.
 	Closed struct {
@@ -158,11 +158,12 @@ func (r *Refused) Error() string { return fmt.Sprintf("%d bytes refused: %v", r.
 // Unwrap returns the cause.
 func (r *Refused) Unwrap() error { return r.Err }
 
-// Reasons why messages are refused; errors.Is finds them in *Refused.
+// errQueueFull: Config.Queue messages wait. *rdma.Writable follows when there is room.
+var errQueueFull = fmt.Errorf("%w (%w)", rdma.ErrQueueFull, unix.ENOBUFS)
+
+// Reasons why messages are refused; errors.Is finds them in *Refused. For rdma.ErrQueueFull, which
+// means that Config.Queue messages wait, *rdma.Writable follows when there is room.
 var (
-	// ErrQueueFull: Config.Queue messages wait. *rdma.Writable follows when there is room.
-	// errors.Is: ENOBUFS.
-	ErrQueueFull = fmt.Errorf("%w (%w)", rdma.ErrQueueFull, unix.ENOBUFS)
 	// ErrDown: there is no connection, and Config.FailFast. errors.Is: ENOTCONN.
 	ErrDown = fmt.Errorf("there is no connection now (%w)", unix.ENOTCONN)
 	// ErrClosing: rdma.Close, Drain or DestroyID was sent before, or the actor has given up.

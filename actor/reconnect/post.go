@@ -9,10 +9,10 @@ import (
 
 // Post hands s to the connection now, if the connection has room for it and no other message waits.
 // Then its fate is reported as that of every *Send. Otherwise s stays the caller's: after
-// ErrQueueFull *rdma.Writable follows, ErrDown means that the generation is over. A posted message
-// is not sent in another generation, unless it is Idempotent. Post is for an owner that is OnLoop,
-// in its Receive; for every other one it is ErrDown. While the owner receives Up or *rdma.Received,
-// Post always finds no room: the connection is in the middle of delivering.
+// rdma.ErrQueueFull *rdma.Writable follows, ErrDown means that the generation is over. A posted
+// message is not sent in another generation, unless it is Idempotent. Post is for an owner that is
+// OnLoop, in its Receive; for every other one it is ErrDown. While the owner receives Up or
+// *rdma.Received, Post always finds no room: the connection is in the middle of delivering.
 func (u *Up) Post(s *Send) error {
 	l := u.link
 	if l == nil || l.state != LinkUp || l.generation != u.Generation {
@@ -28,7 +28,7 @@ func (u *Up) Post(s *Send) error {
 		return tooLarge(s.Message, o.maxSend)
 	case l.delivering || o.waiting() > 0:
 		o.full = true
-		return ErrQueueFull
+		return errQueueFull
 	}
 	if o.tagged == 0 {
 		o.collect() // messages that are only counted may have no other occasion
@@ -36,7 +36,7 @@ func (u *Up) Post(s *Send) error {
 	m := message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
 	if !o.hand(&m) {
 		o.full = true
-		return ErrQueueFull
+		return errQueueFull
 	}
 	_, _ = s.take()
 	o.queue.Push(m)

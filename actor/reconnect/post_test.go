@@ -59,7 +59,7 @@ func (p *poster) post() {
 			p.s = reconnect.NewSend(p.next, fmt.Append(nil, p.next))
 		}
 		err := p.up.Post(p.s)
-		if errors.Is(err, reconnect.ErrQueueFull) {
+		if errors.Is(err, rdma.ErrQueueFull) {
 			p.full++
 			return
 		}
@@ -169,7 +169,7 @@ func TestPostInOrder(t *testing.T) {
 		r.hears("answer")
 		r.released()
 		r.Wait()
-		if !errors.Is(inside, reconnect.ErrQueueFull) || outside != nil {
+		if !errors.Is(inside, rdma.ErrQueueFull) || outside != nil {
 			r.t.Errorf("in the middle of a delivery: %v; afterwards: %v", inside, outside)
 		}
 		r.Advance(time.Second)
@@ -179,7 +179,7 @@ func TestPostInOrder(t *testing.T) {
 		answer, inside, outside = nil, nil, errors.New("never")
 		r.System().Root.Send(owner, "more")
 		r.Advance(time.Second)
-		if !errors.Is(inside, reconnect.ErrQueueFull) {
+		if !errors.Is(inside, rdma.ErrQueueFull) {
 			r.t.Errorf("behind a message that waits: %v", inside)
 		}
 		r.hears("a", "b", "c", "d")

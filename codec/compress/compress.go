@@ -15,6 +15,7 @@ import (
 	"fmt"
 
 	"github.com/rdmactor/rdmactor/codec"
+	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // Format is how messages are compressed. It is also the first byte of a message, 0 if that is not
@@ -73,14 +74,7 @@ type method interface {
 // New returns a Codec for the messages of inner. There is at most one Config. New panics if its
 // Format does not exist.
 func New(inner codec.Codec, cfg ...Config) *Codec {
-	c := &Codec{inner: inner}
-	switch len(cfg) {
-	case 0:
-	case 1:
-		c.cfg = cfg[0]
-	default:
-		panic("compress: New takes one Config")
-	}
+	c := &Codec{inner: inner, cfg: optional.Value(cfg)}
 	if c.cfg.Above == 0 {
 		c.cfg.Above = 1 << 10
 	}
