@@ -244,7 +244,7 @@ func (d *Device) unbundleNext() (completions int) {
 		c.give(chunk)
 		return completions
 	}
-	c.demanded(len(b), false)
+	c.recv.resize.demanded(len(b), false)
 	m := c.received(c.keep(chunk, b))
 	if c.delays() {
 		c.put(m, wire.Offer{}) // at most our credits

@@ -197,7 +197,7 @@ func (c *Conn) Stop() {
 	c.creditWaitCheck()
 	c.end.stop()
 	c.Beat.stop()
-	c.putAside()
+	c.recv.resize.returnAside()
 	c.l.Shares.leave(c)
 	c.failQueued()
 	if c.Arrivals != nil {

@@ -30,6 +30,7 @@
 //	offers      offers.go      large messages that the peer reads
 //	arrivals    arrivals.go    messages that wait for the owner, and Reads of the peer's offers
 //	intake      share.go       the connection's part of what its loop receives
+//	resizing    resize.go      receives that change their size
 //	membership  person.go      its part of what its person's connections occupy
 //	resources   resources.go   its part of the device
 //	heartbeat   keepalive.go   silence of the peer

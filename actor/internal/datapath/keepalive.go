@@ -194,7 +194,7 @@ func (b *heartbeat) due(number uint32) bool {
 // look is a look at the connection.
 func (b *heartbeat) look(c *Conn) {
 	if b.answered == nil {
-		c.rest()
+		c.recv.resize.rest()
 	}
 	if qp := c.recv.qp; qp != nil && qp.Waiting() && !c.end.leaving() {
 		b.quiet = 0

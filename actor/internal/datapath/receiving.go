@@ -28,7 +28,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 			c.up.BreakOff(err)
 			return
 		}
-		c.shrink()
+		c.recv.resize.shrink()
 		if c.out != nil {
 			c.out.read(c.Session.Unread(), &c.Flight)
 		}
@@ -43,7 +43,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		case wire.TypeOffer:
 			c.give(chunk)
 			c.put(c.received(nil, nil), from)
-			c.demanded(int(from.Length), true)
+			c.recv.resize.demanded(int(from.Length), true)
 			c.Arrivals.advance(false)
 			if c.waits() {
 				c.Device.pump(c)
@@ -54,7 +54,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 			return
 		}
 		b = b[wire.HeaderLen:]
-		c.demanded(len(b), false)
+		c.recv.resize.demanded(len(b), false)
 	}
 	chunk, b = c.keep(chunk, b)
 	if c.delays() {

@@ -32,8 +32,10 @@ const LeastPosted = 1 << 10
 // receives.
 const leastTLS = 4 << 10
 
-// resizing is a connection's receives, which change their size. Sizes are those of their memory.
+// resizing is a connection's receives, which change their size. Sizes are those of their memory. A
+// nil resizing is that of receives that keep their size.
 type resizing struct {
+	c      *Conn
 	count  int         // receives, posted or with the owner
 	holds  int         // bytes of the largest message that they are to hold
 	most   int         // and of the largest that they ever hold
@@ -79,7 +81,7 @@ func (c *Conn) resized(n int) {
 	}
 	most := c.l.largestReceive(&c.terms, &c.Device.attr)
 	c.recv.resize = &resizing{
-		count: n, holds: c.sizes.direct, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.recv.pool.Arena.Size(),
+		c: c, count: n, holds: c.sizes.direct, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.recv.pool.Arena.Size(),
 		joined: []*recvPool{c.recv.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
 	}
 	if c.sizes.direct < most {
@@ -96,59 +98,56 @@ func (c *Conn) Offered() {
 }
 
 // poolOf is the pool of receives for messages of n bytes, which is joined. An error: there is none.
-func (c *Conn) poolOf(n int) (*recvPool, error) {
-	n += c.terms.perMessage()
-	for _, p := range c.recv.resize.joined {
+func (r *resizing) poolOf(n int) (*recvPool, error) {
+	n += r.c.terms.perMessage()
+	for _, p := range r.joined {
 		if p.Arena.Size() == poolSize(n) {
 			return p, nil
 		}
 	}
-	p, err := c.res.recvPool(n)
+	p, err := r.c.res.recvPool(n)
 	if err == nil {
-		p.Arena.InOne(c.recv.resize.count)
-		c.recv.resize.joined = append(c.recv.resize.joined, p)
+		p.Arena.InOne(r.count)
+		r.joined = append(r.joined, p)
 	}
 	return p, err
 }
 
 // demanded notes that the peer sent or offered a message of n bytes.
-func (c *Conn) demanded(n int, offered bool) {
-	r := c.recv.resize
+func (r *resizing) demanded(n int, offered bool) {
 	if r == nil || n <= LeastPosted || n > r.most {
 		return
 	}
 	r.used = true
 	if offered && r.holds < r.most {
-		c.grow()
+		r.grow()
 	}
 }
 
 // grow makes the receives large.
-func (c *Conn) grow() {
-	r := c.recv.resize
-	if !c.resizes() {
+func (r *resizing) grow() {
+	if !r.mayAnnounce() {
 		return
 	}
-	p, err := c.poolOf(r.most)
-	n, before := r.count*r.large, c.person.promised
-	if err != nil || r.share == 0 && c.l.largeReceives.Has(r.source)+n > c.l.RecvBudget.Spare() || !c.person.promise(c.l, n) {
+	p, err := r.poolOf(r.most)
+	n, before := r.count*r.large, r.c.person.promised
+	if err != nil || r.share == 0 && r.c.l.largeReceives.Has(r.source)+n > r.c.l.RecvBudget.Spare() || !r.c.person.promise(r.c.l, n) {
 		return
 	}
-	if !c.replaces(p) {
-		c.putAside()
-		c.person.promise(c.l, before)
+	if !r.replaces(p) {
+		r.returnAside()
+		r.c.person.promise(r.c.l, before)
 		return
 	}
 	if r.share == 0 {
 		r.share = n
-		c.l.largeReceives.Add(r.source, n)
+		r.c.l.largeReceives.Add(r.source, n)
 	}
-	r.holds, c.recv.pool = r.most, p
+	r.holds, r.c.recv.pool = r.most, p
 }
 
 // replaces takes all the memory that the small receives will be replaced by, and notifies the peer.
-func (c *Conn) replaces(p *recvPool) (ok bool) {
-	r := c.recv.resize
+func (r *resizing) replaces(p *recvPool) (ok bool) {
 	for len(r.aside) < r.small {
 		b, err := p.Arena.Get()
 		if err != nil {
@@ -157,76 +156,72 @@ func (c *Conn) replaces(p *recvPool) (ok bool) {
 		p.aside++
 		r.aside = append(r.aside, b)
 	}
-	return c.announce(wire.Receives{From: r.from, Size: uint32(r.most)})
+	return r.announce(wire.Receives{From: r.from, Size: uint32(r.most)})
 }
 
 // rest is a look at the receives: they become small when the peer has not needed large ones.
-func (c *Conn) rest() {
-	r := c.recv.resize
+func (r *resizing) rest() {
 	if r == nil || r.holds == LeastPosted {
 		return
 	}
 	if r.quiet++; r.used {
 		r.used, r.quiet = false, 0
 	}
-	if r.quiet >= looksIdle && !r.asked && c.resizes() && r.offers {
-		r.asked = c.announce(wire.Receives{Size: LeastPosted})
+	if r.quiet >= looksIdle && !r.asked && r.mayAnnounce() && r.offers {
+		r.asked = r.announce(wire.Receives{Size: LeastPosted})
 	}
 }
 
 // shrink makes the receives small, if the peer has answered.
-func (c *Conn) shrink() {
-	r := c.recv.resize
-	if r == nil || !r.asked || c.Session.Resizing() {
+func (r *resizing) shrink() {
+	if r == nil || !r.asked || r.c.Session.Resizing() {
 		return
 	}
 	r.asked = false
-	p, err := c.poolOf(LeastPosted)
+	p, err := r.poolOf(LeastPosted)
 	if err != nil {
 		return // they hold more than the peer sends
 	}
-	r.holds, c.recv.pool = LeastPosted, p
-	c.putAside()
-	c.counts()
-	c.res.sinks().Reclaim() // nor does it keep memory for the next large message
+	r.holds, r.c.recv.pool = LeastPosted, p
+	r.returnAside()
+	r.counts()
+	r.c.res.sinks().Reclaim() // nor does it keep memory for the next large message
 }
 
 // counts updates the account of receives that become small. Other connections of the domain may
 // have receives of any size.
-func (c *Conn) counts() {
-	r := c.recv.resize
-	c.person.promise(c.l, r.bytes)
+func (r *resizing) counts() {
+	r.c.person.promise(r.c.l, r.bytes)
 	if r.small == r.count {
-		c.l.largeReceives.Add(r.source, -r.share)
+		r.c.l.largeReceives.Add(r.source, -r.share)
 		r.share = 0
 	}
 }
 
-// resizes reports whether the peer can be notified now that the receives have another size.
-func (c *Conn) resizes() bool {
-	return c.sends() && c.Session.Resizes() && !c.Session.Resizing() && !c.Sec.Owes() && !c.out.seals() && c.Flight.hasRoom()
+// mayAnnounce reports whether the peer can be notified now that the receives have another size.
+func (r *resizing) mayAnnounce() bool {
+	return r.c.sends() && r.c.Session.Resizes() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.out.seals() && r.c.Flight.hasRoom()
 }
 
 // announce notifies the peer. Not ok: the device has not taken the message.
-func (c *Conn) announce(r wire.Receives) (ok bool) {
+func (r *resizing) announce(to wire.Receives) (ok bool) {
 	var b [wire.HeaderLen + wire.ReceivesLen]byte
-	c.Session.Header(wire.TypeReceives, 0).Put(b[:])
-	r.Put(b[wire.HeaderLen:])
-	if c.Device.post(c, nil, b[:], false) != nil {
+	r.c.Session.Header(wire.TypeReceives, 0).Put(b[:])
+	to.Put(b[wire.HeaderLen:])
+	if r.c.Device.post(r.c, nil, b[:], false) != nil {
 		return false // there will be another occasion
 	}
-	c.Session.Sent(wire.TypeReceives, 0)
+	r.c.Session.Sent(wire.TypeReceives, 0)
 	return true
 }
 
-// putAside returns the memory that was to replace small receives.
-func (c *Conn) putAside() {
-	r := c.recv.resize
+// returnAside returns the memory that was to replace small receives.
+func (r *resizing) returnAside() {
 	if r == nil {
 		return
 	}
 	for _, b := range r.aside {
-		c.res.poolOf(b).aside--
+		r.c.res.poolOf(b).aside--
 		b.Free()
 	}
 	r.aside = nil
@@ -251,7 +246,7 @@ func (c *Conn) postRecv(b *memory.Chunk) error {
 	r := c.recv.resize
 	p := c.recv.pool
 	if r != nil && b.Size() != p.Arena.Size() {
-		b, p = c.exchange(b)
+		b, p = r.exchange(b)
 	}
 	if err := p.post(c.QP, b); err != nil {
 		b.Free()
@@ -266,15 +261,15 @@ func (c *Conn) postRecv(b *memory.Chunk) error {
 }
 
 // exchange returns the receive to be posted instead of b, which does not have the current size.
-func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
-	r, old := c.recv.resize, c.res.poolOf(b)
+func (r *resizing) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
+	old := r.c.res.poolOf(b)
 	var next *memory.Chunk
 	if last := len(r.aside) - 1; last >= 0 {
 		next, r.aside = r.aside[last], r.aside[:last]
-		c.recv.pool.aside--
+		r.c.recv.pool.aside--
 	} else {
 		var err error
-		if next, err = c.recv.pool.Arena.Get(); err != nil {
+		if next, err = r.c.recv.pool.Arena.Get(); err != nil {
 			return b, old
 		}
 	}
@@ -282,9 +277,9 @@ func (c *Conn) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	r.bytes += next.Size() - b.Size()
 	b.Free()
 	if r.holds == LeastPosted {
-		c.counts()
+		r.counts()
 	}
-	return next, c.recv.pool
+	return next, r.c.recv.pool
 }
 
 // smaller is 1 if b is no large receive.
