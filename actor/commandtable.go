@@ -2,6 +2,7 @@ package actor
 
 import (
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -113,5 +114,40 @@ func (t *commandTable) replyTo(sender *actor.PID) func(Event) {
 			t.notify(ev) // the owner always gets these
 		}
 		t.reply(sender, ev)
+	}
+}
+
+// rearm sets the timer to the earliest deadline.
+func (t *commandTable) rearm() {
+	if t.ending() {
+		return
+	}
+	var first time.Time
+	if t.asked != nil {
+		first = t.asked.due
+	}
+	sooner := func(due time.Time) {
+		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+	}
+	for _, p := range t.id.Pending() {
+		sooner(p.Due)
+	}
+	for _, c := range t.life.closers {
+		sooner(c.due)
+	}
+	switch {
+	case first.IsZero() && t.timer != nil:
+		t.timer.Stop()
+		if len(t.id.Pending()) == 0 { // else the next step of a Dial needs it
+			t.timer = nil // an idle connection has no timer
+		}
+	case first.IsZero():
+	default:
+		if t.timer == nil {
+			t.timer = t.l.el.NewTimer(func() { t.box.Deliver(&tick{}) })
+		}
+		t.timer.Reset(first.Sub(t.l.el.Now()))
 	}
 }

@@ -1,14 +1,12 @@
 package actor
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -170,26 +168,4 @@ func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 	} else if id.State() == states.Failed {
 		it.failed(f)
 	}
-}
-
-// refusedBy completes the report of a rejection by a peer that was not authenticated before, or
-// never can be: anyone on the path may have sent it.
-func (it *ident) refusedBy(ev *cmid.Rejected) {
-	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
-	switch {
-	case !it.cfg.secured() && h.Features == 0:
-		ev.PrivateData = rest
-		if why := h.Refusal(); ok && why != 0 {
-			ev.Remedy = "the peer refuses it: " + why.String() + ": " + tryAgain
-		}
-		return
-	case ok:
-		ev.Err = refusalError(rest)
-		it.handshake.failedBy(ev.Err)
-		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
-		if errors.Is(ev.Err, unix.EAGAIN) { // the peer has looked at neither
-			ev.Remedy = tryAgain
-		}
-	}
-	ev.PrivateData = nil
 }

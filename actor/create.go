@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -12,6 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/optional"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // CreateID is rdma_create_id(3): it makes an identifier, which is an actor. The PID may be used
@@ -147,4 +149,31 @@ func (l *loop) createDevice(cfg *IDConfig) (*cmid.ID, error) {
 func (l *loop) enlist(it *ident) {
 	l.ids[it] = struct{}{}
 	l.known.add(it.box, it.describe())
+}
+
+// renew gives the actor a new identifier in place of a used one.
+func (it *ident) renew() error {
+	old, conn := it.id, it.conn
+	id, err := it.l.createDevice(&it.cfg)
+	if err != nil {
+		return err
+	}
+	old.Context = nil
+	it.tenancy.moveOut()
+	it.handshake.failed(FailedLost, nil) // the failed attempt's handshake
+	it.handshake.end(nil)
+	it.handshake = nil
+	it.conn, it.id, id.Context = nil, id, it
+	id.Inherit(old)
+	for _, p := range slices.Clone(old.Pending()) {
+		if !p.Inner {
+			p.Answer(it.late(p.Command))
+		}
+	}
+	it.l.discard(old, conn)
+	it.moved(states.OpDestroyID)
+	for _, o := range it.options {
+		id.Do(o, nil) // a refused option is refused again
+	}
+	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 )
 
-// *ident implements datapath.Identifier. BreakOff is in ending.go, with the other ends.
+// *ident implements datapath.Identifier. The reports of the end are in disconnect.go.
 var _ datapath.Identifier = (*ident)(nil)
 
 func (b *outbox) Deliver(in *datapath.Inbound) {
@@ -54,13 +54,4 @@ func (b *outbox) Writable() { b.notify(&Writable{b.base()}) }
 
 func (b *outbox) Counted() {
 	b.observe(func(o Observer) { o.Credit(b.pid, b.id.Handle(), b.conn.Counts()) })
-}
-
-func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }
-
-func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&goodbyeLeft{}) }
-
-func (it *ident) RenewFailed(value any) {
-	it.BreakOff(&PanicError{value})
-	it.l.escaped("Renew of a Send to", it.pid.Id, value)
 }

@@ -188,33 +188,6 @@ func (t *attempts) fail(f Failure) {
 	t.of.destroy(f)
 }
 
-// renew gives the actor a new identifier in place of a used one.
-func (it *ident) renew() error {
-	old, conn := it.id, it.conn
-	id, err := it.l.createDevice(&it.cfg)
-	if err != nil {
-		return err
-	}
-	old.Context = nil
-	it.tenancy.moveOut()
-	it.handshake.failed(FailedLost, nil) // the failed attempt's handshake
-	it.handshake.end(nil)
-	it.handshake = nil
-	it.conn, it.id, id.Context = nil, id, it
-	id.Inherit(old)
-	for _, p := range slices.Clone(old.Pending()) {
-		if !p.Inner {
-			p.Answer(it.late(p.Command))
-		}
-	}
-	it.l.discard(old, conn)
-	it.moved(states.OpDestroyID)
-	for _, o := range it.options {
-		id.Do(o, nil) // a refused option is refused again
-	}
-	return nil
-}
-
 // dial connects, in the steps that librdmacm has for it.
 func (t *commandTable) dial(c *Dial, sender *actor.PID, of dialer) {
 	node, service, ok := t.composite(c, c.Addr, sender)

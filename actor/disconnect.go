@@ -2,18 +2,19 @@ package actor
 
 import (
 	"cmp"
+	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 // A connection has one end, whichever side notices it first. All ends of connections come here:
 //
-//   - BreakOff (ending.go), when this side notices: the peer breaks the protocol, the queue pair
-//     has failed.
+//   - BreakOff, when this side notices: the peer breaks the protocol, the queue pair has failed.
 //   - disconnected and removed, when the device reports it.
 //
 // The first cause that is found is reported: later ones are its consequences. When the device
@@ -207,4 +208,42 @@ func (it *ident) closeSilently(cause error) {
 		it.life.blame(cause)
 		it.close(&Close{}, nil, true)
 	}
+}
+
+// BreakOff ends a connection from this side. Nothing is sent or delivered afterwards. The rest
+// follows in a separate turn, because the caller may be the connection, which the rest releases.
+// Loop goroutine, at any time. Only the first call counts.
+func (it *ident) BreakOff(err error) {
+	c := it.conn
+	if c == nil || c.Over() {
+		return
+	}
+	it.l.rt.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
+	c.BreakDown(err)
+	it.note(FlightEnd, "broken off", errnoOf(err))
+	var (
+		wrong    *ProtocolError
+		tampered *TamperedError
+		overused *secure.LimitError
+	)
+	switch {
+	case it.handshake.failedBy(err): // it has counted that
+	case errors.As(err, &tampered):
+		it.l.secured.Tampered++
+	case errors.As(err, &overused):
+		it.l.secured.Overused++
+	}
+	if errors.As(err, &wrong) {
+		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
+	}
+	it.box.PostUserMessage(&brokenOff{})
+}
+
+func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }
+
+func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&goodbyeLeft{}) }
+
+func (it *ident) RenewFailed(value any) {
+	it.BreakOff(&PanicError{value})
+	it.l.escaped("Renew of a Send to", it.pid.Id, value)
 }

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
@@ -122,27 +121,6 @@ func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 	h.failed(FailedNotAuthorized, nil)
 	h.l.rt.log.Warn("rdma: a peer that is authenticated was rejected", "id", h.id.Handle(), "peer", r.Peer, "local", r.Local,
 		"identity", r.Identity)
-}
-
-// limit counts the peer if there is room for it within its limits; 0: there is.
-func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
-	s := it.cfg.Security
-	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
-		own := *s
-		own.AllowOneSided &^= denied
-		it.cfg.Security = &own
-	}
-	who := &limits.Person{Identity: r.Identity}
-	if who.Identity == "" {
-		who.Address = r.Peer.Source()
-	}
-	may := limits.May{Connections: set.Connections, ConnectRate: set.ConnectRate}
-	may.Memory = func() bool { return it.conn.Belong(*who, set.Memory) }
-	over := it.l.rt.identities.Take(*who, may, it.l.rt.cfg.Limits.Connections, it.l.el.Now())
-	if over == 0 {
-		it.person = who
-	}
-	return over
 }
 
 // accept carries out Accept for an owner whose peer is authenticated.

@@ -110,3 +110,30 @@ func (g *goodbye) take() (then func()) {
 	}
 	return then
 }
+
+// goodbyeTime is how long an end waits for its goodbye to leave.
+const goodbyeTime = 500 * time.Millisecond
+
+// sayGoodbye sends the goodbye. then is called when the goodbye has left, after the functions that
+// already wait for that.
+func (e *endpoint) sayGoodbye(then func()) {
+	e.life.goodbye.add(then)
+	switch c := e.conn; {
+	case c == nil || !c.SayGoodbye():
+		e.goodbyeDone()
+	case e.life.goodbye.timer == nil:
+		e.life.goodbye.timer = e.l.el.AfterFunc(goodbyeTime, func() { e.box.Deliver(&goodbyeLeft{}) })
+	}
+}
+
+// goodbyeDone calls the functions that wait for the goodbye, if there are any.
+func (e *endpoint) goodbyeDone() {
+	then := e.life.goodbye.take()
+	if then == nil {
+		return
+	}
+	if e.conn != nil {
+		e.conn.ForgoGoodbye()
+	}
+	then()
+}

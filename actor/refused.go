@@ -67,3 +67,25 @@ func sealedRefusalError(body []byte) error {
 	}
 	return err
 }
+
+// refusedBy completes the report of a rejection by a peer that was not authenticated before, or
+// never can be: anyone on the path may have sent it.
+func (it *ident) refusedBy(ev *cmid.Rejected) {
+	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
+	switch {
+	case !it.cfg.secured() && h.Features == 0:
+		ev.PrivateData = rest
+		if why := h.Refusal(); ok && why != 0 {
+			ev.Remedy = "the peer refuses it: " + why.String() + ": " + tryAgain
+		}
+		return
+	case ok:
+		ev.Err = refusalError(rest)
+		it.handshake.failedBy(ev.Err)
+		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
+		if errors.Is(ev.Err, unix.EAGAIN) { // the peer has looked at neither
+			ev.Remedy = tryAgain
+		}
+	}
+	ev.PrivateData = nil
+}
