@@ -66,7 +66,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ..
 	if cfg.Timeout > 0 {
 		under, p.cancel = context.WithTimeout(under, cfg.Timeout)
 	}
-	if len(c.cfg.Interceptors) > 0 || of.Retry.Attempts > 1 || c.cfg.WaitForReady || c.pool != nil || !c.isConnected() {
+	if len(c.cfg.Interceptors) > 0 || of.Retry.Attempts > 1 || of.WaitForReady || c.pool != nil || !c.isConnected() {
 		within := p.cancel
 		under, p.cancel = context.WithCancel(under)
 		c.rt.Scheduler().Go(func() {

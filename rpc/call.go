@@ -217,7 +217,7 @@ func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) 
 		switch {
 		case err == nil:
 			return cl, nil
-		case c.cfg.WaitForReady && unsent(err):
+		case of.WaitForReady && unsent(err):
 			// the connection ended before the request was sent: the call waits for another
 			// connection
 		case c.pool != nil && server != nil && moves < mostMoves && elsewhere(err):
@@ -338,11 +338,12 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 // start queues a request on a connection, if possible to another server than not. If there is none,
 // and WaitForReady is set, it waits for one until ready ends.
 func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
-	if most := c.settings(cl.m).MaxRequest; most > 0 && len(body) > most {
+	of := c.settings(cl.m)
+	if most := of.MaxRequest; most > 0 && len(body) > most {
 		return nil, c.refused(cl.m, beyondMaxRequest(cl.m, len(body), most, FateNotSent))
 	}
 	for moves := 0; ; {
-		l, err := c.current(ready, cl.m, not)
+		l, err := c.current(ready, cl.m, of.WaitForReady, not)
 		if err != nil {
 			return nil, c.refused(cl.m, err)
 		}
@@ -357,7 +358,7 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, 
 		case moves < mostMoves && (c.pool != nil && elsewhere(err) || unsent(err)):
 			moves++ // there may be another connection, also to the same server
 			not = avoided{l.server}
-		case !c.cfg.WaitForReady || !unsent(err):
+		case !of.WaitForReady || !unsent(err):
 			return nil, c.refused(cl.m, err)
 		}
 		// The connection has ended since. The next call of current waits for another one.

@@ -197,8 +197,8 @@ func (c *Client) awaitChangeLocked(ctx context.Context) {
 }
 
 // current returns the connection for a call of m, to another server than not if there is a choice.
-// If there is none it waits for the first attempts, and with WaitForReady for later ones.
-func (c *Client) current(ctx context.Context, m *method, not avoided) (*link, error) {
+// If there is none it waits for the first attempts, and for later ones if ready is set.
+func (c *Client) current(ctx context.Context, m *method, ready bool, not avoided) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.beginLocked(0)
@@ -209,7 +209,7 @@ func (c *Client) current(ctx context.Context, m *method, not avoided) (*link, er
 		if l := c.chooseLocked(ctx, not); l != nil {
 			return l, nil
 		}
-		waits := c.cfg.WaitForReady || c.firstAttemptLocked()
+		waits := ready || c.firstAttemptLocked()
 		switch {
 		case !waits && errors.Is(c.why, ErrDraining):
 			return nil, &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}

@@ -40,9 +40,9 @@ type ClientConfig struct {
 	// or because there is no connection (ErrUnavailable), until their context ends. Streams are not
 	// repeated.
 	Retry Retry
-	// If WaitForReady is set, calls wait while there is no connection, until their context ends,
-	// instead of failing with ErrUnavailable or ErrDraining. As many may wait as may be in flight.
-	// After the Runtime was shut down, calls fail.
+	// If WaitForReady is set, here or for a method (MethodConfig), calls wait while there is no
+	// connection, until their context ends, instead of failing with ErrUnavailable or ErrDraining.
+	// As many may wait as may be in flight. After the Runtime was shut down, calls fail.
 	WaitForReady bool
 	// Service has other settings for some methods, such as Timeout and Retry. It must not be
 	// changed afterwards. nil: none.

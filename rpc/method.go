@@ -54,6 +54,9 @@ type MethodConfig struct {
 	Timeout time.Duration
 	// Retry is used in place of ClientConfig.Retry if its Attempts are positive.
 	Retry Retry
+	// WaitForReady makes the calls of the method wait for a connection, as
+	// ClientConfig.WaitForReady does for all calls.
+	WaitForReady bool
 	// MaxRequest is the size of the largest request, in bytes: ErrTooLarge, at the client before it
 	// is sent, and at the server before a handler is called. The server does not know a client's
 	// ServiceConfig, which can only lower it. Items of streams do not count. 0: MaxMessage of the

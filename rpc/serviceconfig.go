@@ -24,6 +24,7 @@ type ServiceConfig map[string]MethodConfig
 //	{"methodConfig": [{
 //	  "name": [{"service": "shop.Orders", "method": "Get"}],
 //	  "timeout": "1.5s",
+//	  "waitForReady": true,
 //	  "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"},
 //	  "maxRequestMessageBytes": 65536,
 //	  "idempotent": true
@@ -47,6 +48,7 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 				RetryableStatusCodes       []string
 			}
 			MaxRequestMessageBytes *int
+			WaitForReady           bool
 			Idempotent             bool
 		}
 	}
@@ -63,7 +65,7 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 		invalid := func(format string, args ...any) error {
 			return fmt.Errorf("rpc: service config: methodConfig[%d]: %s", i, fmt.Sprintf(format, args...))
 		}
-		cfg := MethodConfig{Idempotent: entry.Idempotent, Timeout: time.Duration(entry.Timeout)}
+		cfg := MethodConfig{Idempotent: entry.Idempotent, Timeout: time.Duration(entry.Timeout), WaitForReady: entry.WaitForReady}
 		if p := entry.RetryPolicy; p != nil {
 			cfg.Retry = Retry{Attempts: p.MaxAttempts, Backoff: time.Duration(p.InitialBackoff), Max: time.Duration(p.MaxBackoff)}
 			if p.MaxAttempts < 1 {
@@ -138,7 +140,7 @@ func (s ServiceConfig) of(name string) MethodConfig {
 
 // or returns c, with the fields of other where c has none.
 func (c MethodConfig) or(other *MethodConfig) MethodConfig {
-	c.Idempotent = c.Idempotent || other.Idempotent
+	c.Idempotent, c.WaitForReady = c.Idempotent || other.Idempotent, c.WaitForReady || other.WaitForReady
 	c.Timeout = cmp.Or(c.Timeout, other.Timeout)
 	c.MaxRequest = cmp.Or(c.MaxRequest, other.MaxRequest)
 	if c.Retry.Attempts <= 0 {
@@ -156,7 +158,7 @@ func (c *Client) settings(m *method) *MethodConfig {
 	if len(c.cfg.Service) > 0 {
 		of = c.cfg.Service.of(m.name).or(&m.cfg)
 	}
-	of = of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry})
+	of = of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry, WaitForReady: c.cfg.WaitForReady})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var before []*MethodConfig

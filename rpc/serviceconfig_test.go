@@ -13,10 +13,10 @@ import (
 
 func TestParseServiceConfig(t *testing.T) {
 	got, err := ParseServiceConfig([]byte(`{"methodConfig": [
-		{"name": [{"service": "shop.Orders", "method": "Get"}, {"service": "shop.Stock"}], "timeout": "1.5s", "idempotent": true,
+		{"name": [{"service": "shop.Orders", "method": "Get"}, {"service": "shop.Stock"}], "timeout": "1.5s", "idempotent": true, "waitForReady": true,
 		 "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"}},
 		{"name": [{}], "maxRequestMessageBytes": 100}]}`))
-	of := MethodConfig{Timeout: 1500 * time.Millisecond, Idempotent: true, Retry: Retry{4, 10 * time.Millisecond, time.Second}}
+	of := MethodConfig{Timeout: 1500 * time.Millisecond, Idempotent: true, WaitForReady: true, Retry: Retry{4, 10 * time.Millisecond, time.Second}}
 	if want := (ServiceConfig{"shop.Orders/Get": of, "shop.Stock/": of, "": {MaxRequest: 100}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -116,6 +116,35 @@ func TestMethodSettings(t *testing.T) {
 			r.t.Errorf("%v, want 3 attempts", err)
 		}
 	})
+}
+
+// Calls of a method that waits for a connection do so while those of other methods fail: also if
+// the client's service config alone has that.
+func TestMethodWaitsForReady(t *testing.T) {
+	own := NewRawMethod("test.Echo", MethodConfig{WaitForReady: true})
+	for name, c := range map[string]struct {
+		m       RawMethod
+		service ServiceConfig
+	}{"method": {own, nil}, "service config": {echo, ServiceConfig{"test.Echo": {WaitForReady: true}}}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, rigConfig{client: ClientConfig{Backoff: quick.Backoff, Service: c.service}}, handleEcho, func(r *rig) {
+				r.s.Close()
+				r.Advance(time.Second)
+				_, err := CallRaw(r.t.Context(), r.c, fail, nil, nil)
+				want(r.t, err, ErrUnavailable, FateNotSent)
+				got := make(chan error, 1)
+				go func() { _, err := CallRaw(r.t.Context(), r.c, c.m, nil, nil); got <- err }()
+				r.Advance(time.Second)
+				if len(got) > 0 {
+					r.t.Error("the call has not waited")
+				}
+				r.again()
+				if err := <-got; err != nil {
+					r.t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // A retry policy that is valid for gRPC is read, and its wait is not shortened.
