@@ -21,7 +21,7 @@ func TestBreak(t *testing.T) {
 		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation + 1, Err: bad})
 		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation - 1, Err: bad})
 		r.send(1, "reason")
-		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation, Err: bad})
+		r.owner.Send(r.link, reconnect.Break{Generation: up.Generation, Err: bad})
 		r.owner.Send(r.link, &reconnect.Break{Generation: up.Generation, Err: bad})
 		r.hears("reason")
 		_, d := r.untilDown()

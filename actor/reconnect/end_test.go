@@ -60,8 +60,12 @@ func TestEnds(t *testing.T) {
 			"close":   {func(r *rig, _ func()) { r.owner.Send(r.link, &rdma.Close{}) }, nil},
 			"drain":   {func(r *rig, _ func()) { r.owner.Send(r.link, &reconnect.Drain{}) }, nil},
 			"destroy": {func(r *rig, _ func()) { r.owner.Send(r.link, &rdma.DestroyID{}) }, nil},
-			"context": {func(_ *rig, cancel func()) { cancel() }, cause},
-			"stop":    {func(r *rig, _ func()) { r.System().Root.Stop(r.link) }, rdma.ErrStopped},
+			// as on an identifier, an ampersand may be missing
+			"close by value":   {func(r *rig, _ func()) { r.owner.Send(r.link, rdma.Close{}) }, nil},
+			"drain by value":   {func(r *rig, _ func()) { r.owner.Send(r.link, reconnect.Drain{}) }, nil},
+			"destroy by value": {func(r *rig, _ func()) { r.owner.Send(r.link, rdma.DestroyID{}) }, nil},
+			"context":          {func(_ *rig, cancel func()) { cancel() }, cause},
+			"stop":             {func(r *rig, _ func()) { r.System().Root.Stop(r.link) }, rdma.ErrStopped},
 		} {
 			t.Run(how+" while "+when, func(t *testing.T) {
 				inRig(t, func(r *rig) {

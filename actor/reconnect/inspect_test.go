@@ -119,7 +119,7 @@ func TestLinkWaiting(t *testing.T) {
 		if got := r.look(); got.State != reconnect.LinkWaiting || got.Addr != "" {
 			r.t.Errorf("%+v", got)
 		}
-		r.owner.Send(r.link, &reconnect.Address{Addr: there})
+		r.owner.Send(r.link, reconnect.Address{Addr: there})
 		actortest.Next[*reconnect.Down](r.owner)
 		if got := r.look(); got.State != reconnect.LinkPausing || got.Addr != there || got.Failed != 1 {
 			r.t.Errorf("%+v", got)

@@ -31,7 +31,11 @@ func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 // Receive implements actor.Actor.
 func (l *link) Receive(ctx actor.Context) {
 	defer l.broken()
-	switch m := ctx.Message().(type) {
+	l.receive(ctx, ctx.Message())
+}
+
+func (l *link) receive(ctx actor.Context, msg any) {
+	switch m := msg.(type) {
 	case *rdma.Received:
 		if l.current(ctx) {
 			l.delivering = true
@@ -143,8 +147,29 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.finish(ctx, l.stopped())
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
 	default:
+		if p := pointerTo(m); p != nil {
+			l.receive(ctx, p)
+			return
+		}
 		l.refuse(message{}, fmt.Errorf("%T is no message for a reconnecting actor: %w", m, unix.EINVAL))
 	}
+}
+
+// pointerTo returns a pointer to a command that was sent by value, nil for other messages.
+func pointerTo(m any) any {
+	switch m := m.(type) {
+	case rdma.Close:
+		return &m
+	case rdma.DestroyID:
+		return &m
+	case Drain:
+		return &m
+	case Break:
+		return &m
+	case Address:
+		return &m
+	}
+	return nil
 }
 
 // broken records a panic for Closed: user code runs here, in Config.Permanent.
