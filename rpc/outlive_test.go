@@ -11,6 +11,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -123,7 +124,7 @@ func TestGivenUpCallsKeepNoDrainingConnection(t *testing.T) {
 // accepting side is connected immediately.
 func TestDrainDuringASetUp(t *testing.T) {
 	inWorld(t, rigConfig{world: actortest.Config{InfiniBand: true}}, handleEcho, func(r *rig) {
-		r.Drop(actortest.MsgREP, 1) // repeated after seconds
+		r.Drop(cmidtest.MsgREP, 1) // repeated after seconds
 		p := r.Probe()
 		p.Request(r.CreateID(p.PID(), rdma.IDConfig{}), &rdma.Dial{Addr: r.addr, PrivateData: wire.Hello{Version: 1, Window: 64}.Bytes()})
 		for range 100 {

@@ -76,10 +76,10 @@
 // the test.
 //
 // The test also fails if an expected event is missing: a panic that was expected, and a [Fault]
-// that has never happened, such as a Drop of MsgRTU, which iWARP does not send. Fault.Optional
-// permits that. Delay and Reorder are no faults, and need not meet anything. If a Probe has got a
-// failure ([rdma.Failure]) that Next has not returned, the test fails at its end, because it may
-// not have tested what it was meant to. [Probe.Ignore] turns that off.
+// that has never happened, such as a Drop of cmidtest.MsgRTU, which iWARP does not send.
+// Fault.Optional permits that. Delay and Reorder are no faults, and need not meet anything. If a
+// Probe has got a failure ([rdma.Failure]) that Next has not returned, the test fails at its end,
+// because it may not have tested what it was meant to. [Probe.Ignore] turns that off.
 //
 // If the World and its Probes are not used for a day of virtual time, the test is taken to wait
 // forever. Then the program ends with a panic. It reports where the test waits, the state of every

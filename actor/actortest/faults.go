@@ -11,27 +11,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// Message is a kind of message between identifiers, for Drop.
-type Message = cmidtest.Message
-
-// The messages, in InfiniBand's terms. On iWARP the MPA request and reply are MsgREQ and MsgREP
-// (MsgREJ with the reject bit), the end of the stream is MsgDREQ, and the rest does not exist.
-const (
-	MsgREQ  = cmidtest.MsgREQ  // connection request
-	MsgREP  = cmidtest.MsgREP  // reply
-	MsgRTU  = cmidtest.MsgRTU  // ready to use
-	MsgREJ  = cmidtest.MsgREJ  // reject
-	MsgDREQ = cmidtest.MsgDREQ // disconnect request
-	MsgDREP = cmidtest.MsgDREP // disconnect reply
-	MsgSend = cmidtest.MsgSend // a Send of a queue pair; credit updates are such, too
-	MsgAck  = cmidtest.MsgAck  // its acknowledgement
-)
-
 // Fault is a fault that a test injects. One that has never happened fails the test, which has not
 // tested its purpose: a Drop of messages that this kind of device does not send, a Silence of an
 // unused address. Optional permits that:
 //
-//	w.Drop(actortest.MsgSend, 3).Optional()
+//	w.Drop(cmidtest.MsgSend, 3).Optional()
 type Fault = cmidtest.Fault
 
 // missed is the faults that have not happened.
@@ -55,9 +39,9 @@ func (w *World) Unsilence(addr string) {
 	}
 }
 
-// Drop loses the next n messages of a kind, 1 at least. To lose all of them, Silence an address, or
-// Cut a link.
-func (w *World) Drop(kind Message, n int) *Fault {
+// Drop loses the next n messages of a kind, 1 at least, such as cmidtest.MsgREQ. Updates of credits
+// are MsgSend, too. To lose all messages, Silence an address, or Cut a link.
+func (w *World) Drop(kind cmidtest.Message, n int) *Fault {
 	w.t.Helper()
 	if n < 1 {
 		w.t.Fatalf("actortest: Drop(%v, %d) loses nothing", kind, n)

@@ -14,6 +14,7 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 )
 
 func TestSilenceEnds(t *testing.T) {
@@ -35,7 +36,7 @@ func TestSilenceEnds(t *testing.T) {
 }
 
 func TestDrop(t *testing.T) {
-	for kind, lost := range map[actortest.Message]int{actortest.MsgREQ: 1, actortest.MsgREP: 2} {
+	for kind, lost := range map[cmidtest.Message]int{cmidtest.MsgREQ: 1, cmidtest.MsgREP: 2} {
 		actortest.Run(t, actortest.Config{InfiniBand: true, Runtime: rdma.Config{Timeouts: rdma.Timeouts{Connect: time.Minute}}}, func(w *actortest.World) {
 			w.Drop(kind, lost)
 			converse(w, rdma.IDConfig{AcceptTimeout: time.Minute})

@@ -9,20 +9,21 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 	"github.com/rdmactor/rdmactor/states"
 )
 
 // vain has tests whose faults never happen.
 var vain = map[string]wrong{
 	"a message that iWARP does not have": {
-		func(_ *testing.T, w *actortest.World) { w.Drop(actortest.MsgRTU, 1); converse(w) },
+		func(_ *testing.T, w *actortest.World) { w.Drop(cmidtest.MsgRTU, 1); converse(w) },
 		[]string{"actortest: Drop(MsgRTU, 1) has never happened"},
 		"",
 	},
 	"more than there were": {
 		func(_ *testing.T, w *actortest.World) {
 			c := converse(w)
-			w.Drop(actortest.MsgSend, 3)
+			w.Drop(cmidtest.MsgSend, 3)
 			c.client.Send(c.active, rdma.NewSend(nil))
 			c.client.Silent(time.Second)
 		},
@@ -30,7 +31,7 @@ var vain = map[string]wrong{
 		"",
 	},
 	"no message": {
-		func(_ *testing.T, w *actortest.World) { w.Drop(actortest.MsgSend, 0) },
+		func(_ *testing.T, w *actortest.World) { w.Drop(cmidtest.MsgSend, 0) },
 		[]string{"actortest: Drop(MsgSend, 0) loses nothing"},
 		"",
 	},
@@ -97,7 +98,7 @@ func TestMissedFaultsFail(t *testing.T) { fail(t, vain, none) }
 // A fault that is Optional need not happen, and faults that have happened are not reported.
 func TestOptionalFaults(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-		w.Drop(actortest.MsgRTU, 1).Optional()
+		w.Drop(cmidtest.MsgRTU, 1).Optional()
 		w.Silence("10.0.0.22").Optional()
 		w.Latency("10.0.0.22", time.Second).Optional()
 		w.Latency("10.0.0.22", 0)
@@ -105,8 +106,8 @@ func TestOptionalFaults(t *testing.T) {
 		c := converse(w)
 		w.Cut("mem0", "mem1").Optional()
 		w.Heal("mem0", "mem1")
-		w.Drop(actortest.MsgSend, 1)
-		w.Drop(actortest.MsgSend, 1)
+		w.Drop(cmidtest.MsgSend, 1)
+		w.Drop(cmidtest.MsgSend, 1)
 		for range 2 {
 			c.client.Send(c.active, rdma.NewSend(nil))
 		}
