@@ -37,7 +37,7 @@ type Client struct {
 	// until the method is called
 	merged atomic.Pointer[[]*MethodConfig]
 
-	streams atomic.Int64 // opened and not yet ended by the server
+	streams atomic.Int64 // opened, and not ended by the server or not read to the end
 	beyond  atomic.Int64 // bytes that they keep beyond their windows, and of answers in parts
 
 	mu        sync.Mutex

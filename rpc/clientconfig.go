@@ -20,8 +20,8 @@ type ClientConfig struct {
 	// are arriving in parts: 256 MiB, at least four of the largest messages. Half of it is for the
 	// windows: the client opens no more streams than have room there. The other half is for items
 	// that exceed their windows, and for the answers: a stream or call for whose item or part there
-	// is no room ends. Both are ErrOverloaded. Items of a stream that has ended do not count,
-	// though they can still be received.
+	// is no room ends. Both are ErrOverloaded. A stream that the server has ended counts until
+	// Receive has returned its end, or the stream is closed, or its context ends.
 	Memory int
 	// MaxMessage is the size of the largest message that the server may send: 4 MiB. A frame's
 	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send

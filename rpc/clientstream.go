@@ -15,6 +15,7 @@ import (
 // clientStream is an open stream of a client, without its types: the items of both directions.
 type clientStream struct {
 	inbound
+	c    *Client
 	l    *link      // set when the request is queued: items may arrive earlier
 	call clientCall // not reused: Close may come late
 
@@ -24,6 +25,10 @@ type clientStream struct {
 	ending sync.Mutex
 	stop   func() bool // stops watching the context; nil: not watched
 	ended  func(error) // called with the final error; nil: not registered, or called
+	// the server has ended the stream, and its items count until they are read or dropped
+	held   bool
+	left   error // why the caller has given the stream up; nil: it has not
+	beyond int64 // those of Client.beyond, while it is held
 }
 
 // openStream opens a stream of m, within the interceptors. q is the request; nil: m has none.
@@ -101,7 +106,7 @@ func (c *Client) open(ctx context.Context, m *method, q any, p *passage) (_ *cli
 
 // newStream makes a stream that is not open yet.
 func (c *Client) newStream(m *method) *clientStream {
-	s := &clientStream{}
+	s := &clientStream{c: c}
 	s.init(c.rt, m, &m.rep, c.cfg.StreamWindow, c.cfg.MaxMessage, s)
 	s.call.m, s.call.stream, s.call.meta = m, s, new(answerMeta)
 	if m.sends {
@@ -114,15 +119,60 @@ func (c *Client) newStream(m *method) *clientStream {
 func (s *clientStream) watch(ctx context.Context) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	if s.final() == nil && ctx.Done() != nil {
-		s.stop = s.rt.Scheduler().OnDone(ctx, func() {
-			why := contextError(ctx, s.m, FateUnknown)
-			if f, ok := s.l.abandon(&s.call, why); ok {
-				why.Fate = f
-				s.finished(why)
-			}
-		})
+	if (s.held || s.final() == nil) && ctx.Done() != nil {
+		s.stop = s.rt.Scheduler().OnDone(ctx, func() { s.giveUp(contextError(ctx, s.m, FateUnknown), nil) })
 	}
+}
+
+// giveUp ends the stream for its caller: if the server has not ended it, and otherwise if there may
+// be items that were not read. These are dropped. why is the reason for the server, and err the
+// final error; nil: why.
+func (s *clientStream) giveUp(why *Error, err error) {
+	f, first := s.l.abandon(&s.call, why)
+	if first {
+		why.Fate = f
+	}
+	if err == nil {
+		err = why
+	}
+	s.ending.Lock()
+	s.left = err
+	if s.held {
+		s.drop(err)
+		s.releaseLocked()
+	}
+	s.ending.Unlock()
+	if first {
+		s.finished(err)
+	}
+}
+
+// holdLocked counts the items that were not read as long as they can be read: the window as that of
+// an open stream.
+func (s *clientStream) holdLocked() {
+	s.held, s.beyond = true, s.beyondWindow()
+	s.c.streams.Add(1)
+	s.c.beyond.Add(s.beyond)
+}
+
+// releaseLocked releases what holdLocked has counted.
+func (s *clientStream) releaseLocked() {
+	if s.held {
+		s.held = false
+		s.c.streams.Add(-1)
+		s.c.beyond.Add(-s.beyond)
+	}
+	if s.stop != nil {
+		s.stop()
+		s.stop = nil
+	}
+}
+
+// drained implements feeder.
+func (s *clientStream) drained() {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	s.releaseLocked()
 }
 
 // finish records the end of the stream. It is called on the loop, unless the answer is large.
@@ -151,10 +201,15 @@ func (s *clientStream) finishLocking(err error) (ended func(error)) {
 	defer s.ending.Unlock()
 	if s.end(err) {
 		ended, s.ended = s.ended, nil
+		switch {
+		case s.left != nil:
+			s.drop(s.left)
+		case s.m.items:
+			s.holdLocked()
+		}
 	}
-	if s.stop != nil {
-		s.stop()
-		s.stop = nil
+	if !s.held {
+		s.releaseLocked()
 	}
 	if s.m.sends {
 		s.sent.goOn()
@@ -186,15 +241,7 @@ func (s *clientStream) close(err error) {
 	if err != nil {
 		why.Code, why.Err = CodeOf(err), err
 	}
-	f, ok := s.l.abandon(&s.call, why)
-	if !ok {
-		return
-	}
-	if err == nil {
-		why.Fate = f
-		err = why
-	}
-	s.finished(err)
+	s.giveUp(why, err)
 }
 
 // grant implements feeder.

@@ -142,16 +142,16 @@ func (c *counted) receive(ctx context.Context, how string, items int) error {
 	if err != nil {
 		return err
 	}
-	for n := 1; ; n++ {
-		if _, err = in.Receive(); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if n == items {
-			in.Close() // Recv returns how it ended, maybe otherwise before
-		}
+	ended := make(chan error, 1)
+	in.r.from.(*clientStream).onEnd(func(err error) { ended <- err })
+	for n := 1; err == nil && (n <= items || items == 0); n++ {
+		_, err = in.Receive()
 	}
+	in.Close() // items that were not received are dropped, and with them how the stream ended
+	if err = <-ended; errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 // check compares a side's counters with the independent counts while nothing is in flight.

@@ -42,6 +42,8 @@ type feeder interface {
 	grant(n uint32)
 	// over is closed when the reader should not wait any longer; nil: it is woken by the end.
 	over() <-chan struct{}
+	// drained is called when the reader gets the final error: it has read all items.
+	drained()
 	// cause returns why the stream is over, if it has ended without an end of its items.
 	cause() error
 	// close gives the stream up. nil: it was asked for.
@@ -121,6 +123,13 @@ func (r *inbound) partLocked(id wire.CallID, body []byte) error {
 	}
 	r.excess = r.excessLocked()
 	return nil
+}
+
+// beyondWindow returns how many bytes beyond the window the items that have arrived have.
+func (r *inbound) beyondWindow() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(-r.credit, 0)
 }
 
 // within reports whether an item is arriving.
@@ -229,9 +238,10 @@ func (r *inbound) refill() error {
 		return err
 	}
 	r.mu.Lock()
-	if len(r.in) == 0 && r.err != nil {
-		defer r.mu.Unlock()
-		return r.err
+	if err := r.err; len(r.in) == 0 && err != nil {
+		r.mu.Unlock()
+		r.from.drained()
+		return err
 	}
 	spare := r.read[:0]
 	if cap(spare) > 2*keepBuffer {

@@ -54,8 +54,9 @@ func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 	}
 }
 
-// Close abandons the stream. The context of the server's handler is cancelled. Receive returns the
-// items that have arrived, and then context.Canceled. A stream that has ended need not be closed.
+// Close abandons the stream. The context of the server's handler is cancelled. Items that were not
+// received are dropped, and Receive returns context.Canceled; it may return some of them before. A
+// stream whose end Receive has returned need not be closed.
 // In a handler Close does nothing: the stream ends when the handler returns. Any goroutine.
 func (r *Receiver[T]) Close() { r.r.from.close(nil) }
 

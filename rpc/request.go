@@ -55,7 +55,7 @@ func (l *table) refusalLocked(m *method) error {
 	case m.sends && l.version < 2:
 		return &Error{Code: CodeVersion, Method: m.name, Fate: FateNotSent, Message: "the server takes no streams of clients"}
 	case m.stream && l.open.Load() >= l.streams:
-		return l.overloaded(m, "%d streams are open (ClientConfig.MaxStreams, StreamWindow and Memory)", int(l.streams))
+		return l.overloaded(m, "%d streams are open, or not read to their end (ClientConfig.MaxStreams, StreamWindow and Memory)", int(l.streams))
 	}
 	return nil
 }

@@ -125,6 +125,9 @@ func (s *serverStream) grant(n uint32) {
 // over implements feeder.
 func (s *serverStream) over() <-chan struct{} { return s.call.ctx.Done() }
 
+// drained implements feeder.
+func (s *serverStream) drained() {}
+
 // cause implements feeder.
 func (s *serverStream) cause() error { return s.call.ctx.why() }
 

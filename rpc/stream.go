@@ -10,7 +10,8 @@ import (
 // the server refuses the stream, Receive returns the error. The stream ends when ctx ends. It is
 // not repeated (Retry). ClientConfig.Timeout limits how long Open waits for a connection
 // (WaitForReady), and not how long the stream lasts. A stream that is not read to its end must be
-// closed, or its ctx must end. All this applies to OpenClientStream and OpenBidiStream, too.
+// closed, or its ctx must end: until then it counts as open. All this applies to OpenClientStream
+// and OpenBidiStream, too.
 func Open[Q, T any](ctx context.Context, c *Client, m Stream[Q, T], q *Q, opts ...CallOption) (*Receiver[T], error) {
 	s, info, err := openStream(ctx, c, m.m, q)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // half by which their requests are sent. out.mu guards it. Any goroutine may make calls.
 type table struct {
 	out     out
-	open    *atomic.Int64 // open streams of all connections of the client
+	open    *atomic.Int64 // Client.streams
 	beyond  *atomic.Int64 // bytes that its calls keep beyond streams' windows, and of answers
 	ledger  *ledger
 	latency *latency // of a pool's server; nil: it is not a pool's
