@@ -104,8 +104,8 @@ func (s *Send) usable() bool {
 	return true
 }
 
-// Received is a message from the peer (ours). Its Data belongs to the connection, and this is who
-// may read it, and when:
+// Received is a message from the peer (ours). Its Data belongs to the connection, and these actors
+// may read it:
 //
 //   - If the owner is an OnLoop or OffLoop actor, Data is valid until Receive returns. Then the
 //     credit goes back to the peer.

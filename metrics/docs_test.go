@@ -39,8 +39,8 @@ Prometheus scrapes them through the module ` + "`metrics/prom`" + `, OpenTelemet
         Runtime: rt,
         Node:    node,
         Cluster: member.Counts, // of remoting/pacluster
-        Servers: func() []metrics.Calls { return []metrics.Calls{server} },
-        Clients: func() []metrics.Calls { return []metrics.Calls{client} },
+        Servers: func() []*rpc.Server { return []*rpc.Server{server} },
+        Clients: func() []*rpc.Client { return []*rpc.Client{client} },
     })))
     http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
