@@ -34,24 +34,6 @@ func (b *outbox) Idle() bool { return nothingWaits(b.owner.box) && nothingWaits(
 
 func nothingWaits(b *mailbox.Mailbox) bool { return b == nil || b.UserMessageCount() == 0 }
 
-func (b *outbox) Sent(s *datapath.Outgoing) {
-	b.reply(s.Of.(*Send).sender, &Sent{b.base(), s.Len()})
-}
-
-func (b *outbox) SendFailed(s *datapath.Outgoing, err error) {
-	ev := &SendFailed{FailureBase: b.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
-	ev.History = nil // it would be the same in a thousand of them
-	sender := s.Of.(*Send).sender
-	s.Recycle()
-	b.reply(sender, ev)
-}
-
-func (b *outbox) SendRefused(s *datapath.Outgoing, kind, err error) {
-	b.refuseSends(s.Of.(*Send).sender, 1, s.Len(), kind, err)
-}
-
-func (b *outbox) Writable() { b.notify(&Writable{b.base()}) }
-
 func (b *outbox) Counted() {
 	b.observe(func(o Observer) { o.Credit(b.pid, b.id.Handle(), b.conn.Counts()) })
 }

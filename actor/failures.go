@@ -57,17 +57,6 @@ func (e *endpoint) nothing(cmd Command) Event {
 	return &cmid.CommandFailed{FailureBase: e.failure(nil, "receive", err)}
 }
 
-// misused answers a Send that was not made by NewSend or was sent before. It must not get into the
-// pool.
-func (b *outbox) misused(s *Send, sender *actor.PID) bool {
-	if s.usable() {
-		return false
-	}
-	f := b.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	b.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
-	return true
-}
-
 // late returns the answer to a command that finds the identifier ending.
 func (e *endpoint) late(cmd Command) Event {
 	err := fmt.Errorf("the identifier is being destroyed: %w", unix.ENOENT)
@@ -91,37 +80,3 @@ func (e *endpoint) accessError(cmd Command, err error) *AccessError {
 	}
 	return &AccessError{f}
 }
-
-// refuseSends answers refused Sends of one sender. kind is the class of err: answers of one class
-// are merged.
-func (b *outbox) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
-	p := pile{b.owner.box, kind}
-	if !b.owns(from) {
-		p.box = b.l.rt.registry.Find(from)
-	}
-	if p.box != nil && b.piles.add(p, sends, bytes) {
-		return
-	}
-	ev := &SendFailed{FailureBase: b.failure(nil, "send", err), Bytes: bytes, Sends: sends}
-	ev.History = nil // it would be the same in a thousand of them
-	if p.box != nil {
-		b.piles.begin(p, ev)
-	}
-	b.reply(from, ev)
-}
-
-// reportRefused answers the Sends for which the mailbox had no room.
-func (b *outbox) reportRefused() {
-	list := b.refusals.take()
-	for _, r := range list {
-		b.unsent += uint64(r.sends)
-		b.refuseSends(r.sender, r.sends, r.bytes, ErrQueueFull, errNoPlace)
-	}
-	if c := b.conn; c != nil && c.Flows() && len(list) > 0 {
-		c.Awake()
-		c.Pump() // there may be room already
-	}
-}
-
-// errNoPlace is the error of a message that the mailbox refuses.
-var errNoPlace = fmt.Errorf("the mailbox has no room: %w (%w)", ErrQueueFull, unix.ENOBUFS)

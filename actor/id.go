@@ -17,6 +17,7 @@ import (
 type ident struct {
 	endpoint
 	outbox
+	sends
 	commandTable
 
 	tenancy   tenancy

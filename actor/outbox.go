@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
@@ -18,7 +18,8 @@ import (
 type outbox struct {
 	*endpoint
 	ctx   actor.Context // from Started on
-	owner owner
+	owner owner         // changes under mu
+	mu    sync.Mutex    // for goroutines that read owner off the loop
 	// the actor to which the owner has last forwarded a message; nil: none
 	onward *mailbox.Mailbox
 	state  states.State // the last one that was reported
@@ -27,10 +28,6 @@ type outbox struct {
 
 	cmd       Command    // the command being executed, if it is not answered
 	cmdSender *actor.PID // its sender
-
-	unsent   uint64 // sends refused for lack of a connection or of room
-	refusals refusals
-	piles    piles
 }
 
 // notify sends the owner an event.
@@ -87,9 +84,9 @@ func (b *outbox) failPending(p *cmid.Pending, err error) {
 
 // setOwner changes the owner, also for messages that are being refused on other goroutines.
 func (b *outbox) setOwner(o owner) {
-	b.refusals.mu.Lock()
+	b.mu.Lock()
 	b.owner, b.onward = o, nil
-	b.refusals.mu.Unlock()
+	b.mu.Unlock()
 	b.publish()
 }
 
@@ -129,22 +126,6 @@ func lifecycle(ev Event) bool {
 		return true
 	}
 	return false
-}
-
-// submit passes a message to the connection, or refuses it.
-func (b *outbox) submit(s *Send, sender *actor.PID) {
-	if b.misused(s, sender) {
-		return
-	}
-	s.out.Take()
-	s.sender = sender
-	if b.conn == nil || b.ending() {
-		b.unsent++
-		b.refuseSends(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
-		s.out.Recycle()
-		return
-	}
-	b.conn.Submit(s.out.As(s.Notify, s.Renew))
 }
 
 func (b *outbox) handover(c *Handover, sender *actor.PID) {

@@ -6,6 +6,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -205,5 +207,46 @@ func (it *ident) undelivered(to *actor.PID) {
 	}
 	if _, alive := it.l.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
 		it.terminated(to)
+	}
+}
+
+// Leftover answers a message that the actor will not receive. Messages that were queued before
+// lastMessage are answered before Closed.
+func (it *ident) Leftover(msg any) {
+	_, m, sender := actor.UnwrapEnvelope(msg)
+	switch m := asPointer(m).(type) {
+	case *lastMessage:
+		it.end()
+	case *reported:
+		it.l.orphanEvent(m.id, m.ev)
+	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
+	case *poisonPill:
+		if !it.gone() { // a loop that has ended: the actor can still stop
+			it.l.rt.sys.Root.Stop(it.pid)
+		}
+	case *Send:
+		if it.life.stage == lifeClosed {
+			it.box.Refuse(msg)
+			return
+		}
+		if it.misused(m, sender) {
+			return
+		}
+		it.unsent++
+		m.sender = sender
+		it.SendFailed(&m.out, datapath.Flushed())
+	case Command:
+		switch {
+		case it.life.stage == lifeClosed:
+			it.box.Refuse(msg)
+		case missing(m):
+			it.reply(sender, it.nothing(m))
+		case ends(m):
+			it.life.awaitClosed(m, sender)
+		default:
+			it.reply(sender, it.late(m))
+		}
+	default:
+		it.box.Refuse(msg)
 	}
 }
