@@ -123,14 +123,28 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer cancel()
-	// A client that sends nothing is not waited for beyond its deadline.
-	stop := context.AfterFunc(ctx, func() { _ = http.NewResponseController(w).SetReadDeadline(past) })
-	defer stop()
+	defer unblockReads(ctx, w)()
 	if streams {
 		h.stream(ctx, w, r, m, format)
 		return
 	}
 	h.call(ctx, w, r, m, format)
+}
+
+// unblockReads ends the reads of a request with ctx: a client that sends nothing is not waited for
+// beyond its deadline. stop is called before the handler returns, because w must not be used
+// afterwards.
+func unblockReads(ctx context.Context, w http.ResponseWriter) (stop func()) {
+	done := make(chan struct{})
+	unwatch := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = http.NewResponseController(w).SetReadDeadline(past)
+	})
+	return func() {
+		if !unwatch() {
+			<-done
+		}
+	}
 }
 
 // callContext returns the context of a call: the request's, with its time-out and its headers.
