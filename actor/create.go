@@ -128,7 +128,7 @@ func (it *ident) create() error {
 	}
 	it.id = id
 	id.Context = it
-	it.state = id.State()
+	it.lastState = id.State()
 	it.publish()
 	return nil
 }

@@ -28,6 +28,12 @@ type endpoint struct {
 	who     string    // identity of a secured connection's peer, once it is known
 	reading bool      // this side makes Reads: the ConnParam and the peer's request allow it
 	served  bool      // this side serves Reads, as above
+
+	// Of other parts, and here because a struct that ends with a byte is padded to a word.
+	lastState  states.State // outbox: the last one that was reported
+	notifiable bool         // tenancy: the peer may write, perhaps before there is a connection
+	lined      bool         // tenancy: an actor counts the sent messages (Line)
+	counted    bool         // in Runtime.count
 }
 
 // base returns the part of an event that names the identifier.

@@ -12,9 +12,6 @@ import (
 type tenancy struct {
 	*outbox
 	home *home // nil: none was needed yet
-	// the peer was given a key to write with, perhaps before there is a connection
-	notifiable bool
-	lined      bool // an actor counts the sent messages (Line)
 }
 
 // newHome creates a home on the device of its first identifier.

@@ -27,8 +27,6 @@ type ident struct {
 	closed  func(error) // called after Closed, with its error; nil: not called
 
 	person *limits.Person // in Runtime.identities; nil: it is not there
-
-	counted bool // in Runtime.count
 }
 
 // The messages to an identifier besides commands, Sends and Proto.Actor's.

@@ -96,7 +96,7 @@ func (l Local) Line(h Handle) (line *Line, ok bool) {
 	if it == nil || it.conn == nil {
 		return nil, false
 	}
-	it.tenancy.lined = true
+	it.lined = true
 	return &Line{it.conn}, true
 }
 

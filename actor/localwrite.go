@@ -36,7 +36,7 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 // support them (Write.HasImm).
 func (l Local) Immediates(h Handle) bool {
 	it := l.ident(h)
-	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.tenancy.lined
+	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.lined
 }
 
 // ident returns the identifier h; nil: it is not on the actor's loop.

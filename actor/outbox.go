@@ -11,7 +11,6 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/states"
 )
 
 // outbox sends an identifier's events to its owner, and answers to the senders of commands.
@@ -22,7 +21,6 @@ type outbox struct {
 	mu    sync.Mutex    // for goroutines that read owner off the loop
 	// the actor to which the owner has last forwarded a message; nil: none
 	onward *mailbox.Mailbox
-	state  states.State // the last one that was reported
 	// the connection's end that the owner was notified of last; nil: none
 	reportedEnd Event
 
@@ -106,11 +104,11 @@ func (b *outbox) unwatch() {
 // event (states.Kind).
 func (b *outbox) moved(cause fmt.Stringer) {
 	now := b.id.State()
-	if now == b.state {
+	if now == b.lastState {
 		return
 	}
-	from := b.state
-	b.state = now
+	from := b.lastState
+	b.lastState = now
 	b.l.flight.Transition(b.l.el.Now(), uint64(b.base().ID), from, now)
 	b.publish()
 	if b.l.rt.log.Enabled(context.Background(), slog.LevelDebug) {

@@ -85,7 +85,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	}
 	c, err := datapath.New(&it.l.Loop, it.id, it, t)
 	it.conn = c
-	if err == nil && it.tenancy.notifiable {
+	if err == nil && it.notifiable {
 		c.Granted()
 	}
 	return err

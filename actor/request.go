@@ -196,7 +196,7 @@ func (l *loop) welcome(in *incoming) *ident {
 	if err := it.cfg.Transport.Set(it.id); err != nil {
 		it.l.rt.log.Warn("rdma: the device refuses a request's Transport", "id", in.id.Handle(), "peer", in.r.Peer, "err", err)
 	}
-	it.state = in.id.State()
+	it.lastState = in.id.State()
 	l.requests.Take(in.listener)
 	it.pid = l.rt.spawn(it)
 	l.enlist(it) // Shutdown may list the identifiers before Started
