@@ -36,12 +36,14 @@ func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
 // An identifier may call these methods in any state, also without a handshake.
 func TestNoHandshakeIsUnderWay(t *testing.T) {
 	var h *handshake
-	if h.unheard() || h.deciding() || h.takeFirst() || h.failed(FailedLost, nil) {
+	if h.unheard() || h.deciding() || h.takeFirst() || h.failed(FailedLost, nil) || h.failedBy(unix.ECONNRESET) {
 		t.Error("a nil handshake is under way")
 	}
 	h.addTo(nil)
 	h.giveWay()
 	h.stepped(nil)
+	h.sendReply(new(computed))
+	h.heardFirst()
 	h.uncrowd()
 	h.end(nil)
 }

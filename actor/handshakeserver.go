@@ -84,7 +84,7 @@ func (h *handshake) computeReply(own wire.Hello) {
 
 // sendReply sends the computed reply.
 func (h *handshake) sendReply(m *computed) {
-	if h.ending() {
+	if h == nil || h.ending() {
 		if m.server != nil {
 			m.server.Forget()
 		}

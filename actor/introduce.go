@@ -123,6 +123,10 @@ func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 		"identity", r.Identity)
 }
 
+// errHandshaking is the error of an Accept or a Reject of a request that the owner does not have
+// yet. The device would answer the request without the handshake.
+var errHandshaking = fmt.Errorf("the handshake is under way: %w", unix.EINVAL)
+
 // accept carries out Accept for an owner whose peer is authenticated.
 func (h *handshake) accept(c *cmid.Accept, sender *actor.PID) {
 	if err := cmp.Or(canAnswer(h.conn, c.PrivateData), h.tenancy.meet()); err != nil {

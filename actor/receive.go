@@ -42,7 +42,7 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *dialTurn:
 		m.t.resume()
 	case *brokenOff:
-		it.brokenOff()
+		it.brokenOff(m)
 	case *computed:
 		it.handshake.sendReply(m)
 	case *tlsStep:
@@ -162,17 +162,23 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.Connect:
 		it.do(c, it.connect, it.replyOrDestroy(sender))
 	case *cmid.Accept:
-		if it.handshake.deciding() {
+		switch {
+		case it.handshake.deciding():
 			it.handshake.accept(c, sender)
-			return
+		case it.handshake.unheard():
+			it.fail(c, sender, errHandshaking)
+		default:
+			it.do(c, it.accept, it.replyOrDestroy(sender))
 		}
-		it.do(c, it.accept, it.replyOrDestroy(sender))
 	case *cmid.Reject:
-		if it.handshake.deciding() {
+		switch {
+		case it.handshake.deciding():
 			it.handshake.reject(c, sender)
-			return
+		case it.handshake.unheard():
+			it.fail(c, sender, errHandshaking)
+		default:
+			it.reject(c, sender)
 		}
-		it.reject(c, sender)
 	case *cmid.Disconnect:
 		it.do(c, func(p *cmid.Pending) { it.sayGoodbye(func() { p.Proceed(c) }) }, it.replyTo(sender))
 	case *cmid.SetOption:
