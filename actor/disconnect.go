@@ -22,7 +22,10 @@ import (
 // the peer's last messages. endOf notifies the owner, once. With a Manual owner the identifier then
 // stays. Otherwise it is disconnected and destroyed, and Closed has the same cause.
 
-func (it *ident) brokenOff() {
+func (it *ident) brokenOff(m *brokenOff) {
+	if m.conn != it.conn { // of an earlier address of Dial
+		return
+	}
 	if it.ending() || it.reportedEnd != nil {
 		return
 	}
@@ -236,7 +239,7 @@ func (it *ident) BreakOff(err error) {
 	if errors.As(err, &wrong) {
 		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
 	}
-	it.box.PostUserMessage(&brokenOff{})
+	it.box.PostUserMessage(&brokenOff{c})
 }
 
 func (it *ident) Drained() { it.box.PostUserMessage(&drained{}) }

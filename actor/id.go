@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -51,8 +52,8 @@ type (
 	// refused reports that refusals are to be answered. It is in the mailbox once.
 	refused struct{}
 
-	// brokenOff reports that the connection was broken off.
-	brokenOff struct{}
+	// brokenOff reports that a connection was broken off.
+	brokenOff struct{ conn *datapath.Conn }
 	// drained reports that Close need not wait for its peer any longer. It has a separate turn,
 	// because the connection still handles the message that brought the last credit.
 	drained struct{}
