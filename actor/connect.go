@@ -102,7 +102,7 @@ func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err err
 	if private, err = h.ask(user, limit); err != nil {
 		return nil, err
 	}
-	it.handshake.failed(FailedLost, nil) // an earlier one has led to no connection
+	it.handshake.countFailed(FailedLost, nil) // an earlier one has led to no connection
 	it.handshake = h
 	h.begin(&it.l.secured.Dialled, "request sent")
 	return private, it.queuePair(datapath.ModeMessages)
@@ -110,7 +110,7 @@ func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err err
 
 // newHandshake returns a handshake that has not begun.
 func (it *ident) newHandshake(hint uint32) *handshake {
-	return &handshake{commandTable: &it.commandTable, owner: it, tenancy: &it.tenancy, hint: hint}
+	return &handshake{commandTable: &it.commandTable, of: it, tenancy: &it.tenancy, hint: hint}
 }
 
 // deviceEvent handles an event of the device.

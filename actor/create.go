@@ -161,7 +161,7 @@ func (it *ident) renew() error {
 	}
 	old.Context = nil
 	it.tenancy.moveOut()
-	it.handshake.failed(FailedLost, nil) // the failed attempt's handshake
+	it.handshake.countFailed(FailedLost, nil) // the failed attempt's handshake
 	it.handshake.end(nil)
 	it.handshake = nil
 	it.conn, it.id, id.Context = nil, id, it

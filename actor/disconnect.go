@@ -230,7 +230,7 @@ func (it *ident) BreakOff(err error) {
 		overused *secure.LimitError
 	)
 	switch {
-	case it.handshake.failedBy(err): // it has counted that
+	case it.handshake.countFailedBy(err): // it has counted that
 	case errors.As(err, &tampered):
 		it.l.secured.Tampered++
 	case errors.As(err, &overused):

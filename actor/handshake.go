@@ -29,12 +29,12 @@ import (
 // under way: the methods that identifiers call in any state accept a nil receiver.
 type handshake struct {
 	*commandTable
-	owner   handshakeOwner
+	of      shaker
 	tenancy *tenancy // joins its Domain when the owner accepts
 	hint    uint32   // the request's hint
 
 	stage       handshakeStage    // set by handshake.set
-	counts      *Handshakes       // where it is counted; nil: it has completed or failed
+	tally       *Handshakes       // where it is counted; nil: it has completed or failed
 	features    secure.Features   // of this side's hello
 	promised    int               // bytes of a receive in that hello; 0: as the queue pair
 	established *cmid.Established // the device's; nil: the device has not connected
@@ -54,8 +54,8 @@ type handshake struct {
 	server  *secure.PSKServer // PSK mode; nil: not computed
 }
 
-// handshakeOwner is the actor of the identifier whose handshake it is.
-type handshakeOwner interface {
+// shaker is the actor of the identifier whose handshake it is.
+type shaker interface {
 	// queuePair makes the data path, once.
 	queuePair(mode datapath.Mode) error
 	// limit counts the peer, within the limits that are set for it. Not 0: there is no room.
@@ -153,45 +153,45 @@ func (h *handshake) takeFirst() bool {
 }
 
 // begin counts the handshake.
-func (h *handshake) begin(of *Handshakes, step string) {
-	h.counts = of
-	of.Begun++
-	h.note(step, nil)
+func (h *handshake) begin(tally *Handshakes, step string) {
+	h.tally = tally
+	tally.Begun++
+	h.noteStep(step, nil)
 }
 
 // passed records a step of the handshake.
 func (h *handshake) passed(step string) {
-	if h.counts != nil {
-		h.note(step, nil)
+	if h.tally != nil {
+		h.noteStep(step, nil)
 	}
 }
 
 // completed counts the handshake as successful.
 func (h *handshake) completed(step string) {
 	h.passed(step)
-	if of := h.counts; of != nil {
-		h.counts = nil
-		of.Completed++
+	if tally := h.tally; tally != nil {
+		h.tally = nil
+		tally.Completed++
 	}
 }
 
-// failed counts the handshake as failed. False: it is not under way, or has ended before.
-func (h *handshake) failed(why HandshakeFailure, err error) bool {
-	if h == nil || h.counts == nil {
+// countFailed counts the handshake as failed. False: it is not under way, or has ended before.
+func (h *handshake) countFailed(why HandshakeFailure, err error) bool {
+	if h == nil || h.tally == nil {
 		return false
 	}
-	h.counts.Failed[why]++
-	h.counts = nil
-	h.note(handshakeNotes[why], err)
+	h.tally.Failed[why]++
+	h.tally = nil
+	h.noteStep(handshakeNotes[why], err)
 	return true
 }
 
-// failedBy is failed for the reason that is in err.
-func (h *handshake) failedBy(err error) bool {
-	return h != nil && h.counts != nil && h.failed(failureOf(err), err)
+// countFailedBy is countFailed for the reason that is in err.
+func (h *handshake) countFailedBy(err error) bool {
+	return h != nil && h.tally != nil && h.countFailed(failureOf(err), err)
 }
 
-func (h *handshake) note(what string, err error) {
+func (h *handshake) noteStep(what string, err error) {
 	if f := h.l.flight; f != nil {
 		f.Note(h.l.el.Now(), uint64(h.id.Handle()), FlightHandshake, what, errnoOf(err))
 	}
@@ -202,7 +202,7 @@ func (h *handshake) end(cause error) {
 	if h == nil {
 		return
 	}
-	h.failedBy(cause)
+	h.countFailedBy(cause)
 	if h.server != nil {
 		h.server.Forget()
 	}
@@ -274,7 +274,7 @@ func (h *handshake) connected(ev *cmid.Established, answers *cmid.Pending) {
 	switch {
 	case h.in == nil:
 		if err := h.takeReply(data); err != nil {
-			h.owner.destroy(err) // this also answers the Connect
+			h.of.destroy(err) // this also answers the Connect
 		}
 	case h.tls != nil:
 		h.stepTLS()
@@ -292,7 +292,7 @@ func (h *handshake) heardFirst() {
 	case wire.TypeAccept:
 		h.completed("accepted by the peer")
 		h.established.PrivateData = m.body
-		h.owner.opened(h.established, h.answers)
+		h.of.opened(h.established, h.answers)
 	case wire.TypeReject:
 		h.completed("rejected by the peer")
 		h.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
@@ -309,7 +309,7 @@ func (h *handshake) heardFirst() {
 func (h *handshake) lost(cause error) {
 	h.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	if h.conn.BrokenBy() != nil {
-		h.owner.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
+		h.of.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
 	} else {
 		h.reset(cause)
 	}
@@ -324,10 +324,10 @@ func (h *handshake) reset(cause error) {
 	}
 	p := h.answers
 	if p == nil { // no command waits: the other side connects
-		h.owner.destroy(err)
+		h.of.destroy(err)
 		return
 	}
 	ev := &cmid.ConnectError{FailureBase: h.failure(p.Command, opName(p.Command), err)}
 	h.answer(p, ev)
-	h.owner.failed(ev)
+	h.of.failed(ev)
 }

@@ -16,7 +16,7 @@ import (
 
 // handshakeRecord is a handshake's owner that records its calls.
 type handshakeRecord struct {
-	handshakeOwner
+	shaker
 	listener         listening
 	broken, destroys []error
 }
@@ -30,13 +30,13 @@ func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
 	in := &incoming{r: new(cmid.ConnectRequest), via: &r.listener}
 	l.requests.Take(in.listener)
 	b := &outbox{endpoint: &endpoint{l: l, id: new(cmid.ID), cfg: IDConfig{Security: new(Security)}}}
-	return &handshake{commandTable: &commandTable{outbox: b, asked: in}, owner: r, in: in, stage: stage}, r
+	return &handshake{commandTable: &commandTable{outbox: b, asked: in}, of: r, in: in, stage: stage}, r
 }
 
 // An identifier may call these methods in any state, also without a handshake.
 func TestNoHandshakeIsUnderWay(t *testing.T) {
 	var h *handshake
-	if h.unheard() || h.deciding() || h.takeFirst() || h.failed(FailedLost, nil) || h.failedBy(unix.ECONNRESET) {
+	if h.unheard() || h.deciding() || h.takeFirst() || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
 		t.Error("a nil handshake is under way")
 	}
 	h.addTo(nil)
@@ -88,7 +88,7 @@ func TestHandshakeCountsOnce(t *testing.T) {
 	}
 	h.begin(&of, "begun")
 	h.end(unix.ETIMEDOUT)
-	if h.failed(FailedLost, nil) || of.Failed[FailedTimedOut] != 1 || of.AllFailed() != 1 {
+	if h.countFailed(FailedLost, nil) || of.Failed[FailedTimedOut] != 1 || of.AllFailed() != 1 {
 		t.Errorf("failed: %+v", of)
 	}
 }

@@ -72,7 +72,7 @@ func (h *handshake) takeReply(data []byte) error {
 	limits := h.id.Limits()
 	hello, rest, _ := wire.ParseHello(data, limits.Padded)
 	if err := h.features.Same(secure.Features(hello.Features), hello.Version); err != nil {
-		h.failed(FailedMode, err)
+		h.countFailed(FailedMode, err)
 		return err
 	}
 	h.passed("reply received")
@@ -85,7 +85,7 @@ func (h *handshake) takeReply(data []byte) error {
 	}
 	ch, err := h.client.Finish(secure.Hello(data), rest)
 	if err != nil {
-		h.failed(FailedTampered, err)
+		h.countFailed(FailedTampered, err)
 		return err
 	}
 	h.set(handshakeProved)
@@ -103,5 +103,5 @@ func (h *handshake) rejectedBy(body []byte, err error) {
 	f := h.failure(p.Command, opName(p.Command), err)
 	ev := &cmid.Rejected{FailureBase: f, Reason: reason, PrivateData: body}
 	h.answer(p, ev)
-	h.owner.failed(ev)
+	h.of.failed(ev)
 }

@@ -102,7 +102,7 @@ func (h *handshake) sendReply(m *computed) {
 	asked := false
 	h.doInner(accept, func(p *cmid.Pending) {
 		asked = true
-		if err := h.owner.queuePair(datapath.ModeMessages); err != nil {
+		if err := h.of.queuePair(datapath.ModeMessages); err != nil {
 			h.deny(err)
 			return
 		}
@@ -115,9 +115,9 @@ func (h *handshake) sendReply(m *computed) {
 		f, failed := ev.(Failure)
 		switch {
 		case !asked: // the peer has gone
-			h.owner.destroy(unix.ECONNRESET)
+			h.of.destroy(unix.ECONNRESET)
 		case failed:
-			h.owner.destroy(f)
+			h.of.destroy(f)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func (h *handshake) deny(err error) {
 	h.warn(err)
 	h.answered(fateUnauthenticated)
 	h.doInner(&cmid.Reject{PrivateData: h.cfg.refusal(h.features, refusalOf(err))}, nil, func(Event) {})
-	h.owner.destroy(err)
+	h.of.destroy(err)
 }
 
 // warn logs that the peer is rejected because of err.
@@ -186,8 +186,8 @@ func (h *handshake) giveWay() {
 		return
 	}
 	h.warn(errCrowded)
-	h.failed(FailedCrowded, errCrowded)
-	h.owner.destroy(errCrowded)
+	h.countFailed(FailedCrowded, errCrowded)
+	h.of.destroy(errCrowded)
 }
 
 // silent counts and logs a peer that did not authenticate itself in time.

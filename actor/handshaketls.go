@@ -26,12 +26,12 @@ func (h *handshake) serverName() string {
 // Frame implements datapath.Handshake.
 func (h *handshake) Frame(b []byte) {
 	if h.tls == nil || h.stage >= handshakeProved {
-		h.owner.BreakOff(&ProtocolError{What: "a message before the handshake"})
+		h.of.BreakOff(&ProtocolError{What: "a message before the handshake"})
 		return
 	}
 	if err := h.tls.Put(b); err != nil {
 		h.answered(fateUnauthenticated)
-		h.owner.BreakOff(err)
+		h.of.BreakOff(err)
 		return
 	}
 	h.stepTLS()
@@ -112,7 +112,7 @@ func (h *handshake) refuseTLS(m *tlsStep) {
 		h.warn(m.Err)
 	}
 	h.conn.Sec.Alert(m.Frames[len(m.Frames)-1])
-	h.owner.destroy(m.Err)
+	h.of.destroy(m.Err)
 }
 
 // finishTLS begins the records: the peer is authenticated, as far as Security.TLS requires.
@@ -126,7 +126,7 @@ func (h *handshake) finishTLS(m *tlsStep) {
 		h.conn.Sec.Await(channel)
 		h.awaitPeer()
 	} else if err := h.conn.Sec.Secure(channel, h.user); err != nil {
-		h.owner.destroy(err)
+		h.of.destroy(err)
 		return
 	}
 	for _, b := range records {

@@ -42,7 +42,7 @@ func (h *handshake) introduce() {
 		}
 		h.answered(fateRejected)
 		h.conn.Sec.Reject(private)
-		h.owner.destroy(nil)
+		h.of.destroy(nil)
 	default:
 		h.introduceTo(h.in, &r)
 	}
@@ -72,7 +72,7 @@ func (h *handshake) refuseFailed() {
 func (h *handshake) refuse(how fate, why wire.Refusal, cause error) {
 	h.answered(how)
 	h.conn.Sec.Refuse(why)
-	h.owner.destroy(cause)
+	h.of.destroy(cause)
 }
 
 // authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or
@@ -103,7 +103,7 @@ func (h *handshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wir
 		set, reject = f(&seen)
 	}
 	if reject == nil {
-		over = h.owner.limit(r, set)
+		over = h.of.limit(r, set)
 	}
 	if route := h.in.route; route != nil && reject == nil && over == 0 {
 		seen := *r
@@ -118,7 +118,7 @@ func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 		h.completed("authorized")
 		return
 	}
-	h.failed(FailedNotAuthorized, nil)
+	h.countFailed(FailedNotAuthorized, nil)
 	h.l.rt.log.Warn("rdma: a peer that is authenticated was rejected", "id", h.id.Handle(), "peer", r.Peer, "local", r.Local,
 		"identity", r.Identity)
 }
@@ -139,11 +139,11 @@ func (h *handshake) accept(c *cmid.Accept, sender *actor.PID) {
 	}
 	if err != nil {
 		h.fail(c, sender, err)
-		h.owner.destroy(err)
+		h.of.destroy(err)
 		return
 	}
 	h.answered(fateAccepted)
-	h.owner.opened(h.established, h.expect(c, sender))
+	h.of.opened(h.established, h.expect(c, sender))
 }
 
 // reject carries out Reject in the same way.
@@ -155,7 +155,7 @@ func (h *handshake) reject(c *cmid.Reject, sender *actor.PID) {
 	h.answered(fateRejected)
 	h.conn.Sec.Reject(c.PrivateData)
 	h.life.awaitClosed(c, sender)
-	h.owner.destroy(nil)
+	h.of.destroy(nil)
 }
 
 // canAnswer returns an error if c cannot carry an answer with user in it.

@@ -81,7 +81,7 @@ func (it *ident) refusedBy(ev *cmid.Rejected) {
 		return
 	case ok:
 		ev.Err = refusalError(rest)
-		it.handshake.failedBy(ev.Err)
+		it.handshake.countFailedBy(ev.Err)
 		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
 		if errors.Is(ev.Err, unix.EAGAIN) { // the peer has looked at neither
 			ev.Remedy = tryAgain
