@@ -23,9 +23,9 @@ type ClientConfig struct {
 	// is no room ends. Both are ErrOverloaded. A stream that the server has ended counts until
 	// Receive has returned its end, or the stream is closed, or its context ends.
 	Memory int
-	// MaxMessage is the size of the largest message that the server may send: 4 MiB. A frame's
-	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send
-	// ahead: 32. See actor.IDConfig.MaxMessage.
+	// MaxMessage is the size of the largest message that the server may send: 4 MiB, up to
+	// 1 GiB, rounded up to whole KiB. A frame's header, 16 bytes, is part of the message. Credits
+	// is the number of messages that it may send ahead: 32. See actor.IDConfig.MaxMessage.
 	MaxMessage, Credits int
 	// StreamWindow is the number of bytes of a stream that the server may send ahead of the
 	// receiver: 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream
@@ -65,7 +65,7 @@ type Retry struct {
 // withDefaults returns c with defaults for values that are not positive, and within its bounds.
 func (c ClientConfig) withDefaults() ClientConfig {
 	c.MaxCalls, c.MaxStreams = boundCalls(c.MaxCalls), max(c.MaxStreams, 0)
-	c.MaxMessage, c.Credits = positive(c.MaxMessage, defaultMessage), positive(c.Credits, defaultCredits)
+	c.MaxMessage, c.Credits = boundMessage(c.MaxMessage), positive(c.Credits, defaultCredits)
 	c.Memory = boundMemory(c.Memory, c.MaxMessage)
 	c.StreamWindow = boundWindow(c.StreamWindow)
 	c.Backoff = c.Backoff.WithDefaults()

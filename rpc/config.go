@@ -17,6 +17,11 @@ func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDe
 
 func boundCalls(calls int) int { return min(positive(calls, 1024), wire.MaxSlots-1) }
 
+// boundMessage returns the size of the largest message, which the device limits in whole KiB.
+func boundMessage(message int) int {
+	return (min(positive(message, defaultMessage), 1<<30) + 1<<10 - 1) &^ (1<<10 - 1)
+}
+
 func boundMemory(memory, message int) int { return max(positive(memory, 256<<20), 4*message) }
 
 func boundWindow(window int) int {

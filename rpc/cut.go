@@ -188,6 +188,7 @@ func (o *out) popPieceLocked() (seg segment, ok bool) {
 	c := q.all[0]
 	seg.send, c.pieces = c.pieces[0], c.pieces[1:]
 	o.pieces++
+	o.overtaken = o.number
 	copy(q.all, q.all[1:])
 	if q.all[len(q.all)-1] = c; len(c.pieces) == 0 {
 		c.number = o.handed + o.pieces

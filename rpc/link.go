@@ -233,11 +233,7 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	for i := range l.slots {
 		s := &l.slots[i]
 		if c := s.call; c != nil {
-			f := s.fate(handed, m)
-			if l.unsure && s.number <= handed {
-				f = FateUnknown
-			}
-			c.err = l.endedLocked(c.m, f)
+			c.err = l.endedLocked(c.m, s.fate(handed, l.unsure, m))
 			l.countLocked(c, c.err.Code)
 			c.next, lost = lost, c
 		}

@@ -52,6 +52,8 @@ type out struct {
 
 	handed uint64 // gathered messages handed to the connection
 	pieces uint64 // pieces handed to it, which are messages, too
+	// number of the last gathered message that a piece may have overtaken
+	overtaken uint64
 
 	// The loop's.
 	ahead inflight.Window // part of handed that may still be in the connection

@@ -103,7 +103,7 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 	s := &l.slots[i]
 	s.use++
 	s.call, s.busy, s.stream, s.items = c, true, c.m.stream, c.m.items
-	s.window, s.closed, s.headed, s.before = l.window, !c.m.sends, false, 0
+	s.window, s.closed, s.headed, s.before = l.window, !c.m.sends, false, l.out.pieces
 	if !c.deadline.IsZero() {
 		l.markLocked(s)
 	}
@@ -169,10 +169,10 @@ func reasonOfEnd(why *Error) (text string) {
 	return text
 }
 
-// handLocked is trimLocked for a message that is handed to the connection. It notes the number of
-// the message among all, for the requests in it.
+// handLocked is trimLocked for a message that is handed to the connection. If pieces have
+// overtaken it, it corrects the number of those that precede its requests.
 func (l *table) handLocked(b []byte) (rest []byte) {
-	if l.out.pieces > 0 {
+	if l.out.handed <= l.out.overtaken {
 		for left := b; len(left) > 0; {
 			h, _, after, err := wire.ParseFrame(left)
 			if err != nil {

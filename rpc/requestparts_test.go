@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -398,6 +399,62 @@ func TestFatesBesideLargeRequests(t *testing.T) {
 		}
 		if n := fates[FateDelivered]; n < 1 || n > 2 || fates[FateUnknown] != credits || n+credits+fates[FateNotSent] != more+2 {
 			h.T().Errorf("the fates are %v: 2 requests have arrived, and there were %d credits", fates, credits)
+		}
+	})
+}
+
+// A request is counted behind the parts that have overtaken it, because its fate depends on the
+// number of its message among all.
+func TestNumberOfAnOvertakenRequest(t *testing.T) {
+	inHand(t, ClientConfig{}, func(h *handReader) {
+		o := &h.c.link().out
+		o.mu.Lock()
+		o.woken = true // nothing is sent
+		o.mu.Unlock()
+		ended := make(chan error, 3)
+		// the last one is in a second message
+		for _, n := range []int{len(huge), gatherBytes / 2, gatherBytes / 2} {
+			go func() { _, err := CallRaw(h.T().Context(), h.c, echo, huge[:n], nil); ended <- err }()
+			h.Wait()
+		}
+		o.requestFlush()
+		h.Wait()
+		types, _ := h.types()
+		second := slices.Index(types, wire.FramePart)
+		last := second + slices.Index(types[second:], wire.FrameCall)
+		o.mu.Lock()
+		s := &h.c.link().slots[2]
+		if n, want := int(s.number+s.before), 1+last-second+1; n != want || want < 3 {
+			h.T().Errorf("its message is number %d, want %d: %v", n, want, types)
+		}
+		o.mu.Unlock()
+		h.c.Close()
+		for range 3 {
+			<-ended
+		}
+	})
+}
+
+// Also if it is unknown which messages were sent, a request of which a part is here was not
+// executed.
+func TestFateOfAPartlySentRequest(t *testing.T) {
+	inHand(t, ClientConfig{}, func(h *handReader) {
+		h.quiet = true
+		ended := make(chan error, 2)
+		for _, q := range [][]byte{nil, huge} {
+			go func() { _, err := CallRaw(h.T().Context(), h.c, echo, q, nil); ended <- err }()
+			h.Wait()
+		}
+		h.System().Root.Stop(h.c.link().out.pid)
+		fates := map[Fate]int{}
+		for range 2 {
+			var e *Error
+			if err := <-ended; errors.As(err, &e) {
+				fates[e.Fate]++
+			}
+		}
+		if fates[FateNotSent] != 1 || fates[FateUnknown] != 1 {
+			h.T().Errorf("the fates are %v", fates)
 		}
 	})
 }

@@ -31,9 +31,9 @@ type ServerConfig struct {
 	// places. Answers and items for which there is no memory wait. Requests are refused:
 	// ErrOverloaded.
 	Memory int
-	// MaxMessage is the size of the largest message that a client may send: 4 MiB. A frame's
-	// header, 16 bytes, is part of the message. Credits is the number of messages that it may send
-	// ahead: 32. See actor.IDConfig.MaxMessage.
+	// MaxMessage is the size of the largest message that a client may send: 4 MiB, up to 1
+	// GiB, rounded up to whole KiB. A frame's header, 16 bytes, is part of the message. Credits is
+	// the number of messages that it may send ahead: 32. See actor.IDConfig.MaxMessage.
 	MaxMessage, Credits int
 	// StreamWindow is the number of bytes of a stream that a client may send ahead of the handler:
 	// 64 KiB, up to 64 MiB - 1 KiB, in whole KiB. An item may exceed it, so a stream keeps as much
@@ -57,7 +57,7 @@ type ServerConfig struct {
 func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxCalls, c.MaxStreams = boundCalls(c.MaxCalls), max(c.MaxStreams, 0)
 	c.MaxCallsInAll, c.MaxStreamsInAll = positive(c.MaxCallsInAll, 4096), positive(c.MaxStreamsInAll, 4096)
-	c.MaxMessage, c.Credits = positive(c.MaxMessage, defaultMessage), positive(c.Credits, defaultCredits)
+	c.MaxMessage, c.Credits = boundMessage(c.MaxMessage), positive(c.Credits, defaultCredits)
 	c.Memory = boundMemory(c.Memory, c.MaxMessage)
 	c.StreamWindow = boundWindow(c.StreamWindow)
 	c.MaxConnectionAge = min(c.MaxConnectionAge, math.MaxInt64/2) // a tenth is added to it

@@ -71,14 +71,19 @@ type slot struct {
 // may overtake them.
 func (s *slot) sendsItem() bool { return s.cut != nil && len(s.cut.pieces) > 0 }
 
-// fate returns the fate of a request after its connection ended.
-func (s *slot) fate(handed uint64, m *rdma.Closed) Fate {
+// fate returns the fate of a request after its connection ended. unsure: it is unknown which
+// messages were sent.
+func (s *slot) fate(handed uint64, unsure bool, m *rdma.Closed) Fate {
 	n := s.number + s.before
 	if s.cut != nil && !s.call.m.sends { // the request ends with its last piece
 		n = s.cut.number
 	}
 	switch {
-	case s.number > handed || n == 0 || n > m.Delivered+m.Unknown:
+	case s.number > handed || n == 0:
+		return FateNotSent
+	case unsure:
+		return FateUnknown
+	case n > m.Delivered+m.Unknown:
 		return FateNotSent
 	case n <= m.Delivered:
 		return FateDelivered
