@@ -58,7 +58,8 @@ func TestAttempts(t *testing.T) {
 	} {
 		t.Run(strings.Join(c.outcomes, ", "), func(t *testing.T) {
 			owner := &addressOwner{renews: c.renews}
-			table := &commandTable{outbox: &outbox{endpoint: &endpoint{id: new(cmid.ID)}}}
+			table := new(commandTable)
+			table.id = new(cmid.ID)
 			var answers, tried []Event
 			a := &attempts{table: table, of: owner, p: table.id.Expect(&Dial{}, func(ev Event) { answers = append(answers, ev) })}
 			table.attempts = a

@@ -13,7 +13,7 @@ import (
 // commandTable executes an identifier's commands, and watches the deadlines of all that waits for
 // an answer: commands, the peer's request, and Close. cmid.ID.Pending has the rows.
 type commandTable struct {
-	*outbox
+	sends
 	timer    *eventloop.Timer  // of the earliest deadline; nil until the first
 	asked    *incoming         // the peer's request; nil: none waits for its answer
 	attempts *attempts         // the Dial or Serve under way; nil: none

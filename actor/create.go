@@ -57,9 +57,8 @@ func (rt *Runtime) admit() bool {
 }
 
 func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
-	it := &ident{endpoint: endpoint{l: l, cfg: cfg}}
-	it.outbox.endpoint, it.owner = &it.endpoint, o
-	it.sends.outbox, it.commandTable.outbox, it.tenancy.outbox = &it.outbox, &it.outbox, &it.outbox
+	it := new(ident)
+	it.l, it.cfg, it.owner, it.tenancy.outbox = l, cfg, o, &it.outbox
 	it.box = mailbox.New(l.exec, &mailbox.Config{
 		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
 	})

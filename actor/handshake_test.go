@@ -29,8 +29,9 @@ func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
 	l := &loop{rt: &Runtime{log: slog.New(slog.DiscardHandler)}}
 	in := &incoming{r: new(cmid.ConnectRequest), via: &r.listener}
 	l.requests.Take(in.listener)
-	b := &outbox{endpoint: &endpoint{l: l, id: new(cmid.ID), cfg: IDConfig{Security: new(Security)}}}
-	return &handshake{commandTable: &commandTable{outbox: b, asked: in}, of: r, in: in, stage: stage}, r
+	t := &commandTable{asked: in}
+	t.l, t.id, t.cfg = l, new(cmid.ID), IDConfig{Security: new(Security)}
+	return &handshake{commandTable: t, of: r, in: in, stage: stage}, r
 }
 
 // An identifier may call these methods in any state, also without a handshake.

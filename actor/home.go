@@ -29,9 +29,9 @@ func (t *tenancy) moveIn() (_ *home, err error) {
 	case t.home != nil:
 		return t.home, t.home.fits(&t.cfg)
 	case d != nil:
-		t.home, err = d.join(t.endpoint)
+		t.home, err = d.join(&t.endpoint)
 	default:
-		t.home, err = newHome(t.endpoint)
+		t.home, err = newHome(&t.endpoint)
 	}
 	return t.home, err
 }

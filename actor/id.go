@@ -13,13 +13,9 @@ import (
 )
 
 // ident is the actor of one rdma_cm_id. It belongs to its loop's goroutine. Everything that happens
-// to it arrives through its mailbox, except for the messages of an established connection. Its
-// parts know each other in this order only: each needs those before it.
+// to it arrives through its mailbox, except for the messages of an established connection.
 type ident struct {
-	endpoint
-	outbox
-	sends
-	commandTable
+	commandTable // contains sends, which contains outbox, which contains endpoint
 
 	tenancy   tenancy
 	handshake *handshake // a secured connection's; nil: none is under way

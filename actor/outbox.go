@@ -15,7 +15,7 @@ import (
 
 // outbox sends an identifier's events to its owner, and answers to the senders of commands.
 type outbox struct {
-	*endpoint
+	endpoint
 	ctx   actor.Context // from Started on
 	owner owner         // changes under mu
 	mu    sync.Mutex    // for goroutines that read owner off the loop

@@ -14,7 +14,7 @@ import (
 // sends passes an identifier's Sends to the connection, and answers those that are refused or have
 // failed. It also refuses the commands for which the mailbox has no room: see refusals.go.
 type sends struct {
-	*outbox
+	outbox
 	refusals refusals
 	piles    piles
 	unsent   uint64 // refused for lack of a connection or of room
