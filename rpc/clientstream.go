@@ -261,21 +261,30 @@ func (s *clientStream) trailer() Pairs { return s.l.metaOf(&s.call.meta.trailer)
 
 // send encodes an item and queues it, when there is room.
 func (s *clientStream) send(item any) error {
-	for { // the item is not kept encoded while it waits, to save memory
+	for n := 0; ; { // the item is not kept encoded while it waits, to save memory
 		if s.full {
-			if err := s.awaitRoom(); err != nil {
+			if err := s.awaitRoom(n); err != nil {
 				return err
 			}
 		}
-		if sent, err := s.put(item); sent || err != nil {
+		var sent bool
+		var err error
+		if n, sent, err = s.put(item); sent || err != nil {
 			return err
 		}
 	}
 }
 
-// awaitRoom waits until there is room for an item. If the stream has ended, it returns the final
-// error: io.EOF if the server has answered.
-func (s *clientStream) awaitRoom() error {
+// roomForLocked reports whether an item of n bytes may be queued. It must not overtake a large one
+// of its stream, and if it is large itself, waits behind those of other streams.
+func (s *clientStream) roomForLocked(sl *slot, n int) bool {
+	o := &s.l.out
+	return sl.window > 0 && !sl.sendsItem() && o.bytes <= highWater && (n <= gatherBytes || o.cuts.bytes <= highWater)
+}
+
+// awaitRoom waits until there is room for an item of n bytes. If the stream has ended, it returns
+// the final error: io.EOF if the server has answered.
+func (s *clientStream) awaitRoom(n int) error {
 	for {
 		if err := s.final(); err != nil {
 			return err
@@ -287,12 +296,14 @@ func (s *clientStream) awaitRoom() error {
 			o.mu.Unlock()
 			return &Error{Code: CodeClosed, Method: s.m.name, Message: "CloseSend was called", Fate: FateNotSent}
 		}
-		if sl != nil && sl.window > 0 && !sl.sendsItem() && !o.ended {
-			if o.bytes <= highWater {
+		if sl != nil && !o.ended {
+			if s.roomForLocked(sl, n) {
 				o.mu.Unlock()
 				return nil
 			}
-			o.awaitLocked(&s.sent)
+			if sl.window > 0 && !sl.sendsItem() {
+				o.awaitLocked(&s.sent)
+			}
 		} // otherwise a window frame, the last piece, or the end of the stream wakes this goroutine
 		o.mu.Unlock()
 		select {
@@ -307,39 +318,40 @@ func (s *clientStream) awaitRoom() error {
 	}
 }
 
-// put encodes an item and queues it, if there is room.
-func (s *clientStream) put(item any) (sent bool, err error) {
+// put encodes an item and queues it, if there is room. n is its size. Neither sent nor an error:
+// there is no room for n bytes.
+func (s *clientStream) put(item any) (n int, sent bool, err error) {
 	scratch := getBuffer()
 	var b []byte
 	defer func() { scratch.put(len(b)) }()
 	if b, err = s.m.req.pack(scratch.b, item); err != nil {
-		return false, badMessage(s.m, "item", err, FateNotSent)
+		return 0, false, badMessage(s.m, "item", err, FateNotSent)
 	}
 	if wire.HeaderLen+len(b) > s.l.max {
-		return false, tooLarge(s.m, "the item", "Server", len(b), s.l.max, FateNotSent)
+		return 0, false, tooLarge(s.m, "the item", "Server", len(b), s.l.max, FateNotSent)
 	}
 	o := &s.l.out
 	frame := readyFrame{h: wire.Header{Type: wire.FrameItem, Call: s.call.id}, body: b}
 	frame.encode(o.cuts.on)
 	o.mu.Lock()
 	sl := s.l.slotLocked(&s.call)
-	if sl == nil || sl.closed || sl.window <= 0 || o.bytes > highWater || o.ended {
+	if sl == nil || sl.closed || o.ended || !s.roomForLocked(sl, len(b)) {
 		s.full = true
 		o.mu.Unlock()
 		frame.release()
-		return false, nil
+		return len(b), false, nil
 	}
 	o.putEncodedLocked(&frame)
 	if sl.cut = frame.cut; sl.cut != nil {
 		sl.cut.waiter = &s.sent
 	}
 	sl.window -= wire.HeaderLen + int64(len(b))
-	s.full = sl.window <= 0 || sl.cut != nil || o.bytes > highWater
+	s.full = !s.roomForLocked(sl, 0)
 	d := s.l.declaredLocked(s.m)
 	d.items++
 	d.sent += uint64(len(b))
 	o.unlock()
-	return true, nil
+	return len(b), true, nil
 }
 
 // closeSend ends the items that are sent.

@@ -17,8 +17,9 @@ const (
 	// pieceBytes is the size of a piece, header included.
 	pieceBytes = 16 << 10
 	// cutAhead is how many bytes of pieces the peer may not have confirmed.
-	cutAhead = 32 << 10
-	// confirmBytes is how many bytes of pieces a side reads before it confirms them.
+	cutAhead = 256 << 10
+	// confirmBytes is how many bytes of pieces a side reads before it confirms them. Peers of
+	// former versions send only 32 KiB ahead.
 	confirmBytes = 16 << 10
 )
 

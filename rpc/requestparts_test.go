@@ -250,7 +250,7 @@ func inHand(t *testing.T, cfg ClientConfig, test func(h *handReader)) {
 				ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{MaxMessage: 4 << 20}), &rdma.Serve{Addr: there + ":7471"})
 			case *rdma.ConnectRequest:
 				h.conn = ctx.Sender()
-				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Latest: 3, Calls: 100, Window: 64}.Bytes()})
+				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Latest: 3, Calls: 100, Window: 1024}.Bytes()})
 			case *rdma.Received:
 				h.read(ctx, m.Data)
 			}
@@ -302,7 +302,7 @@ func (h *handReader) types() (types []wire.FrameType, parts int) {
 }
 
 // A small call does not wait for a large request of the same connection, even if the server
-// confirms nothing: it waits for 32 KiB of it and a part.
+// confirms nothing: it waits for cutAhead bytes of it and a part.
 func TestSmallCallBesideLargeRequest(t *testing.T) {
 	inHand(t, ClientConfig{}, func(h *handReader) {
 		h.quiet = true
@@ -468,7 +468,7 @@ func TestLargeItemsOfAClientTakeTurns(t *testing.T) {
 		if err != nil {
 			h.T().Fatal(err)
 		}
-		large := Bytes(huge[:100<<10])
+		large := Bytes(huge)
 		if err := d.Send(&large); err != nil {
 			h.T().Fatal(err)
 		}
@@ -505,7 +505,7 @@ func TestItemWaitsForALargeOne(t *testing.T) {
 				if err != nil {
 					h.T().Fatal(err)
 				}
-				large := Bytes(huge[:60<<10])
+				large := Bytes(huge)
 				if err := d.Send(&large); err != nil {
 					h.T().Fatal(err)
 				}
