@@ -13,9 +13,9 @@ import (
 )
 
 // access starts an operation. If it returns an error, the operation was not started.
-func (t *tenancy) access(cmd oneSided, sender *actor.PID) error {
+func (tn *tenancy) access(cmd oneSided, sender *actor.PID) error {
 	a, s := cmd.operation()
-	c := t.conn
+	c := tn.conn
 	switch {
 	case a.busy:
 		return fmt.Errorf("sent before, and not answered yet: %w", unix.EINVAL)
@@ -23,10 +23,10 @@ func (t *tenancy) access(cmd oneSided, sender *actor.PID) error {
 		return datapath.ErrNotConnected
 	case c.Closing():
 		return c.NotSending()
-	case c.WaitingOps() >= t.l.rt.cfg.Limits.SendQueue:
+	case c.WaitingOps() >= tn.l.rt.cfg.Limits.SendQueue:
 		return fmt.Errorf("%d operations wait for room in the send queue: %w (%w)", c.WaitingOps(), ErrQueueFull, unix.ENOBUFS)
 	}
-	if err := t.checkSpan(s); err != nil {
+	if err := tn.checkSpan(s); err != nil {
 		return err
 	}
 	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, Imm: s.imm, AtomicOperands: s.AtomicOperands, Owner: a}
@@ -42,7 +42,7 @@ func (t *tenancy) access(cmd oneSided, sender *actor.PID) error {
 		}
 		a.memory.busy++
 	}
-	a.from, a.cmd, a.sender, a.busy, a.answered = t.outbox, cmd, sender, true, false
+	a.from, a.cmd, a.sender, a.busy, a.answered = tn.outbox, cmd, sender, true, false
 	err := c.OneSided(&a.posted)
 	if err != nil {
 		a.release()
@@ -51,22 +51,22 @@ func (t *tenancy) access(cmd oneSided, sender *actor.PID) error {
 }
 
 // checkSpan returns an error if an operation is detectably wrong on this side.
-func (t *tenancy) checkSpan(s span) error {
+func (tn *tenancy) checkSpan(s span) error {
 	right := RemoteRead
 	if s.op.Writes() {
 		right = RemoteWrite
 	}
 	if s.op.Atomic() {
-		if err := t.checkAtomic(s); err != nil {
+		if err := tn.checkAtomic(s); err != nil {
 			return err
 		}
 		right = RemoteAtomic
 	}
 	switch {
-	case t.cfg.allows(right) != nil:
+	case tn.cfg.allows(right) != nil:
 		return ErrSecured
 	case s.op == verbs.WriteWithImm:
-		if err := t.checkImmediate(s); err != nil {
+		if err := tn.checkImmediate(s); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (t *tenancy) checkSpan(s span) error {
 	case s.n == 0:
 		return nil
 	}
-	if err := t.mine(s.memory); err != nil {
+	if err := tn.mine(s.memory); err != nil {
 		return err
 	}
 	limit, remote := s.memory.n, int64(s.key.Length)
@@ -87,8 +87,8 @@ func (t *tenancy) checkSpan(s span) error {
 		return fmt.Errorf("bytes %d+%d of %v: %w", s.offset, s.n, s.key, unix.EINVAL)
 	case s.key.Rights&right == 0:
 		return fmt.Errorf("%v was not granted for a %v: %w", s.key, s.op, unix.EACCES)
-	case uint64(s.n) > uint64(t.conn.Attr().MaxMessage):
-		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, t.id.Device().Name(), t.conn.Attr().MaxMessage,
+	case uint64(s.n) > uint64(tn.conn.Attr().MaxMessage):
+		return fmt.Errorf("%d bytes, and %s moves %d at a time: %w (%w)", s.n, tn.id.Device().Name(), tn.conn.Attr().MaxMessage,
 			ErrTooLarge, unix.EMSGSIZE)
 	}
 	return nil
@@ -136,13 +136,13 @@ func (a *access) answer(err error) {
 
 // checkImmediate makes the checks that only a Write with an immediate needs. The peer would end the
 // connection because of an immediate that it does not accept or has not allowed.
-func (t *tenancy) checkImmediate(s span) error {
+func (tn *tenancy) checkImmediate(s span) error {
 	switch {
-	case !t.conn.Attr().Immediate:
-		return fmt.Errorf("%s has no immediates: %w", t.id.Device().Name(), cmid.ErrNotSupported)
-	case !t.conn.Immediates():
+	case !tn.conn.Attr().Immediate:
+		return fmt.Errorf("%s has no immediates: %w", tn.id.Device().Name(), cmid.ErrNotSupported)
+	case !tn.conn.Immediates():
 		return fmt.Errorf("the peer accepts no immediates: %w", cmid.ErrNotSupported)
-	case t.lined:
+	case tn.lined:
 		return fmt.Errorf("an immediate beside an actor that counts the messages (Line): %w", unix.EINVAL)
 	case s.key.Rights&RemoteWrite == 0:
 		return fmt.Errorf("%v was not granted for a %v: %w", s.key, s.op, unix.EACCES)
@@ -152,8 +152,8 @@ func (t *tenancy) checkImmediate(s span) error {
 
 // checkAtomic makes the checks that only atomic operations need. A misaligned one would end the
 // connection.
-func (t *tenancy) checkAtomic(s span) error {
-	if err := t.canAtomics(); err != nil {
+func (tn *tenancy) checkAtomic(s span) error {
+	if err := tn.canAtomics(); err != nil {
 		return err
 	}
 	if addr := s.key.Addr + uint64(s.offset); addr%verbs.AtomicLen != 0 {

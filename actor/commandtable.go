@@ -1,10 +1,12 @@
 package actor
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
@@ -17,6 +19,7 @@ type commandTable struct {
 	timer    *eventloop.Timer  // of the earliest deadline; nil until the first
 	asked    *incoming         // the peer's request; nil: none waits for its answer
 	attempts *attempts         // the Dial or Serve under way; nil: none
+	closers  []closer          // the commands that are answered with Closed
 	options  []*cmid.SetOption // repeated when Dial needs a new identifier
 }
 
@@ -94,7 +97,7 @@ func (t *commandTable) failCommand() {
 // waits reports whether cmd will be answered later.
 func (t *commandTable) waits(cmd Command) bool {
 	return slices.ContainsFunc(t.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
-		slices.ContainsFunc(t.life.closers, func(c closer) bool { return c.cmd == cmd })
+		slices.ContainsFunc(t.closers, func(c closer) bool { return c.cmd == cmd })
 }
 
 // answerLate answers the commands that wait for something other than the end.
@@ -134,7 +137,7 @@ func (t *commandTable) rearm() {
 	for _, p := range t.id.Pending() {
 		sooner(p.Due)
 	}
-	for _, c := range t.life.closers {
+	for _, c := range t.closers {
 		sooner(c.due)
 	}
 	switch {
@@ -150,4 +153,72 @@ func (t *commandTable) rearm() {
 		}
 		t.timer.Reset(first.Sub(t.l.el.Now()))
 	}
+}
+
+func (t *commandTable) handover(c *Handover, sender *actor.PID) {
+	if c.To == nil {
+		t.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
+		return
+	}
+	if err := t.l.rt.CheckOwner(c.To); err != nil {
+		t.fail(c, sender, err)
+		return
+	}
+	was := t.owner
+	to := sender
+	if to == nil {
+		to = was.pid
+	}
+	t.unwatch()
+	t.setOwner(t.l.rt.newOwner(t.l, c.To))
+	t.watch()
+	done := &cmid.Done{EventBase: t.base(), Command: c}
+	switch {
+	case to == nil:
+	case was.pid != nil && t.l.rt.registry.Same(to, was.pid):
+		t.send(was, done)
+	default:
+		t.reply(to, done)
+	}
+}
+
+// call runs a Call's function with the plain identifier.
+func (t *commandTable) call(c *Call, sender *actor.PID) {
+	if c.Fn == nil {
+		t.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
+		return
+	}
+	if err := c.Fn(t.id); err != nil {
+		t.fail(c, sender, err)
+		return
+	}
+	t.reply(sender, &cmid.Done{EventBase: t.base(), Command: c})
+}
+
+// stays reports whether the identifier stays when its connection ends: its owner is Manual, and has
+// not sent a Close.
+func (t *commandTable) stays() bool { return t.cfg.Manual && len(t.closers) == 0 }
+
+// closer is a command that is answered with Closed.
+type closer struct {
+	cmd    Command
+	sender *actor.PID
+	silent bool      // its answer is not sent
+	due    time.Time // zero: no deadline
+}
+
+// awaitClosed registers cmd to be answered with Closed.
+func (t *commandTable) awaitClosed(cmd Command, sender *actor.PID) {
+	t.closers = append(t.closers, closer{cmd: cmd, sender: sender})
+}
+
+// takeCloser removes and returns the oldest command that waits for Closed.
+func (t *commandTable) takeCloser() (c closer) {
+	c, t.closers = t.closers[0], t.closers[1:]
+	return c
+}
+
+// overdue reports whether a Close has waited for too long.
+func (t *commandTable) overdue(now time.Time) bool {
+	return slices.ContainsFunc(t.closers, func(c closer) bool { return !c.due.IsZero() && !c.due.After(now) })
 }

@@ -1,12 +1,14 @@
 package actor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -91,7 +93,7 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 			return
 		}
 		// if the device has failed to reject the peer, destroying the identifier does that
-		it.life.awaitClosed(c, sender)
+		it.awaitClosed(c, sender)
 		it.destroy(nil)
 	})
 }
@@ -168,4 +170,60 @@ func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 	} else if id.State() == states.Failed {
 		it.failed(f)
 	}
+}
+
+// prepare makes the queue pair. It returns the private data for the wire, with the user's in it.
+func (it *ident) prepare(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
+	if private, err = it.privateData(mode, user, limit); err == nil {
+		err = it.queuePair(mode)
+	}
+	return private, err
+}
+
+// queuePair makes the data path, once.
+func (it *ident) queuePair(mode datapath.Mode) error {
+	t := it.terms(mode)
+	it.handshake.addTo(&t)
+	switch {
+	case it.conn != nil:
+		it.conn.Want(t)
+		return nil
+	case it.leavesQueuePair():
+		return nil
+	}
+	if it.cfg.Memory > 0 || it.cfg.Domain != nil {
+		h, err := it.tenancy.moveIn()
+		if err != nil {
+			return err
+		}
+		t.Area = h.area
+	}
+	c, err := datapath.New(&it.l.Loop, it.id, it, t)
+	it.conn = c
+	if err == nil && it.notifiable {
+		c.Granted()
+	}
+	return err
+}
+
+// refusedBy completes the report of a rejection by a peer that was not authenticated before, or
+// never can be: anyone on the path may have sent it.
+func (it *ident) refusedBy(ev *cmid.Rejected) {
+	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
+	switch {
+	case !it.cfg.secured() && h.Features == 0:
+		ev.PrivateData = rest
+		if why := h.Refusal(); ok && why != 0 {
+			ev.Remedy = "the peer refuses it: " + why.String() + ": " + tryAgain
+		}
+		return
+	case ok:
+		ev.Err = refusalError(rest)
+		it.handshake.countFailedBy(ev.Err)
+		ev.Remedy = "both sides need the same Security.Mode, and in PSK mode keys of one identity"
+		if errors.Is(ev.Err, unix.EAGAIN) { // the peer has looked at neither
+			ev.Remedy = tryAgain
+		}
+	}
+	ev.PrivateData = nil
 }

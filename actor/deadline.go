@@ -33,7 +33,7 @@ func (it *ident) expire() {
 			return
 		}
 	}
-	if it.life.overdue(now) {
+	if it.overdue(now) {
 		it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
 		return
 	}
@@ -85,17 +85,6 @@ func (t *commandTable) timeoutFailure(cmd Command) Failure {
 		return &cmid.AddrInfoError{FailureBase: f}
 	}
 	return &cmid.CommandFailed{FailureBase: f}
-}
-
-// closeAwaits returns the step of the peer that a Close waits for, as a participle.
-func (e *endpoint) closeAwaits() string {
-	switch c := e.conn; {
-	case c == nil || c.Leaving() || e.id.State() != states.Connected:
-		return "answered the disconnect" // all else is done
-	case c.Acknowledged():
-		return "consumed everything"
-	}
-	return "taken everything"
 }
 
 // slack is how much longer than the device an identifier waits, if the device has a time-out. When

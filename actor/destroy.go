@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 
+	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -123,8 +125,8 @@ func (it *ident) end() {
 	}
 	it.answerLate()
 	ev := it.settle()
-	for len(it.life.closers) > 0 {
-		c := it.life.takeCloser()
+	for len(it.closers) > 0 {
+		c := it.takeCloser()
 		if !c.silent && !it.owns(c.sender) {
 			it.reply(c.sender, ev)
 		}
@@ -175,4 +177,23 @@ func (l *loop) forget(it *ident) {
 	l.known.remove(it.box)
 	l.assigned.Add(-1)
 	l.checkEmptied()
+}
+
+// refuseUnanswered rejects a request that has no answer, with the reason, if the identifier's state
+// allows it.
+func (it *ident) refuseUnanswered(why wire.Refusal) {
+	reject := &cmid.Reject{}
+	switch {
+	case it.asked == nil:
+		return
+	case it.handshake.deciding():
+		it.conn.Sec.Refuse(why)
+		return
+	case it.cfg.secured():
+		reject.PrivateData = it.cfg.refusal(it.handshake.features, why)
+	case it.peer.mode == datapath.ModeMessages:
+		reject.PrivateData = why.Reject()
+	}
+	// illegal if the device has accepted a peer that is not authenticated
+	it.doInner(reject, nil, func(Event) {})
 }

@@ -68,51 +68,51 @@ func (t *commandTable) composite(cmd Command, addr string, sender *actor.PID) (n
 }
 
 // begin takes the result of the look-up.
-func (t *attempts) begin(info []cmid.AddrInfo, err error) {
+func (a *attempts) begin(info []cmid.AddrInfo, err error) {
 	if err != nil {
-		t.fail(t.table.addrInfoError(t.p.Command, err))
+		a.fail(a.table.addrInfoError(a.p.Command, err))
 		return
 	}
-	t.addrs = info
-	t.next()
+	a.addrs = info
+	a.next()
 }
 
 // next tries an address.
-func (t *attempts) next() {
-	if t.spent {
-		if err := t.of.renew(); err != nil {
-			t.fail(t.table.commandFailed(t.p.Command, err))
+func (a *attempts) next() {
+	if a.spent {
+		if err := a.of.renew(); err != nil {
+			a.fail(a.table.commandFailed(a.p.Command, err))
 			return
 		}
 	}
-	t.spent = true
-	t.shareTime()
-	t.try(t.addrs[0])
+	a.spent = true
+	a.shareTime()
+	a.try(a.addrs[0])
 }
 
 // shareTime sets the deadline of the present address to its part of the remaining time. The last
 // address has no deadline but the command's and those of its steps.
-func (t *attempts) shareTime() {
-	t.due = time.Time{}
-	if n := len(t.addrs); n > 1 && !t.by.IsZero() {
-		now := t.table.l.el.Now()
-		t.due = now.Add(max(t.by.Sub(now)/time.Duration(n), leastShare))
+func (a *attempts) shareTime() {
+	a.due = time.Time{}
+	if n := len(a.addrs); n > 1 && !a.by.IsZero() {
+		now := a.table.l.el.Now()
+		a.due = now.Add(max(a.by.Sub(now)/time.Duration(n), leastShare))
 	}
 }
 
 // stepDeadline returns the earlier of due and the present address's deadline.
-func (t *attempts) stepDeadline(due time.Time) time.Time {
-	if t.due.IsZero() || due.Before(t.due) {
+func (a *attempts) stepDeadline(due time.Time) time.Time {
+	if a.due.IsZero() || due.Before(a.due) {
 		return due
 	}
-	return t.due
+	return a.due
 }
 
 // step executes cmd, and calls then if it has succeeded.
-func (t *attempts) step(cmd Command, then func()) {
-	t.table.doInner(cmd, nil, func(ev Event) {
+func (a *attempts) step(cmd Command, then func()) {
+	a.table.doInner(cmd, nil, func(ev Event) {
 		if f, ok := ev.(Failure); ok {
-			t.failed(f)
+			a.failed(f)
 			return
 		}
 		then()
@@ -120,57 +120,57 @@ func (t *attempts) step(cmd Command, then func()) {
 }
 
 // whenTurn begins an expensive step, or the first of several, as soon as the loop has time for it.
-func (t *attempts) whenTurn(begin func()) {
-	if q := &t.table.l.dials; !q.tryNow(begin) {
-		t.pending, t.queued = begin, t.table.l.el.Now()
-		q.add(t)
+func (a *attempts) whenTurn(begin func()) {
+	if q := &a.table.l.dials; !q.tryNow(begin) {
+		a.pending, a.queued = begin, a.table.l.el.Now()
+		q.add(a)
 	}
 }
 
 // waits reports whether a step waits for its turn.
-func (t *attempts) waits() bool {
-	return t.pending != nil && t.table.attempts == t && !t.table.ending()
+func (a *attempts) waits() bool {
+	return a.pending != nil && a.table.attempts == a && !a.table.ending()
 }
 
 // resume begins the pending step. The address's deadline moves by the time that the step has
 // waited, because the address did not cause the wait.
-func (t *attempts) resume() {
-	if !t.waits() {
+func (a *attempts) resume() {
+	if !a.waits() {
 		return
 	}
-	begin := t.pending
-	t.pending = nil
-	if !t.due.IsZero() {
-		t.due = t.due.Add(t.table.l.el.Now().Sub(t.queued))
+	begin := a.pending
+	a.pending = nil
+	if !a.due.IsZero() {
+		a.due = a.due.Add(a.table.l.el.Now().Sub(a.queued))
 	}
 	begin()
 }
 
 // outcome handles the last step's answer.
-func (t *attempts) outcome(ev Event) {
+func (a *attempts) outcome(ev Event) {
 	if f, ok := ev.(Failure); ok {
-		t.failed(f)
+		a.failed(f)
 		return
 	}
-	t.table.attempts = nil
-	t.table.answer(t.p, ev)
+	a.table.attempts = nil
+	a.table.answer(a.p, ev)
 }
 
 // failed tries the next address, unless none is left or the peer's application rejected the
 // request. A rejection by the peer's CM may concern this address only.
-func (t *attempts) failed(f Failure) {
+func (a *attempts) failed(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && r.Reason.ByApplication() {
-		t.addrs = t.addrs[:1]
+		a.addrs = a.addrs[:1]
 	}
-	if t.why == nil || isConnect(f) || !isConnect(t.why) {
-		t.why = f
+	if a.why == nil || isConnect(f) || !isConnect(a.why) {
+		a.why = f
 	}
-	if len(t.addrs) <= 1 {
-		t.fail(t.why)
+	if len(a.addrs) <= 1 {
+		a.fail(a.why)
 		return
 	}
-	t.addrs = t.addrs[1:]
-	t.next()
+	a.addrs = a.addrs[1:]
+	a.next()
 }
 
 // isConnect reports whether an address has failed at the last step. Such a failure is more
@@ -182,10 +182,10 @@ func isConnect(f Failure) bool {
 }
 
 // fail answers the command, and destroys the identifier.
-func (t *attempts) fail(f Failure) {
-	restore(f, t.p.Command)
-	t.p.Answer(f)
-	t.of.destroy(f)
+func (a *attempts) fail(f Failure) {
+	restore(f, a.p.Command)
+	a.p.Answer(f)
+	a.of.destroy(f)
 }
 
 // dial connects, in the steps that librdmacm has for it.

@@ -44,9 +44,9 @@ func (q *dialQueue) measure(begin func()) {
 	q.spent += q.l.clock().Sub(before)
 }
 
-// add queues the pending step of t for the end of this turn, or of a later one.
-func (q *dialQueue) add(t *attempts) {
-	q.waiting.Push(t)
+// add queues the pending step of a for the end of this turn, or of a later one.
+func (q *dialQueue) add(a *attempts) {
+	q.waiting.Push(a)
 	q.arm()
 }
 
@@ -62,8 +62,8 @@ func (q *dialQueue) Run(int) (more bool) {
 	q.armed = false
 	defer q.arm() // also if user code does not return
 	for q.waiting.Len() > 0 && q.fits() {
-		if t := q.waiting.Pop(); t.waits() {
-			q.measure(func() { t.table.box.Deliver(&dialTurn{t}) })
+		if a := q.waiting.Pop(); a.waits() {
+			q.measure(func() { a.table.box.Deliver(&dialTurn{a}) })
 		}
 	}
 	return false

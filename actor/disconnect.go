@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"cmp"
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -64,8 +63,8 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	it.conclude(ev, answers)
 }
 
-// lostUnheard ends an identifier whose connection has ended, or was broken off, before its owner
-// was notified of it. If the peer's last message makes the owner learn of it, the identifier stays.
+// lostUnheard takes the peer's first message, if it waits. Unless the owner knows of the connection
+// by then, lostUnheard ends the identifier, because its connection has ended or was broken off.
 func (it *ident) lostUnheard(cause error) (ended bool) {
 	it.handshake.heardFirst()
 	if !it.handshake.unheard() {
@@ -77,10 +76,6 @@ func (it *ident) lostUnheard(cause error) (ended bool) {
 	it.goodbyeDone()
 	return true
 }
-
-// stays reports whether the identifier stays when its connection ends: its owner is Manual, and has
-// not sent a Close.
-func (e *endpoint) stays() bool { return e.cfg.Manual && len(e.life.closers) == 0 }
 
 // conclude reports the end, and does what the man pages demand after it.
 func (it *ident) conclude(ev *cmid.Disconnected, answers *cmid.Pending) {
@@ -131,40 +126,10 @@ func (e *RemovedError) Unwrap() []error {
 	return []error{unix.ENODEV}
 }
 
-// endOf reports an end, once. It answers every Disconnect. Any other command that waited has
-// failed, and its failure is reported before the end. A Manual owner is also notified of a removal
-// that follows, because it has to destroy the identifier.
-func (b *outbox) endOf(ev Event, answers *cmid.Pending) {
-	removal, removed := ev.(*cmid.DeviceRemoval)
-	if b.reportedEnd != nil && (!removed || !b.cfg.Manual) {
-		b.reportedEnd = ev // the owner was notified already
-	}
-	switch {
-	case answers == nil:
-	case removed:
-		b.failPending(answers, &RemovedError{removal.Device, removal.Err})
-	case isDisconnect(answers):
-		answers.Answer(ev)
-	default:
-		b.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
-	}
-	if b.reportedEnd != ev {
-		b.notify(ev)
-	}
-}
-
-func isDisconnect(p *cmid.Pending) bool {
-	if p == nil {
-		return false
-	}
-	_, ok := p.Command.(*cmid.Disconnect)
-	return ok
-}
-
 // close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
 // that is not connected is destroyed immediately.
 func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
-	it.life.closers = append(it.life.closers, closer{
+	it.closers = append(it.closers, closer{
 		cmd: c, sender: sender, silent: silent,
 		due: it.l.el.Now().Add(positive(c.Timeout, it.l.rt.cfg.Timeouts.Close)),
 	})
@@ -188,7 +153,7 @@ func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
 
 // disconnect follows the drain. Disconnected then brings the end.
 func (it *ident) disconnect() {
-	if it.ending() || !it.allows(states.OpDisconnect) {
+	if it.ending() || !it.legal(states.OpDisconnect) {
 		return // it is ended already
 	}
 	it.doInner(&cmid.Disconnect{}, nil, func(ev Event) {

@@ -58,8 +58,8 @@ func (e *endpoint) pending() []*cmid.Pending {
 	return e.id.Pending()
 }
 
-// allows reports whether the state machine allows a command now.
-func (e *endpoint) allows(op states.Op) bool {
+// legal reports whether the state machine allows a command now.
+func (e *endpoint) legal(op states.Op) bool {
 	_, v := states.Step(e.id.Flavor(), e.id.State(), states.Requested(op))
 	return v == states.Allow
 }
@@ -83,4 +83,21 @@ func (e *endpoint) logKeys(op fmt.Stringer, more ...any) []any {
 		"id", uint64(e.id.Handle()), "state", e.id.State().String(), "op", op.String(),
 		"local", in.Local.String(), "peer", in.Peer.String(), "device", in.Device,
 	}, more...)
+}
+
+// closeAwaits returns the step of the peer that a Close waits for, as a participle.
+func (e *endpoint) closeAwaits() string {
+	switch c := e.conn; {
+	case c == nil || c.Leaving() || e.id.State() != states.Connected:
+		return "answered the disconnect" // all else is done
+	case c.Acknowledged():
+		return "consumed everything"
+	}
+	return "taken everything"
+}
+
+func (e *endpoint) listenerInfo() ListenerInfo {
+	i := *e.listened.info()
+	i.Strangers, i.Starved = e.id.Strangers(), e.id.Starved()
+	return i
 }

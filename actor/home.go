@@ -24,34 +24,34 @@ func newHome(e *endpoint) (*home, error) {
 }
 
 // moveIn makes the home, or joins that of its Domain, once. An error: it does not fit there.
-func (t *tenancy) moveIn() (_ *home, err error) {
-	switch d := t.cfg.Domain; {
-	case t.home != nil:
-		return t.home, t.home.fits(&t.cfg)
+func (tn *tenancy) moveIn() (_ *home, err error) {
+	switch d := tn.cfg.Domain; {
+	case tn.home != nil:
+		return tn.home, tn.home.fits(&tn.cfg)
 	case d != nil:
-		t.home, err = d.join(&t.endpoint)
+		tn.home, err = d.join(&tn.endpoint)
 	default:
-		t.home, err = newHome(&t.endpoint)
+		tn.home, err = newHome(&tn.endpoint)
 	}
-	return t.home, err
+	return tn.home, err
 }
 
 // meet joins the other connections of the Domain, if there is one.
-func (t *tenancy) meet() error {
-	if t.cfg.Domain == nil || !t.connects() {
+func (tn *tenancy) meet() error {
+	if tn.cfg.Domain == nil || !tn.connects() {
 		return nil
 	}
-	_, err := t.moveIn()
+	_, err := tn.moveIn()
 	return err
 }
 
 // moveOut leaves the home. Memory registered there stays until the last queue pair is gone.
-func (t *tenancy) moveOut() {
-	h := t.home
+func (tn *tenancy) moveOut() {
+	h := tn.home
 	if h == nil {
 		return
 	}
-	t.home, t.notifiable = nil, false
+	tn.home, tn.notifiable = nil, false
 	if h.idents--; h.idents == 0 {
 		h.left = true
 		if h.domain != nil {
@@ -96,20 +96,20 @@ func (h *home) fits(cfg *IDConfig) error {
 }
 
 // connects reports whether the identifier is connected, or may connect now.
-func (t *tenancy) connects() bool {
+func (tn *tenancy) connects() bool {
 	switch {
-	case t.conn != nil:
-		return !t.conn.Over()
-	case t.leavesQueuePair() || t.id.Device() == nil:
+	case tn.conn != nil:
+		return !tn.conn.Over()
+	case tn.leavesQueuePair() || tn.id.Device() == nil:
 		return false
 	}
-	return t.allows(states.OpConnect) || t.allows(states.OpAccept)
+	return tn.legal(states.OpConnect) || tn.legal(states.OpAccept)
 }
 
 // used returns how many bytes of AllocMemory there are.
-func (t *tenancy) used() int {
-	if t.home == nil {
+func (tn *tenancy) used() int {
+	if tn.home == nil {
 		return 0
 	}
-	return t.home.bytes
+	return tn.home.bytes
 }

@@ -42,7 +42,7 @@ type (
 		then func([]cmid.AddrInfo, error)
 	}
 	// dialTurn begins a step of a Dial that has waited in the dialQueue.
-	dialTurn struct{ t *attempts }
+	dialTurn struct{ a *attempts }
 	// tick reports that a deadline has passed.
 	tick struct{}
 	// refused reports that refusals are to be answered. It is in the mailbox once.

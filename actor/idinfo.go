@@ -2,30 +2,7 @@ package actor
 
 import (
 	"slices"
-
-	"github.com/rdmactor/rdmactor/states"
 )
-
-// publish stores the identifier's present state for other goroutines. Loop goroutine.
-func (b *outbox) publish() { b.l.known.update(b.box, b.describe()) }
-
-// describe returns the identifier's present state.
-func (b *outbox) describe() knownID {
-	k := knownID{pid: b.pid, owner: b.owner.pid, listened: b.listened}
-	if b.id == nil {
-		return k
-	}
-	in, now := b.id.Info(), b.l.el.Now()
-	k.id, k.state, k.local, k.peer, k.device = b.id.Handle(), b.id.State(), in.Local, in.Peer, in.Device
-	k.born, k.entered = now.Add(-b.id.Age()), now.Add(-b.id.InState())
-	if b.ending() {
-		k.state = states.Destroying // it waits for the goodbye
-	}
-	if k.state == states.Listening {
-		k.listened = b.counts()
-	}
-	return k
-}
 
 // info returns Inspect's report.
 func (it *ident) info() IDInfo {
@@ -42,7 +19,7 @@ func (it *ident) info() IDInfo {
 			i.Listener.Strangers, i.Listener.Starved = it.id.Strangers(), it.id.Starved()
 		}
 	}
-	for _, c := range slices.Backward(it.life.closers) {
+	for _, c := range slices.Backward(it.closers) {
 		if !c.silent {
 			i.Waiting = opName(c.cmd)
 		}
@@ -59,11 +36,5 @@ func (it *ident) info() IDInfo {
 			i.KeyUpdates, i.PeerKeyUpdates = c.Sec.KeyUpdates()
 		}
 	}
-	return i
-}
-
-func (e *endpoint) listenerInfo() ListenerInfo {
-	i := *e.listened.info()
-	i.Strangers, i.Starved = e.id.Strangers(), e.id.Starved()
 	return i
 }

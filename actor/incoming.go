@@ -13,7 +13,7 @@ import (
 )
 
 // incoming is a peer's connection request, until it is answered: first on its way to the loop where
-// the connection will live, then at the identifier that is made for it there (ident.asked). It
+// the connection will live, then at the identifier that is made for it there (commandTable.asked). It
 // counts for that loop (loop.assigned) and for the runtime from the beginning.
 type incoming struct {
 	id      *cmid.ID

@@ -154,7 +154,7 @@ func (h *handshake) reject(c *cmid.Reject, sender *actor.PID) {
 	}
 	h.answered(fateRejected)
 	h.conn.Sec.Reject(c.PrivateData)
-	h.life.awaitClosed(c, sender)
+	h.awaitClosed(c, sender)
 	h.of.destroy(nil)
 }
 

@@ -1,22 +1,18 @@
 package actor
 
 import (
-	"slices"
 	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// lifetime has the stage of an identifier, the cause of its end, and the commands and functions
-// that wait for it.
+// lifetime has the stage of an identifier, the cause of its end, and the functions that wait for
+// the goodbye.
 type lifetime struct {
 	stage   lifeStage
 	cause   error   // why it ended; nil: it was asked for
 	goodbye goodbye // the next step waits for it
-	closers []closer
 }
 
 // lifeStage only goes forward.
@@ -60,30 +56,6 @@ func (l *lifetime) blame(cause error) {
 	if l.cause == nil {
 		l.cause = cause
 	}
-}
-
-// closer is a command that is answered with Closed.
-type closer struct {
-	cmd    Command
-	sender *actor.PID
-	silent bool      // its answer is not sent
-	due    time.Time // zero: no deadline
-}
-
-// awaitClosed registers cmd to be answered with Closed.
-func (l *lifetime) awaitClosed(cmd Command, sender *actor.PID) {
-	l.closers = append(l.closers, closer{cmd: cmd, sender: sender})
-}
-
-// takeCloser removes and returns the oldest command that waits for Closed.
-func (l *lifetime) takeCloser() (c closer) {
-	c, l.closers = l.closers[0], l.closers[1:]
-	return c
-}
-
-// overdue reports whether a Close has waited for too long.
-func (l *lifetime) overdue(now time.Time) bool {
-	return slices.ContainsFunc(l.closers, func(c closer) bool { return !c.due.IsZero() && !c.due.After(now) })
 }
 
 // goodbye is the wait for this side's goodbye to leave.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestFirstCauseCounts(t *testing.T) {
@@ -28,21 +27,5 @@ func TestGoodbyeIsAwaitedOnce(t *testing.T) {
 	g.take()()
 	if g.take() != nil || !slices.Equal(went, []int{0, 1, 2}) {
 		t.Errorf("went on: %v", went)
-	}
-}
-
-func TestOverdueClosers(t *testing.T) {
-	now := time.Now()
-	var l lifetime
-	l.awaitClosed(&DestroyID{}, nil) // has no deadline
-	if l.overdue(now) {
-		t.Error("a DestroyID is overdue")
-	}
-	l.closers = append(l.closers, closer{cmd: &Close{}, due: now})
-	if !l.overdue(now) || l.overdue(now.Add(-1)) {
-		t.Error("a Close is overdue at its time, and not before")
-	}
-	if c := l.takeCloser(); c.cmd.Op() != (&DestroyID{}).Op() || len(l.closers) != 1 {
-		t.Errorf("took %v, %d are left", c.cmd, len(l.closers))
 	}
 }

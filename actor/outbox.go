@@ -1,6 +1,7 @@
 package actor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 // outbox sends an identifier's events to its owner, and answers to the senders of commands.
@@ -88,6 +90,27 @@ func (b *outbox) setOwner(o owner) {
 	b.publish()
 }
 
+// publish stores the identifier's present state for other goroutines. Loop goroutine.
+func (b *outbox) publish() { b.l.known.update(b.box, b.describe()) }
+
+// describe returns the identifier's present state.
+func (b *outbox) describe() knownID {
+	k := knownID{pid: b.pid, owner: b.owner.pid, listened: b.listened}
+	if b.id == nil {
+		return k
+	}
+	in, now := b.id.Info(), b.l.el.Now()
+	k.id, k.state, k.local, k.peer, k.device = b.id.Handle(), b.id.State(), in.Local, in.Peer, in.Device
+	k.born, k.entered = now.Add(-b.id.Age()), now.Add(-b.id.InState())
+	if b.ending() {
+		k.state = states.Destroying // it waits for the goodbye
+	}
+	if k.state == states.Listening {
+		k.listened = b.counts()
+	}
+	return k
+}
+
 func (b *outbox) watch() {
 	if b.ctx != nil && b.owner.pid != nil {
 		b.l.callUser("watch of", b.owner.pid.Id, func() { b.ctx.Watch(b.owner.pid) })
@@ -126,42 +149,32 @@ func lifecycle(ev Event) bool {
 	return false
 }
 
-func (b *outbox) handover(c *Handover, sender *actor.PID) {
-	if c.To == nil {
-		b.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
-		return
+// endOf reports an end, once. It answers every Disconnect. Any other command that waited has
+// failed, and its failure is reported before the end. A Manual owner is also notified of a removal
+// that follows, because it has to destroy the identifier.
+func (b *outbox) endOf(ev Event, answers *cmid.Pending) {
+	removal, removed := ev.(*cmid.DeviceRemoval)
+	if b.reportedEnd != nil && (!removed || !b.cfg.Manual) {
+		b.reportedEnd = ev // the owner was notified already
 	}
-	if err := b.l.rt.CheckOwner(c.To); err != nil {
-		b.fail(c, sender, err)
-		return
-	}
-	was := b.owner
-	to := sender
-	if to == nil {
-		to = was.pid
-	}
-	b.unwatch()
-	b.setOwner(b.l.rt.newOwner(b.l, c.To))
-	b.watch()
-	done := &cmid.Done{EventBase: b.base(), Command: c}
 	switch {
-	case to == nil:
-	case was.pid != nil && b.l.rt.registry.Same(to, was.pid):
-		b.send(was, done)
+	case answers == nil:
+	case removed:
+		b.failPending(answers, &RemovedError{removal.Device, removal.Err})
+	case isDisconnect(answers):
+		answers.Answer(ev)
 	default:
-		b.reply(to, done)
+		b.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
+	}
+	if b.reportedEnd != ev {
+		b.notify(ev)
 	}
 }
 
-// call runs a Call's function with the plain identifier.
-func (b *outbox) call(c *Call, sender *actor.PID) {
-	if c.Fn == nil {
-		b.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
-		return
+func isDisconnect(p *cmid.Pending) bool {
+	if p == nil {
+		return false
 	}
-	if err := c.Fn(b.id); err != nil {
-		b.fail(c, sender, err)
-		return
-	}
-	b.reply(sender, &cmid.Done{EventBase: b.base(), Command: c})
+	_, ok := p.Command.(*cmid.Disconnect)
+	return ok
 }

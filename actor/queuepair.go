@@ -12,14 +12,6 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// prepare makes the queue pair. It returns the private data for the wire, with the user's in it.
-func (it *ident) prepare(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
-	if private, err = it.privateData(mode, user, limit); err == nil {
-		err = it.queuePair(mode)
-	}
-	return private, err
-}
-
 // privateData puts the hello before the user's private data.
 func (e *endpoint) privateData(mode datapath.Mode, user []byte, limit int) ([]byte, error) {
 	hello := mode == datapath.ModeMessages && !e.id.Datagram()
@@ -63,32 +55,6 @@ func (e *endpoint) terms(m datapath.Mode) datapath.Terms {
 		t.Promised = e.conn.Promised() // the hello may be repeated, after a refusal
 	}
 	return t
-}
-
-// queuePair makes the data path, once.
-func (it *ident) queuePair(mode datapath.Mode) error {
-	t := it.terms(mode)
-	it.handshake.addTo(&t)
-	switch {
-	case it.conn != nil:
-		it.conn.Want(t)
-		return nil
-	case it.leavesQueuePair():
-		return nil
-	}
-	if it.cfg.Memory > 0 || it.cfg.Domain != nil {
-		h, err := it.tenancy.moveIn()
-		if err != nil {
-			return err
-		}
-		t.Area = h.area
-	}
-	c, err := datapath.New(&it.l.Loop, it.id, it, t)
-	it.conn = c
-	if err == nil && it.notifiable {
-		c.Granted()
-	}
-	return err
 }
 
 // hello returns this side's hello on a secured connection.

@@ -40,7 +40,7 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *lookedUp:
 		it.lookedUp(m)
 	case *dialTurn:
-		m.t.resume()
+		m.a.resume()
 	case *brokenOff:
 		it.brokenOff(m)
 	case *computed:
@@ -119,13 +119,13 @@ func (it *ident) command(cmd Command, sender *actor.PID) {
 	if _, often := cmd.(oneSided); !often {
 		it.note(FlightCommand, opName(cmd), 0)
 	}
-	if n := len(it.pending()) + len(it.life.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
+	if n := len(it.pending()) + len(it.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
 		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return
 	}
 	if it.ending() {
 		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
-			it.life.awaitClosed(cmd, sender)
+			it.awaitClosed(cmd, sender)
 			return
 		}
 		it.reply(sender, it.late(cmd))
@@ -157,7 +157,7 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
-		it.life.awaitClosed(cmd, sender)
+		it.awaitClosed(cmd, sender)
 		it.destroy(nil)
 	case *cmid.Connect:
 		it.do(c, it.connect, it.replyOrDestroy(sender))
@@ -248,7 +248,7 @@ func (it *ident) Leftover(msg any) {
 		case missing(m):
 			it.reply(sender, it.nothing(m))
 		case ends(m):
-			it.life.awaitClosed(m, sender)
+			it.awaitClosed(m, sender)
 		default:
 			it.reply(sender, it.late(m))
 		}
