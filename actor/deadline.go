@@ -2,7 +2,6 @@ package actor
 
 import (
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,24 +84,4 @@ func (t *commandTable) timeoutFailure(cmd Command) Failure {
 		return &cmid.AddrInfoError{FailureBase: f}
 	}
 	return &cmid.CommandFailed{FailureBase: f}
-}
-
-// slack is how much longer than the device an identifier waits, if the device has a time-out. When
-// the device reports its time-out, the command may be sent again. When slack runs out as well, the
-// device is stuck, and the identifier is lost.
-const slack = 250 * time.Millisecond
-
-// phase returns how long a command may take.
-func (t *Timeouts) phase(cmd Command) time.Duration {
-	switch c := cmd.(type) {
-	case *cmid.ResolveAddr:
-		return positive(c.Timeout, t.Address) + slack
-	case *cmid.ResolveRoute:
-		return positive(c.Timeout, t.Route) + slack
-	case *cmid.SetIBPath:
-		return t.Route + slack
-	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo, *cmid.ResolveIBService:
-		return t.Connect
-	}
-	return t.Address + slack
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -101,29 +100,6 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 		it.destroy(&RemovedError{ev.Device, ev.Err})
 	}
 	it.goodbyeDone()
-}
-
-// RemovedError is the cause in Closed.Err if the device is gone. Err is nil when the device was
-// removed, otherwise it is the device's failure: see cmid.DeviceRemoval. errors.Is: ENODEV, and
-// Err.
-type RemovedError struct {
-	Device string
-	Err    error
-}
-
-func (e *RemovedError) Error() string {
-	if e.Err != nil {
-		return "the device " + e.Device + " is no longer usable: " + e.Err.Error()
-	}
-	return "the device " + e.Device + " is gone"
-}
-
-// Unwrap returns ENODEV, and the reason if there is one.
-func (e *RemovedError) Unwrap() []error {
-	if e.Err != nil {
-		return []error{unix.ENODEV, e.Err}
-	}
-	return []error{unix.ENODEV}
 }
 
 // close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier

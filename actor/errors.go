@@ -132,3 +132,26 @@ func errnoOf(err error) int32 {
 	}
 	return 0
 }
+
+// RemovedError is the cause in Closed.Err if the device is gone. Err is nil when the device was
+// removed, otherwise it is the device's failure: see cmid.DeviceRemoval. errors.Is: ENODEV, and
+// Err.
+type RemovedError struct {
+	Device string
+	Err    error
+}
+
+func (e *RemovedError) Error() string {
+	if e.Err != nil {
+		return "the device " + e.Device + " is no longer usable: " + e.Err.Error()
+	}
+	return "the device " + e.Device + " is gone"
+}
+
+// Unwrap returns ENODEV, and the reason if there is one.
+func (e *RemovedError) Unwrap() []error {
+	if e.Err != nil {
+		return []error{unix.ENODEV, e.Err}
+	}
+	return []error{unix.ENODEV}
+}

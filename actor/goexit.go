@@ -41,15 +41,3 @@ func (it *ident) goexited(err error) {
 	}
 	it.l.rt.sys.Root.Stop(it.pid)
 }
-
-// goexit returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.
-func (l *loop) goexit() error {
-	if err := l.failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// closing reports whether the loop accepts no identifiers: the runtime is shut down, or a callback
-// has ended the loop. Any goroutine.
-func (l *loop) closing() bool { return l.rt.closing.Load() || l.goexit() != nil }

@@ -13,8 +13,8 @@ import (
 )
 
 // incoming is a peer's connection request, until it is answered: first on its way to the loop where
-// the connection will live, then at the identifier that is made for it there (commandTable.asked). It
-// counts for that loop (loop.assigned) and for the runtime from the beginning.
+// the connection will live, then at the identifier that is made for it there (commandTable.asked).
+// It counts for that loop (loop.assigned) and for the runtime from the beginning.
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest // the owner's, once it is notified

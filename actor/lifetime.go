@@ -3,7 +3,6 @@ package actor
 import (
 	"time"
 
-	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
@@ -41,15 +40,6 @@ const (
 )
 
 func (s lifeStage) String() string { return [...]string{"alive", "ending", "gone", "closed"}[s] }
-
-// setLife advances to a later stage. In builds that look for misuse a step back panics.
-func (b *outbox) setLife(to lifeStage) {
-	if overwrite.On && to <= b.life.stage {
-		panic("rdma: an identifier that is " + b.life.stage.String() + " cannot become " + to.String())
-	}
-	b.life.stage = to
-	b.publish()
-}
 
 // blame sets the cause, unless an earlier one is known.
 func (l *lifetime) blame(cause error) {

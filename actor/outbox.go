@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
+	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
@@ -177,4 +178,13 @@ func isDisconnect(p *cmid.Pending) bool {
 	}
 	_, ok := p.Command.(*cmid.Disconnect)
 	return ok
+}
+
+// setLife advances to a later stage. In builds that look for misuse a step back panics.
+func (b *outbox) setLife(to lifeStage) {
+	if overwrite.On && to <= b.life.stage {
+		panic("rdma: an identifier that is " + b.life.stage.String() + " cannot become " + to.String())
+	}
+	b.life.stage = to
+	b.publish()
 }
