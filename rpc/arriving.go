@@ -5,16 +5,21 @@ import (
 )
 
 // A client of version 3 announces a large request in its call frame, and sends it in parts
-// (wire.FlagFollows). The call has its place, and memory for the whole request, from the
-// announcement on. Its handler is called when the last part has arrived. If its context ends
+// (wire.FlagFollows). The call has memory for the whole request from the announcement on, and its
+// place when the last part has arrived: so requests that do not arrive neither take places nor
+// delay a Shutdown. Then its handler is called. If there is no place by then, or its context ends
 // before, it is refused, like a request that waits for too long.
+
+// arrivalBytes is the least memory that an announced request counts: as much as its call takes.
+const arrivalBytes = 2 << 10
 
 // arrival is a request in parts.
 type arrival struct {
 	parts parts
 	// stops watching the call's context while parts are still to come; nil: all have come, or will
 	// not; the loop's
-	stop func() bool
+	stop       func() bool
+	unadmitted bool // the call has no place: parts are still to come, or it was refused
 }
 
 // overdue is sent to a connection when the context of a call ends whose request has not arrived.
@@ -39,7 +44,7 @@ func (c *serverConn) follows(h *wire.Header) bool {
 func (c *serverConn) memoryFor(h *wire.Header, body []byte) (n int) {
 	if c.follows(h) {
 		n, _ = wire.ParseFollows(body[max(len(body)-wire.FollowsLen, 0):])
-		n = min(n, c.s.cfg.MaxMessage)
+		n = max(min(n, c.s.cfg.MaxMessage), arrivalBytes)
 	} else {
 		n = 4 * max(int(h.Length), smallBuffer) // the buffer may be larger than the request
 	}
@@ -49,8 +54,10 @@ func (c *serverConn) memoryFor(h *wire.Header, body []byte) (n int) {
 	return n
 }
 
-// awaitParts waits for the parts of a request.
+// awaitParts waits for the parts of a request. Until then the call has no place.
 func (c *serverConn) awaitParts(call *serverCall) {
+	call.unadmit()
+	call.arrival.unadmitted = true
 	pid := c.out.pid
 	call.arrival.stop = c.s.rt.Scheduler().OnDone(&call.ctx, func() { c.s.sys.Root.Send(pid, &overdue{call}) })
 }
@@ -64,8 +71,6 @@ func (c *serverConn) part(h wire.Header, body []byte) error {
 		return nil
 	case call.stream != nil:
 		return c.item(h, body)
-	case !call.arriving() && call.ctx.Err() != nil: // overdue
-		return nil
 	case !call.arriving():
 		return violation("a part of call %#x, whose request is complete", h.Call)
 	}
@@ -91,19 +96,37 @@ func (c *serverConn) endCall(call *serverCall, cause error) {
 	c.overdue(call)
 }
 
+// unadmitted reports whether the call has no place, because its request has not arrived, or was
+// refused when it had.
+func (call *serverCall) unadmitted() bool { return call.arrival != nil && call.arrival.unadmitted }
+
 // overdue refuses a call whose context has ended, if its request has not arrived.
 func (c *serverConn) overdue(call *serverCall) {
 	if call.arriving() {
-		call.arrival.parts.drop()
-		c.arrived(call)
+		c.refuseArrival(call, call.ctx.Err())
 	}
 }
 
-// arrived begins a call whose request has arrived, or will not.
+// arrived begins a call whose request has arrived, if there is a place for it.
 func (c *serverConn) arrived(call *serverCall) {
+	if code, why := c.s.admit(c, call.h); code != 0 {
+		c.refuseArrival(call, &Error{Code: code, Message: why})
+		return
+	}
+	call.arrival.stop()
+	call.arrival.stop, call.arrival.unadmitted = nil, false
+	c.begin(call)
+}
+
+// refuseArrival refuses a call that was announced.
+func (c *serverConn) refuseArrival(call *serverCall, err error) {
 	call.arrival.stop()
 	call.arrival.stop = nil
-	c.begin(call)
+	o := outcome{flags: wire.FlagRefused}
+	o.code, o.text, o.details = wireError(err)
+	call.answer(&o, nil)
+	call.ctx.end(errHandled)
+	call.drop()
 }
 
 // begin queues a call for a worker, or handles that of an OnLoop handler.

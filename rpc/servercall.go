@@ -199,15 +199,24 @@ func (call *serverCall) givePlaceBack() {
 	}
 }
 
+// unadmit takes the admission of the call back.
+func (call *serverCall) unadmit() {
+	call.givePlaceBack()
+	call.c.s.answered()
+}
+
 // answer puts the answer, and reports whether a flush has to be requested. On a worker it waits
 // until there is room.
 func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
 	defer func() {
-		if !call.behind {
-			call.givePlaceBack()
+		switch {
+		case call.unadmitted():
+		case call.behind:
+			c.s.answered()
+		default:
+			call.unadmit()
 		}
-		c.s.answered()
 	}()
 	var frame readyFrame
 	n := call.fill(&frame, o, scratch)
@@ -302,10 +311,11 @@ func (call *serverCall) putMetadata() (header, trailer []byte) {
 
 // roomToAnswerLocked reports whether an answer of n bytes may be put now. That of an OnLoop handler
 // always may: its request was not read before there was room, and nothing is read before there is
-// room again. So may the end of a stream, which is small.
+// room again. So may the end of a stream, and of a call whose request has not arrived, which are
+// small.
 func (call *serverCall) roomToAnswerLocked(n int) bool {
 	o := &call.c.out
-	return o.ended || call.h.inline || call.h.m.items || o.roomLocked(wire.HeaderLen+n)
+	return o.ended || call.h.inline || call.h.m.items || call.unadmitted() || o.roomLocked(wire.HeaderLen+n)
 }
 
 // awaitRoomLocked waits until an answer of n bytes may be put. It drops the request first. If the

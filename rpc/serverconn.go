@@ -496,6 +496,9 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if call.memory != nil {
 		call.bytes = len(metadata) + cap(call.memory.b)
 	}
+	if follows {
+		call.bytes = max(call.bytes, arrivalBytes)
+	}
 	if hd.m.stream {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
@@ -504,8 +507,7 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	}
 	if !c.enter(call) {
 		call.drop()
-		call.givePlaceBack()
-		c.s.answered()
+		call.unadmit()
 		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (ServerConfig.Memory)", c.s.cfg.Memory), counts, forMemory)
 		return nil
 	}
