@@ -1,8 +1,6 @@
 package actor
 
-import (
-	"slices"
-)
+import "slices"
 
 // info returns Inspect's report.
 func (it *ident) info() IDInfo {
