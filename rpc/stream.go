@@ -52,10 +52,10 @@ func OpenClientStream[Q, R any](ctx context.Context, c *Client, m ClientStream[Q
 }
 
 // Send sends an item, which is the caller's again when Send returns. It waits while the stream's
-// window is full: the server grants more as its handler takes items. If the server has answered
-// before, Send returns io.EOF, and Receive the answer. Every other error is the stream's,
-// or that of an item that cannot be sent (ErrBadMessage, ErrTooLarge, the error of Info.OnSend):
-// the stream goes on then.
+// window is full: the server grants more as its handler takes items. It also waits while more than
+// 1 MiB is queued for the connection. If the server has answered before, Send returns io.EOF, and
+// Receive the answer. Every other error is the stream's, or that of an item that cannot be sent
+// (ErrBadMessage, ErrTooLarge, the error of Info.OnSend): the stream goes on then.
 func (u *Upload[Q, R]) Send(item *Q) error { return u.s.sendItem(item, u.sending) }
 
 // CloseSend ends the items: the server's handler's Receive returns io.EOF behind the last one. Send
