@@ -24,8 +24,13 @@ var handled = []struct {
 	name  string
 	flags uint8
 }{
-	{"test.Echo", 0}, {"test.Block", 0}, {"test.Slow", 0}, {"test.Nowhere", 0},
-	{"test.Talk", wire.FlagStream | wire.FlagSends}, {"test.Sum", wire.FlagSends}, {"test.Count", wire.FlagStream},
+	{"test.Echo", 0},
+	{"test.Block", 0},
+	{"test.Slow", 0},
+	{"test.Nowhere", 0},
+	{"test.Talk", wire.FlagStream | wire.FlagSends},
+	{"test.Sum", wire.FlagSends},
+	{"test.Count", wire.FlagStream},
 }
 
 func (d *drawn) frame() []byte {

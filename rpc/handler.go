@@ -48,16 +48,16 @@ func (h *handler) maxRequest() int {
 	return onLoopRequest
 }
 
-// tooLarge returns the error of a request of n bytes; nil: the method takes it. most is the size of
-// the largest message.
-func (h *handler) tooLarge(n, most int) *Error {
+// tooLarge returns why a request of n bytes is refused; "": the method takes it. most is the size
+// of the largest message.
+func (h *handler) tooLarge(n, most int) (why string) {
 	if limit := h.maxRequest(); limit > 0 && n > limit {
-		return beyondMaxRequest(h.m, n, limit, FateRefused)
+		return beyondMaxRequest(h.m, n, limit, FateRefused).Message
 	}
 	if wire.HeaderLen+n > most { // only one that was announced
-		return tooLarge(h.m, "the request", "Server", n, most, FateRefused)
+		return tooLarge(h.m, "the request", "Server", n, most, FateRefused).Message
 	}
-	return nil
+	return ""
 }
 
 // place returns the kind of place that a call takes, unless its handler is OnLoop.

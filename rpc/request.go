@@ -24,8 +24,9 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	e.encode(l.out.cuts.on)
 	l.out.mu.Lock()
 	err := l.refusalLocked(c.m)
-	number, ok := uint16(0), false
+	var number uint16
 	if err == nil {
+		var ok bool
 		if number, ok = l.numberLocked(c.m); !ok {
 			err = &Error{Code: CodeUnknownMethod, Method: c.m.name, Fate: FateNotSent, Message: tooManyMethods}
 		}

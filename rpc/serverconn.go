@@ -473,8 +473,8 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		c.refuse(h.Call, CodeBadMessage, "the length of the request in parts", counts, forMessage)
 		return nil
 	}
-	if why := hd.tooLarge(size, c.s.cfg.MaxMessage); why != nil {
-		c.refuse(h.Call, why.Code, why.Message, counts, forMessage)
+	if why := hd.tooLarge(size, c.s.cfg.MaxMessage); why != "" {
+		c.refuse(h.Call, CodeTooLarge, why, counts, forMessage)
 		return nil
 	}
 	if code, why := c.s.admit(c, hd); code != 0 {
