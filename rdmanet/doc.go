@@ -66,11 +66,11 @@
 // # Limitations
 //
 // Addresses are *net.TCPAddr, also on devices without TCP: they are those of the port space
-// RDMA_PS_TCP. There is no SyscallConn, no file descriptor, and no keep-alive except the device's. A piece is at
-// most 64 KiB less 8 bytes. If the peer's application does not read, Write blocks when the peer has
-// some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. A program that exits right
-// after Close may lose the bytes not yet sent: call Runtime.Shutdown, which waits for them.
-// Limits.SendQueue must be at least 65. Streams are secured if the Runtime's connections are
-// (Config.Security); Conn.Identity returns the peer's identity. Otherwise nothing is encrypted or
-// authenticated: use crypto/tls, as over TCP. It works over secured connections, too.
+// RDMA_PS_TCP. There is no SyscallConn, no file descriptor, and no keep-alive except the device's.
+// A piece is at most 64 KiB less 8 bytes. If the peer's application does not read, Write blocks
+// when the peer has some 2.5 MiB (Config.MaxMessage), or fewer bytes in 80 small pieces. A program
+// that exits right after Close may lose the bytes not yet sent: call Runtime.Shutdown, which waits
+// for them. Limits.SendQueue must be at least 65. Streams are secured if the Runtime's connections
+// are (Config.Security); Conn.Identity returns the peer's identity. Otherwise nothing is encrypted
+// or authenticated: use crypto/tls, as over TCP. It works over secured connections, too.
 package rdmanet

@@ -37,9 +37,10 @@
 //
 // Requests of one goroutine are sent in order, except those of Go when it needs a goroutine (with
 // interceptors, retries or waiting). OnLoop handlers of one connection are called in that order,
-// one after the other. A request of more than 64 KiB is sent in parts: smaller ones may overtake it. Handlers on goroutines may overtake one another from their first line on:
-// Go's scheduler decides which of two that run at the same time does something first. The items of
-// a stream keep their order, and its end comes last.
+// one after the other. A request of more than 64 KiB is sent in parts: smaller ones may overtake
+// it. Handlers on goroutines may overtake one another from their first line on: Go's scheduler
+// decides which of two that run at the same time does something first. The items of a stream keep
+// their order, and its end comes last.
 //
 // # Errors
 //

@@ -402,19 +402,25 @@ func TestFateOfAPartlySentRequest(t *testing.T) {
 	})
 }
 
+// sendLargeItem opens a stream, and sends an item that is larger than what may be sent ahead.
+func (h *handReader) sendLargeItem() *Dialog[Bytes, Bytes] {
+	d, err := OpenBidiStream(h.T().Context(), h.c, talk)
+	if err != nil {
+		h.T().Fatal(err)
+	}
+	large := Bytes(huge)
+	if err := d.Send(&large); err != nil {
+		h.T().Fatal(err)
+	}
+	return d
+}
+
 // A large item of a client takes turns, too. The next item and the end wait for it, whoever sends
 // them: nothing overtakes it.
 func TestLargeItemsOfAClientTakeTurns(t *testing.T) {
 	inHand(t, ClientConfig{}, func(h *handReader) {
 		h.quiet = true
-		d, err := OpenBidiStream(h.T().Context(), h.c, talk)
-		if err != nil {
-			h.T().Fatal(err)
-		}
-		large := Bytes(huge)
-		if err := d.Send(&large); err != nil {
-			h.T().Fatal(err)
-		}
+		d := h.sendLargeItem()
 		d.CloseSend()
 		h.Wait()
 		ended := make(chan error, 1)
@@ -444,14 +450,7 @@ func TestItemWaitsForALargeOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inHand(t, ClientConfig{}, func(h *handReader) {
 				h.quiet = true
-				d, err := OpenBidiStream(h.T().Context(), h.c, talk)
-				if err != nil {
-					h.T().Fatal(err)
-				}
-				large := Bytes(huge)
-				if err := d.Send(&large); err != nil {
-					h.T().Fatal(err)
-				}
+				d := h.sendLargeItem()
 				sent := make(chan error, 1)
 				go func() { sent <- d.Send(&Bytes{1}) }()
 				h.Wait()

@@ -16,10 +16,24 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// Exchanges between a client and a server of the same version: that of version 2 was recorded with
-// the last commit that knew no later one. A line is everything that one side has sent before the
-// other side has. "aa{9}" is nine bytes aa.
-var recordedVersions = map[uint8]string{2: "testdata/version2.txt", 3: "testdata/version3.txt"}
+// exchange is a recorded one between a client and a server of the same version, which was recorded
+// before there was a later one. server is what a client of that version got, and client what a
+// server did. A line is everything that one side has sent before the other side has. "aa{9}" is
+// nine bytes aa.
+type exchange struct {
+	version        uint8
+	server, client string // files
+	handle         func(*Server)
+	call           func(*actortest.World, *Client)
+	cfg            ClientConfig
+	id             rdma.IDConfig // of the recorded side
+}
+
+var exchanges = []exchange{
+	{1, "testdata/version1-server.txt", "testdata/version1-client.txt", handleVersion1, callVersion1, ClientConfig{StreamWindow: 1 << 10}, rdma.IDConfig{}},
+	{2, "testdata/version2.txt", "testdata/version2.txt", handleRecorded, callRecorded, ClientConfig{}, rdma.IDConfig{MaxMessage: defaultMessage}},
+	{3, "testdata/version3.txt", "testdata/version3.txt", handleRecorded, callRecorded, ClientConfig{}, rdma.IDConfig{MaxMessage: defaultMessage}},
+}
 
 var meta = NewRawMethod("test.Meta")
 
@@ -106,11 +120,11 @@ func callRecorded(w *actortest.World, c *Client) {
 
 // A client of a version gets the bytes that it got from a server of its time.
 func TestServerSpeaksOldVersions(t *testing.T) {
-	for version, file := range recordedVersions {
-		lines := recorded(t, file)
-		inWorld(t, rigConfig{}, handleRecorded, func(r *rig) {
+	for _, x := range exchanges {
+		version, lines := x.version, recorded(t, x.server)
+		inWorld(t, rigConfig{}, x.handle, func(r *rig) {
 			p := r.Probe()
-			c := &raw{p, r.CreateID(p.PID(), rdma.IDConfig{MaxMessage: defaultMessage})}
+			c := &raw{p, r.CreateID(p.PID(), x.id)}
 			p.Request(c.id, &rdma.Dial{Addr: r.addr, PrivateData: lines[0].b})
 			e := actortest.Next[*rdma.Established](p)
 			if got := e.PrivateData[:min(8, len(e.PrivateData))]; !bytes.Equal(got, lines[1].b) {
@@ -137,18 +151,18 @@ func TestServerSpeaksOldVersions(t *testing.T) {
 // A server of a version gets the bytes that it got from a client of its time, except for the byte
 // of the hello that announces later versions.
 func TestClientSpeaksOldVersions(t *testing.T) {
-	for version, file := range recordedVersions {
-		lines := recorded(t, file)
+	for _, x := range exchanges {
+		version, lines := x.version, recorded(t, x.client)
 		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 			far := w.Host("mem1", there)
 			next, had := 2, []byte(nil)
 			server := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 				switch m := ctx.Message().(type) {
 				case *actor.Started:
-					ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{MaxMessage: defaultMessage}), &rdma.Serve{Addr: there + ":7471"})
+					ctx.Send(far.CreateID(ctx.Self(), x.id), &rdma.Serve{Addr: there + ":7471"})
 				case *rdma.ConnectRequest:
 					hello := bytes.Clone(m.PrivateData[:8])
-					if hello[3] = version; !bytes.Equal(hello, lines[0].b) {
+					if hello[3] = lines[0].b[3]; !bytes.Equal(hello, lines[0].b) {
 						w.T().Errorf("version %d: the client's hello is %x, want %x", version, hello, lines[0].b)
 					}
 					ctx.Respond(&rdma.Accept{PrivateData: lines[1].b})
@@ -169,11 +183,11 @@ func TestClientSpeaksOldVersions(t *testing.T) {
 				}
 			}, far.OnLoop()))
 			w.Wait()
-			c, err := Dial(w.T().Context(), w.Runtime(), there+":7471")
+			c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", x.cfg)
 			if err != nil {
 				w.T().Fatal(err)
 			}
-			callRecorded(w, c)
+			x.call(w, c)
 			if w.Wait(); next != len(lines) || len(had) > 0 {
 				w.T().Errorf("version %d: %d of %d lines were spoken, and %s", version, next, len(lines), framesOf(had))
 			}

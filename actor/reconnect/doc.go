@@ -17,8 +17,8 @@
 // # Ownership
 //
 // The actor runs on its owner's loop, if that is an OnLoop actor's, and dies with its owner. A
-// message belongs to it as soon as it was sent. A [rdma.Received] belongs to the owner as if it came
-// from the connection itself, also when its generation has ended since.
+// message belongs to it as soon as it was sent. A [rdma.Received] belongs to the owner as if it
+// came from the connection itself, also when its generation has ended since.
 //
 // # Ordering
 //

@@ -5,9 +5,9 @@
 // sides may use different Configs, and a Config may be changed on one side first. Only a Codec of
 // this package reads these messages: both sides need one, around the same codec.
 //
-// Messages are compressed on the goroutine that sends them, and decompressed on the one that receives
-// them: some ns for each byte (BenchmarkRoundTrip). For actors and handlers on a loop that is the
-// loop's, which large messages would delay.
+// Messages are compressed on the goroutine that sends them, and decompressed on the one that
+// receives them: some ns for each byte (BenchmarkRoundTrip). For actors and handlers on a loop that
+// is the loop's, which large messages would delay.
 package compress
 
 import (
