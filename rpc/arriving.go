@@ -128,15 +128,3 @@ func (c *serverConn) refuseArrival(call *serverCall, err error) {
 	call.ctx.end(errHandled)
 	call.drop()
 }
-
-// begin queues a call for a worker, or handles that of an OnLoop handler.
-func (c *serverConn) begin(call *serverCall) {
-	switch {
-	case call.h.inline:
-		c.local.Do(call.h.task, call.run)
-	case c.tail == nil:
-		c.head, c.tail = call, call
-	default:
-		c.tail.next, c.tail = call, call
-	}
-}

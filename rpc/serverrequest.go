@@ -1,0 +1,193 @@
+package rpc
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/wire"
+)
+
+// This file admits the requests of a client: it checks their limits, gives them their places, and
+// begins their calls, on the loop or on a worker.
+
+// call admits a request, or refuses it.
+func (c *serverConn) call(h wire.Header, body []byte) error {
+	if int(h.Number) >= len(c.methods) {
+		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared", &c.s.ledger.unknown, forMethod)
+		return nil
+	}
+	hd := c.methods[h.Number]
+	counts := &c.s.ledger.unknown
+	if hd != nil {
+		counts = hd.counts
+	}
+	switch {
+	case h.Call.Slot() >= c.s.cfg.MaxCalls:
+		c.refuse(h.Call, CodeOverloaded, "", counts, forLimit)
+		return nil
+	case hd == nil:
+		c.refuse(h.Call, CodeUnknownMethod, "", counts, forMethod)
+		return nil
+	case hd.m.flags() != c.kindOf(h):
+		c.refuse(h.Call, CodeUnknownMethod, "one side has it as a stream", counts, forMethod)
+		return nil
+	}
+	var metadata []byte
+	if h.Flags&wire.FlagMetadata != 0 {
+		var ok bool
+		if metadata, body, ok = wire.CutMetadata(body); !ok {
+			c.refuse(h.Call, CodeBadMessage, "metadata", counts, forMessage)
+			return nil
+		}
+	}
+	size, follows, ok := c.announced(h, hd, body)
+	if !ok {
+		c.refuse(h.Call, CodeBadMessage, "the length of the request in parts", counts, forMessage)
+		return nil
+	}
+	if why := hd.tooLarge(size, c.s.cfg.MaxMessage); why != "" {
+		c.refuse(h.Call, CodeTooLarge, why, counts, forMessage)
+		return nil
+	}
+	if code, why := c.s.admit(c, hd); code != 0 {
+		c.refuse(h.Call, code, why, counts, reasonOf(code))
+		return nil
+	}
+	if hd.inline && !follows {
+		return c.callOnLoop(h, hd, metadata, body)
+	}
+	call := &serverCall{c: c, h: hd, id: h.Call}
+	call.begin(h, append([]byte(nil), metadata...))
+	if follows {
+		call.arrival = &arrival{parts: parts{total: size}}
+	} else if call.body.retain(c.reading, body) {
+		call.copy()
+	}
+	call.size = len(metadata) + size
+	call.bytes = call.size
+	if call.memory != nil {
+		call.bytes = len(metadata) + cap(call.memory.b)
+	}
+	if follows {
+		call.bytes = max(call.bytes, arrivalBytes)
+	}
+	if hd.m.stream {
+		call.window, call.room = c.window, make(chan struct{}, 1)
+	}
+	if hd.m.sends {
+		call.receives()
+	}
+	if !c.enter(call) {
+		call.drop()
+		call.unadmit()
+		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (ServerConfig.Memory)", c.s.cfg.Memory), counts, forMemory)
+		return nil
+	}
+	if follows && size > 0 {
+		c.awaitParts(call)
+	} else {
+		c.begin(call)
+	}
+	return nil
+}
+
+// kindOf returns the flags for the kind of a call.
+func (c *serverConn) kindOf(h wire.Header) uint8 {
+	if c.version < 2 {
+		return h.Flags & wire.FlagStream
+	}
+	return h.Flags & (wire.FlagStream | wire.FlagSends)
+}
+
+// check reports whether there is room for further answers, as a request, or the last part of one,
+// may have an answer; and whether the slot of a request is taken by a call that was not answered.
+// No handler may be called for such a request, wherever it runs.
+func (c *serverConn) check(h *wire.Header, body []byte) (lets, taken bool) {
+	if c.needs = 0; h.Type == wire.FrameCall {
+		c.needs = c.memoryFor(h, body)
+	}
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	if lets = c.out.requestRoomLocked(c.needs); h.Type != wire.FrameCall {
+		return lets, false
+	}
+	i := h.Call.Slot()
+	taken = i < len(c.calls) && c.calls[i] != nil
+	if c.onLoop = nil; lets && !taken && !c.follows(h) && int(h.Number) < len(c.methods) {
+		if hd := c.methods[h.Number]; hd != nil && hd.inline {
+			c.onLoop = hd.counts
+		}
+	}
+	return lets, taken
+}
+
+// enter gives a call its place, if there is memory for its request.
+func (c *serverConn) enter(call *serverCall) (ok bool) {
+	i := call.id.Slot()
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	for len(c.calls) <= i {
+		c.calls = append(c.calls, nil)
+	}
+	if !c.out.mayLocked(call.bytes) {
+		return false
+	}
+	c.calls[i] = call
+	c.out.purse.Requests += call.bytes
+	c.begunLocked(call)
+	return true
+}
+
+// callOnLoop calls a handler that does not block. Its call is not put into calls, because no frame
+// is read before it was answered.
+func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byte) error {
+	call := c.inline
+	if call == nil {
+		call = &serverCall{c: c}
+	}
+	c.inline = nil
+	call.h, call.id = hd, h.Call
+	call.begin(h, metadata)
+	call.body.b = body
+	call.size = len(metadata) + len(body)
+	if t := c.tally(hd); t != nil {
+		c.time(call, t.begun+1)
+	}
+	defer c.recycle(call)
+	c.local.Do(hd.task, call.handle)
+	return nil
+}
+
+// recycle ends the call that callOnLoop began. It keeps it for reuse, if it may.
+func (c *serverConn) recycle(call *serverCall) {
+	if call.behind || call.ctx.touched() { // a goroutine may still wait for it
+		call.ctx.end(errHandled)
+		return
+	}
+	call.ctx = callContext{}
+	c.inline = call
+}
+
+// refuse answers a call that no handler will see, and counts it.
+func (c *serverConn) refuse(id wire.CallID, code Code, text string, counts *methodCounts, why reason) {
+	counts.refused[why].Add(1)
+	var body []byte
+	if text != "" {
+		body = wire.AppendError(nil, text, nil)
+	}
+	c.out.mu.Lock()
+	c.onLoop = nil
+	c.out.putLocked(wire.Header{Type: wire.FrameError, Flags: wire.FlagRefused, Number: uint16(code), Call: id}, body)
+	c.out.mu.Unlock()
+}
+
+// begin queues a call for a worker, or handles that of an OnLoop handler.
+func (c *serverConn) begin(call *serverCall) {
+	switch {
+	case call.h.inline:
+		c.local.Do(call.h.task, call.run)
+	case c.tail == nil:
+		c.head, c.tail = call, call
+	default:
+		c.tail.next, c.tail = call, call
+	}
+}
