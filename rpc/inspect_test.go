@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -485,7 +486,7 @@ func BenchmarkCounting(b *testing.B) {
 	m := newMethod("bench.Counting", unary, bytesCodec, bytesCodec)
 	h := &handler{m: m, counts: newLedger().method(m)}
 	b.Run("client", func(b *testing.B) {
-		l := &table{ledger: newLedger()}
+		l := &table{ledger: newLedger(), beyond: new(atomic.Int64)}
 		l.out.mu.Lock()
 		l.numberLocked(m)
 		c := &clientCall{m: m}
