@@ -42,6 +42,9 @@ func (set Settings) measure(ctx context.Context, s Scenario) Result {
 	if s.Once {
 		set.Rounds = 1
 	}
+	if set.Unpinned {
+		s.On = AnyCPU
+	}
 	res := newResult(s)
 	for round := range set.Rounds {
 		for i, e := range s.Entries {

@@ -12,8 +12,9 @@ type Settings struct {
 	Quick  bool
 	// Profile is the prefix of the files <Profile>.<scenario>.<contestant>.<side>, to which
 	// children write their CPU profiles. If it is empty, they write none.
-	Profile string
-	Procs   int // GOMAXPROCS of every child, this project's and the others
+	Profile  string
+	Procs    int  // GOMAXPROCS of every child, this project's and the others
+	Unpinned bool // bind no child to a CPU: the default of a program outside a container
 }
 
 // Flags defines a flag for each setting. rounds is the default for Rounds.
@@ -25,4 +26,5 @@ func (set *Settings) Flags(f *flag.FlagSet, rounds int) {
 		"leave the CPU profile of each measured process, of the last round, in `P`.<scenario>.<contestant>.<side>")
 	const container = 2 // GOMAXPROCS that Go chooses in a container with one CPU
 	f.IntVar(&set.Procs, "procs", container, "GOMAXPROCS of every measured process")
+	f.BoolVar(&set.Unpinned, "unpinned", false, "bind no process to a CPU, whatever the scenario says")
 }
