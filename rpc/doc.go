@@ -49,7 +49,7 @@
 // the handler may have run. NewError attaches details of any message type, and DetailsOf returns
 // them. Errors of a handler that have no code arrive as CodeUnknown with their text; a panic as
 // ErrInternal without it. ClientConfig.Retry selects the calls that are repeated automatically.
-// docs/rpc.md has the rules and the bytes on the wire.
+// docs/rpc.md has the rules, and docs/rpc-wire.md the bytes on the wire.
 //
 // # Clients and servers
 //

@@ -328,8 +328,8 @@ func wireError(err error) (code Code, text string, details []byte) {
 	return code, text, nil
 }
 
-// ProtocolError describes a violation of the protocol in docs/rpc.md by the peer. It ends that
-// connection only. errors.Is: EPROTO.
+// ProtocolError describes a violation of the protocol in docs/rpc-wire.md by the peer. It ends
+// that connection only. errors.Is: EPROTO.
 type ProtocolError struct{ What string }
 
 func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What }

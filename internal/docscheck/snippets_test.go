@@ -8,7 +8,10 @@ import (
 )
 
 // snippets are the documents whose Go code is copied from examples, and where it is from.
-var snippets = map[string]string{"docs/remoting.md": "remoting/example_test.go"}
+var snippets = map[string]string{
+	"docs/remoting.md": "remoting/example_test.go",
+	"docs/rpc.md":      "rpc/example_method_test.go",
+}
 
 // TestSnippetsAreFromExamples checks that code in a document stands in an example, which is
 // compiled and run. Its indentation may differ.

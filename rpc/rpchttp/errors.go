@@ -23,7 +23,7 @@ func refused(code, format string, args ...any) *wireError {
 	return &wireError{code, fmt.Sprintf(format, args...)}
 }
 
-// codes are Connect's names of package rpc's codes (docs/rpc.md).
+// codes are Connect's names of package rpc's codes (docs/from-grpc.md).
 var codes = map[rpc.Code]string{ //nolint:exhaustive // rpc.FirstCode is a service's
 	rpc.CodeUnknown: "unknown", rpc.CodeCanceled: "canceled", rpc.CodeDeadline: "deadline_exceeded", rpc.CodeInternal: "internal",
 	rpc.CodeUnknownMethod: "unimplemented", rpc.CodeBadMessage: "invalid_argument", rpc.CodeTooLarge: "resource_exhausted",

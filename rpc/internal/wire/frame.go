@@ -1,6 +1,6 @@
-// Package wire encodes and decodes the messages of package rpc (docs/rpc.md). A message is one or
-// more frames. A frame is a header and a body. Both sides send a Hello in their private data. All
-// numbers are in network order.
+// Package wire encodes and decodes the messages of package rpc (docs/rpc-wire.md). A message is one
+// or more frames. A frame is a header and a body. Both sides send a Hello in their private data.
+// All numbers are in network order.
 //
 // The functions that read return the values that Put and Append functions have written. Functions
 // that read accept any bytes, and never read beyond them. They return slices of their argument, but

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The bytes are those of docs/rpc.md.
+// The bytes are those of docs/rpc-wire.md.
 func TestBytesOnTheWire(t *testing.T) {
 	for name, c := range map[string]struct {
 		got  []byte
