@@ -97,13 +97,15 @@ func (d *Document) Head() string {
 	return b.String()
 }
 
-// Verdicts returns a table of all bars.
+// Verdicts returns a table of the bars that have an aim.
 func (d *Document) Verdicts() string {
 	var b strings.Builder
 	b.WriteString("\n## Bars\n\n| what | aim | got | rounds | |\n|---|---|---:|---|---|\n")
 	for _, r := range d.Scenarios {
 		for _, x := range r.Bars {
-			x.line(&b)
+			if x.Bar != "" {
+				x.line(&b)
+			}
 		}
 	}
 	return b.String()

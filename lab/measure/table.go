@@ -41,7 +41,11 @@ func (r *Result) line(b *strings.Builder, e Measured) {
 	}
 	if base := r.entry(r.Base); base != nil && len(e.Rounds) > 0 {
 		of, least, most := r.ratio(&e, r.Columns[0], base, r.Columns[0])
-		fmt.Fprintf(b, " %.2f (%.2f to %.2f) |", of, least, most)
+		fmt.Fprintf(b, " %.2f", of)
+		if e.Name != r.Base {
+			fmt.Fprintf(b, " (%.2f–%.2f)", least, most)
+		}
+		b.WriteString(" |")
 	} else if r.Base != "" {
 		b.WriteString(" |")
 	}
@@ -71,11 +75,8 @@ func thousands(n int64) string {
 
 func (x Verdict) line(b *strings.Builder) {
 	verdict := "**missed**"
-	switch {
-	case x.Bar == "":
-		verdict = "" // a bar without an aim
-	case x.Pass:
+	if x.Pass {
 		verdict = "reached"
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s to %s | %s |\n", x.What, x.Bar, Number(x.Got), Number(x.Least), Number(x.Most), verdict)
+	fmt.Fprintf(b, "| %s | %s | %s | %s–%s | %s |\n", x.What, x.Bar, Number(x.Got), Number(x.Least), Number(x.Most), verdict)
 }
