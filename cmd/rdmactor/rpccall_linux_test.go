@@ -25,10 +25,16 @@ import (
 // serveOrders serves test.Orders, and returns its address.
 func serveOrders(t *testing.T, reflects bool, more ...func(s *rpc.Server)) string {
 	t.Helper()
+	return serveSecured(t, nil, reflects, more...)
+}
+
+// serveSecured is serveOrders with secured connections.
+func serveSecured(t *testing.T, security *rdma.Security, reflects bool, more ...func(s *rpc.Server)) string {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
-	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Logger: log})
+	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Logger: log, Security: security})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/cli"
 	"github.com/rdmactor/rdmactor/internal/device"
-	"github.com/rdmactor/rdmactor/internal/securityflags"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
@@ -61,7 +60,7 @@ type rpcFlags struct {
 	device                device.Kind
 	timeout               time.Duration
 	metadata              [][2]string
-	secure                securityflags.Flags
+	secure                secureFlags
 
 	rate        float64 // calls a second
 	duration    time.Duration
@@ -72,7 +71,7 @@ func parseRPC(name, usage string, args []string, stdout io.Writer) (o rpcFlags, 
 	f := flag.NewFlagSet("rdmactor "+name, flag.ContinueOnError)
 	kind := f.String("device", string(device.IWARP), device.Usage)
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long connecting, and a call, may take; a stream may take longer")
-	o.secure.Define(f)
+	o.secure.define(f)
 	most := 1
 	if name == "call" || name == "bench" {
 		most = 3
@@ -114,7 +113,7 @@ func parseRPC(name, usage string, args []string, stdout io.Writer) (o rpcFlags, 
 		return o, err
 	}
 	o.addr, o.device = a.String(), device.Kind(*kind)
-	return o, errors.Join(o.device.Check(), o.secure.Check())
+	return o, errors.Join(o.device.Check(), o.secure.check())
 }
 
 // context returns a context with the metadata.
@@ -127,7 +126,7 @@ func (o *rpcFlags) context(ctx context.Context) context.Context {
 
 // withClient runs do with a runtime, and a client that is connected to the server.
 func (o *rpcFlags) withClient(ctx context.Context, stderr io.Writer, do func(rt *rdma.Runtime, c *rpc.Client) error) (err error) {
-	defer func() { err = securityflags.Explain(err) }()
+	defer func() { err = explainSecurity(err) }()
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond))
@@ -136,11 +135,10 @@ func (o *rpcFlags) withClient(ctx context.Context, stderr io.Writer, do func(rt 
 	if err != nil {
 		return err
 	}
-	security, closed, err := o.secure.Open(func(line string) { fmt.Fprintln(stderr, "--", line) })
+	security, err := o.secure.open()
 	if err != nil {
 		return err
 	}
-	defer closed()
 	rt, err := rdma.Open(sys, rdma.Config{Device: choice.Driver(), Logger: log, Security: security})
 	if err != nil {
 		return err

@@ -27,7 +27,6 @@ type Config struct {
 	Program string // "": this test binary
 	Args    []string
 	Env     []string // added to this process's
-	Stdout  *os.File // nil: a pipe, as for standard error
 }
 
 // Process is a process on pipes. Its output arrives line by line.
@@ -56,9 +55,6 @@ func Start(t testing.TB, name string, cfg Config) *Process {
 		t.Fatal(err)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = in, in
-	if cfg.Stdout != nil {
-		p.cmd.Stdout = cfg.Stdout
-	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
