@@ -342,6 +342,7 @@ func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, 
 	if most := of.MaxRequest; most > 0 && len(body) > most {
 		return nil, c.refused(cl.m, beyondMaxRequest(cl.m, len(body), most, FateNotSent))
 	}
+	cl.most = of.MaxResponse
 	for moves := 0; ; {
 		l, err := c.current(ready, cl.m, of.WaitForReady, not)
 		if err != nil {
@@ -370,6 +371,18 @@ func beyondMaxRequest(m *method, n, most int, f Fate) *Error {
 	return &Error{
 		Code: CodeTooLarge, Method: m.name, Fate: f,
 		Message: fmt.Sprintf("the request has %d bytes, the method takes %d (MaxRequest of the MethodConfig or ServiceConfig, or 64 KiB of an OnLoop handler)", n, most),
+	}
+}
+
+// beyondMaxResponse returns the error of an answer or item for a method that has at most most.
+func beyondMaxResponse(m *method, most int, f Fate) *Error {
+	what := "the answer"
+	if m.items {
+		what = "an item"
+	}
+	return &Error{
+		Code: CodeTooLarge, Method: m.name, Fate: f,
+		Message: fmt.Sprintf("%s has more than %d bytes (MaxResponse of the MethodConfig or ServiceConfig)", what, most),
 	}
 }
 

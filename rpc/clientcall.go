@@ -11,6 +11,7 @@ type clientCall struct {
 	m *method
 	stopwatch
 	id       wire.CallID
+	most     int       // largest answer or item, in bytes; 0: as large as a message
 	deadline time.Time // zero: none
 	// has a token when the call is finished; streams and actors do not use it
 	done  chan struct{}
@@ -48,6 +49,17 @@ func (c *clientCall) failure() error {
 		return nil
 	}
 	return c.err
+}
+
+// exceeds reports whether the answer or item that is arriving is too large with n more bytes.
+func (c *clientCall) exceeds(n int) bool {
+	if c.most <= 0 {
+		return false
+	}
+	if c.m.items {
+		return c.stream.arriving()+n > c.most
+	}
+	return c.parts.n+n > c.most
 }
 
 // large reports whether the answer is too large to be handled on the loop.

@@ -132,11 +132,11 @@ func (r *inbound) beyondWindow() int64 {
 	return max(-r.credit, 0)
 }
 
-// within reports whether an item is arriving.
-func (r *inbound) within() bool {
+// arriving returns how many bytes of the next item have arrived in parts.
+func (r *inbound) arriving() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.parts.n > 0
+	return r.parts.n
 }
 
 func (r *inbound) largeLocked(l *landing) {

@@ -62,6 +62,11 @@ type MethodConfig struct {
 	// ServiceConfig, which can only lower it. Items of streams do not count. 0: MaxMessage of the
 	// server is the only limit, and for OnLoop handlers 64 KiB.
 	MaxRequest int
+	// MaxResponse is the size of the largest answer, or item of a server's stream, in bytes:
+	// ErrTooLarge, at the server before it is sent, and at the client as soon as more has arrived.
+	// The server does not know a client's ServiceConfig, which can only lower it. With an item that
+	// is too large the client ends the stream. 0: MaxMessage of the client is the only limit.
+	MaxResponse int
 }
 
 // Method is a call with one answer: a Q is sent, an R comes back. Both sides use one value, in a

@@ -58,6 +58,9 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	if err == nil && wire.HeaderLen+len(b) > c.limit {
 		err = tooLarge(call.h.m, "an item", "Client", len(b), c.limit, FateAnswered)
 	}
+	if most := call.h.m.cfg.MaxResponse; err == nil && most > 0 && len(b) > most {
+		err = beyondMaxResponse(call.h.m, most, FateAnswered)
+	}
 	if err != nil {
 		return 0, false, err
 	}

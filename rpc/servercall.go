@@ -275,6 +275,9 @@ func (call *serverCall) fill(frame *readyFrame, o *outcome, scratch []byte) (n i
 		o.code = CodeTooLarge
 		o.text = tooLarge(call.h.m, "the answer", "Client", max(n, len(header)), c.limit, FateAnswered).Message
 	}
+	if most := call.h.m.cfg.MaxResponse; o.code == 0 && most > 0 && len(reply) > most {
+		o.code, o.text = CodeTooLarge, beyondMaxResponse(call.h.m, most, FateAnswered).Message
+	}
 	if o.code != 0 {
 		h.Type, h.Number, h.Flags = wire.FrameError, uint16(o.code), o.flags
 		reply = wire.AppendError(scratch[:0], o.text, o.details)

@@ -86,7 +86,7 @@ func (c *serverConn) noItems(h wire.Header) error {
 	if s == nil || s.closed {
 		return violation("an end of the items of call %#x, which takes none", h.Call)
 	}
-	if s.within() {
+	if s.arriving() > 0 {
 		return violation("an end within an item of call %#x", h.Call)
 	}
 	s.closed = true

@@ -27,6 +27,7 @@ type ServiceConfig map[string]MethodConfig
 //	  "waitForReady": true,
 //	  "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"},
 //	  "maxRequestMessageBytes": 65536,
+//	  "maxResponseMessageBytes": 1048576,
 //	  "idempotent": true
 //	}]}
 //
@@ -47,9 +48,10 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 				BackoffMultiplier          *float64
 				RetryableStatusCodes       []string
 			}
-			MaxRequestMessageBytes *int
-			WaitForReady           bool
-			Idempotent             bool
+			MaxRequestMessageBytes  *int
+			MaxResponseMessageBytes *int
+			WaitForReady            bool
+			Idempotent              bool
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -83,6 +85,11 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 		if n := entry.MaxRequestMessageBytes; n != nil {
 			if cfg.MaxRequest = *n; *n < 1 {
 				return nil, invalid("maxRequestMessageBytes is %d, at least 1", *n)
+			}
+		}
+		if n := entry.MaxResponseMessageBytes; n != nil {
+			if cfg.MaxResponse = *n; *n < 1 {
+				return nil, invalid("maxResponseMessageBytes is %d, at least 1", *n)
 			}
 		}
 		if len(entry.Name) == 0 {
@@ -142,7 +149,7 @@ func (s ServiceConfig) of(name string) MethodConfig {
 func (c MethodConfig) or(other *MethodConfig) MethodConfig {
 	c.Idempotent, c.WaitForReady = c.Idempotent || other.Idempotent, c.WaitForReady || other.WaitForReady
 	c.Timeout = cmp.Or(c.Timeout, other.Timeout)
-	c.MaxRequest = cmp.Or(c.MaxRequest, other.MaxRequest)
+	c.MaxRequest, c.MaxResponse = cmp.Or(c.MaxRequest, other.MaxRequest), cmp.Or(c.MaxResponse, other.MaxResponse)
 	if c.Retry.Attempts <= 0 {
 		c.Retry = other.Retry
 	}

@@ -15,9 +15,9 @@ func TestParseServiceConfig(t *testing.T) {
 	got, err := ParseServiceConfig([]byte(`{"methodConfig": [
 		{"name": [{"service": "shop.Orders", "method": "Get"}, {"service": "shop.Stock"}], "timeout": "1.5s", "idempotent": true, "waitForReady": true,
 		 "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"}},
-		{"name": [{}], "maxRequestMessageBytes": 100}]}`))
+		{"name": [{}], "maxRequestMessageBytes": 100, "maxResponseMessageBytes": 200}]}`))
 	of := MethodConfig{Timeout: 1500 * time.Millisecond, Idempotent: true, WaitForReady: true, Retry: Retry{4, 10 * time.Millisecond, time.Second}}
-	if want := (ServiceConfig{"shop.Orders/Get": of, "shop.Stock/": of, "": {MaxRequest: 100}}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (ServiceConfig{"shop.Orders/Get": of, "shop.Stock/": of, "": {MaxRequest: 100, MaxResponse: 200}}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, want := range map[string]string{
@@ -32,6 +32,7 @@ func TestParseServiceConfig(t *testing.T) {
 		`{"methodConfig": [{"name": [{}], "timeout": "-1s"}]}`:                                                        "positive",
 		`{"methodConfig": [{"name": [{}], "retryPolicy": {"initialBackoff": "1s"}}]}`:                                 "maxAttempts is 0",
 		`{"methodConfig": [{"name": [{}], "maxRequestMessageBytes": 0}]}`:                                             "maxRequestMessageBytes is 0",
+		`{"methodConfig": [{"name": [{}], "maxResponseMessageBytes": -1}]}`:                                           "maxResponseMessageBytes is -1",
 		`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "backoffMultiplier": 1.5}}]}`:             "backoffMultiplier is 1.5",
 		`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 2, "retryableStatusCodes": ["INTERNAL"]}}]}`: `has "INTERNAL"`,
 	} {
@@ -48,20 +49,20 @@ func TestSettingsOfACall(t *testing.T) {
 		Timeout: time.Second, Retry: Retry{Attempts: 2},
 		Service: ServiceConfig{
 			"shop.Orders/Get": {Timeout: 3 * time.Second, Retry: Retry{Attempts: 1}},
-			"shop.Orders/":    {Idempotent: true, MaxRequest: 4},
+			"shop.Orders/":    {Idempotent: true, MaxRequest: 4, MaxResponse: 5},
 			"":                {Timeout: 5 * time.Second},
 		},
 	}}
-	own := MethodConfig{Timeout: 2 * time.Second, MaxRequest: 9}
+	own := MethodConfig{Timeout: 2 * time.Second, MaxRequest: 9, MaxResponse: 8}
 	for i, tt := range []struct {
 		name string
 		own  MethodConfig
 		want MethodConfig
 	}{
-		{"shop.Orders/Get", own, MethodConfig{Timeout: 3 * time.Second, MaxRequest: 9, Retry: Retry{Attempts: 1}}},
-		{"shop.Orders/Put", own, MethodConfig{Timeout: 2 * time.Second, MaxRequest: 4, Idempotent: true, Retry: Retry{Attempts: 2}}},
-		{"shop.Orders/Put", MethodConfig{}, MethodConfig{Timeout: time.Second, MaxRequest: 4, Idempotent: true, Retry: Retry{Attempts: 2}}},
-		{"shop.Stock/Get", own, MethodConfig{Timeout: 5 * time.Second, MaxRequest: 9, Retry: Retry{Attempts: 2}}},
+		{"shop.Orders/Get", own, MethodConfig{Timeout: 3 * time.Second, MaxRequest: 9, MaxResponse: 8, Retry: Retry{Attempts: 1}}},
+		{"shop.Orders/Put", own, MethodConfig{Timeout: 2 * time.Second, MaxRequest: 4, MaxResponse: 5, Idempotent: true, Retry: Retry{Attempts: 2}}},
+		{"shop.Orders/Put", MethodConfig{}, MethodConfig{Timeout: time.Second, MaxRequest: 4, MaxResponse: 5, Idempotent: true, Retry: Retry{Attempts: 2}}},
+		{"shop.Stock/Get", own, MethodConfig{Timeout: 5 * time.Second, MaxRequest: 9, MaxResponse: 8, Retry: Retry{Attempts: 2}}},
 		{"plain", MethodConfig{Retry: Retry{Attempts: 7}}, MethodConfig{Timeout: 5 * time.Second, Retry: Retry{Attempts: 7}}},
 	} {
 		m := &method{name: tt.name, index: i, cfg: tt.own}

@@ -116,10 +116,7 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 	s := &l.slots[i]
 	switch h.Type {
 	case wire.FrameItem, wire.FramePart:
-		if err := l.itemLocked(s, h, body, reading); err != nil {
-			return nil, err
-		}
-		return l.boundLocked(i), nil
+		return l.itemLocked(i, h, body, reading)
 	case wire.FrameWindow:
 		return nil, l.widenLocked(s, h)
 	case wire.FrameHeader:
@@ -159,12 +156,21 @@ func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error
 			return nil, err
 		}
 	}
-	if h.Type == wire.FrameReply && h.Flags&wire.FlagParts != 0 && l.version >= 2 {
-		if err := l.partLocked(s, h, body); err != nil {
+	inParts := h.Type == wire.FrameReply && h.Flags&wire.FlagParts != 0 && l.version >= 2
+	if inParts {
+		l.unread += int(h.Length)
+	}
+	switch {
+	case c == nil:
+	case h.Type == wire.FrameReply && c.exceeds(len(body)):
+		failure = beyondMaxResponse(c.m, c.most, FateAnswered)
+		c.parts.drop()
+	case inParts:
+		if err := l.partLocked(c, body); err != nil {
 			return nil, err
 		}
 		body = nil
-	} else if c != nil {
+	default:
 		c.parts.drop() // of an answer that the server has given up
 	}
 	l.vacateLocked(i)
@@ -187,48 +193,67 @@ func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error
 	return c, nil
 }
 
-// itemLocked takes an item of a stream, or a part of one or of an answer.
-func (l *table) itemLocked(s *slot, h wire.Header, body []byte, reading *rdma.Received) error {
+// itemLocked takes an item of a stream, or a part of one or of an answer. It returns the call if
+// that gets no more, because the item or answer is too large, or there is no memory for it.
+func (l *table) itemLocked(i int, h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
+	s := &l.slots[i]
 	s.headed = true
 	whole := h.Type == wire.FrameItem
-	if !s.items {
-		if whole {
-			return violation("an item for call %#x, which is no stream", h.Call)
-		}
-		return l.partLocked(s, h, body)
+	if whole && !s.items {
+		return nil, violation("an item for call %#x, which is no stream", h.Call)
 	}
 	last := whole && h.Flags&wire.FlagParts != 0 && l.version >= 2
 	if !whole || last {
 		l.unread += len(body)
 	}
+	c := s.call
+	var err error
 	switch {
-	case s.call == nil: // was in flight when the stream was given up
-		return nil
+	case c == nil: // was in flight when the call was given up
+		return nil, nil
+	case c.exceeds(len(body)):
+		return l.rejectLocked(i, beyondMaxResponse(c.m, c.most, FateUnknown)), nil
+	case !s.items:
+		err = l.partLocked(c, body)
 	case !whole:
-		return s.call.stream.partLocked(h.Call, body)
+		err = c.stream.partLocked(h.Call, body)
+	default:
+		d, n := l.declaredLocked(c.m), 0
+		d.items++
+		n, err = c.stream.itemLocked(reading, h.Call, body, last)
+		d.received += uint64(n)
+		l.woke = l.woke || c.stream.woke
 	}
-	d := l.declaredLocked(s.call.m)
-	d.items++
-	n, err := s.call.stream.itemLocked(reading, h.Call, body, last)
-	d.received += uint64(n)
-	l.woke = l.woke || s.call.stream.woke
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return l.boundLocked(i), nil
 }
 
 // boundLocked gives up a call for whose last item, or part, there is no memory, and returns it.
 func (l *table) boundLocked(i int) *clientCall {
 	c := l.slots[i].call
-	if c == nil || l.keepLocked(c) {
+	if l.keepLocked(c) {
 		return nil
 	}
-	what, fate := "an item", FateUnknown
+	what := "an item"
 	if c.stream == nil {
-		what, fate = "an answer", FateAnswered
-		c.parts.drop()
+		what = "an answer"
 	}
 	text := fmt.Sprintf("no memory for %s: those in parts, or beyond the windows, have %d bytes (half of ClientConfig.Memory)", what, l.excess)
-	c.err = &Error{Code: CodeOverloaded, Method: c.m.name, Message: text, Fate: fate}
-	l.giveUpLocked(i, c.err.Code, text)
+	return l.rejectLocked(i, &Error{Code: CodeOverloaded, Method: c.m.name, Message: text, Fate: FateUnknown})
+}
+
+// rejectLocked gives up a call because of the item or answer that is arriving, and returns the
+// call. why has the fate of a stream.
+func (l *table) rejectLocked(i int, why *Error) *clientCall {
+	c := l.slots[i].call
+	if !c.m.items {
+		why.Fate = FateAnswered
+		c.parts.drop()
+	}
+	c.err = why
+	l.giveUpLocked(i, why.Code, why.Message)
 	return c
 }
 
@@ -251,14 +276,9 @@ func (l *table) keepLocked(c *clientCall) (ok bool) {
 	return true
 }
 
-// partLocked takes a part of an answer: body is h's frame without the trailer, which the last part
-// has.
-func (l *table) partLocked(s *slot, h wire.Header, body []byte) error {
-	l.unread += int(h.Length)
-	if s.call == nil {
-		return nil
-	}
-	return s.call.parts.add(h.Call, body, l.most-wire.HeaderLen)
+// partLocked takes a part of an answer.
+func (l *table) partLocked(c *clientCall, body []byte) error {
+	return c.parts.add(c.id, body, l.most-wire.HeaderLen)
 }
 
 // widenLocked lets the caller send more items.
