@@ -53,6 +53,9 @@ var (
 	ErrFormat = errors.New("compress: unknown format")
 )
 
+// tooLarge returns the error for a message of more than most bytes.
+func tooLarge(most int) error { return fmt.Errorf("%w (%d)", ErrTooLarge, most) }
+
 // Codec is a codec.Codec that compresses. It may be used on any goroutine, concurrently.
 type Codec struct {
 	inner codec.Codec

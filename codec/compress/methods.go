@@ -42,7 +42,7 @@ func (plain) compress(dst, b []byte) []byte { return append(dst, b...) }
 // expand returns b itself.
 func (plain) expand(_, b []byte, most int) ([]byte, error) {
 	if len(b) > most {
-		return nil, ErrTooLarge
+		return nil, tooLarge(most)
 	}
 	return b, nil
 }
@@ -72,7 +72,7 @@ func (z zstandard) expand(dst, b []byte, most int) ([]byte, error) {
 	out, err := z.decoder.DecodeAll(b, dst)
 	switch {
 	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded), err == nil && len(out) > most:
-		return nil, ErrTooLarge
+		return nil, tooLarge(most)
 	case err != nil:
 		return nil, fmt.Errorf("compress: zstd: %w", err)
 	}
@@ -111,7 +111,7 @@ func (g *gzipped) expand(dst, b []byte, most int) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("compress: gzip: %w", err)
 	case out.Len() > most:
-		return nil, ErrTooLarge
+		return nil, tooLarge(most)
 	}
 	return out.Bytes(), nil
 }
