@@ -80,6 +80,10 @@ func TestBundlesTakeCredits(t *testing.T) {
 			}
 		}
 	})
+	early := NewSession(4) // the accepting side's first messages may overtake its hello
+	if err := early.TakeBundle(Header{Type: TypeBundle}, 4); err != nil || early.Bundles() {
+		t.Errorf("a bundle before the versions are known: %v", err)
+	}
 	for version := uint8(2); version <= 5; version++ {
 		s := NewSession(4)
 		s.Agree(Hello{Version: version, Credits: 4})

@@ -141,7 +141,7 @@ func (s *Session) proper(h Header) error {
 		return violation("message type %d of a peer of version 2", h.Type)
 	case h.Type == TypeReceives && !s.Resizes():
 		return violation("a change of receives by a peer of version %d", s.version)
-	case h.Type == TypeBundle && !s.Bundles():
+	case h.Type == TypeBundle && s.version != 0 && !s.Bundles(): // it may overtake the peer's hello
 		return violation("a bundle of a peer of version %d", s.version)
 	}
 	return nil
