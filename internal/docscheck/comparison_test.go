@@ -24,7 +24,7 @@ func TestComparison(t *testing.T) {
 		t.Fatalf("no table begins with %q", title)
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
-	rows := strings.Split(table, "\n")[2:]
+	rows := strings.Split(strings.TrimSpace(table), "\n")[2:]
 	for _, row := range rows {
 		cells := strings.Split(strings.Trim(row, "|"), "|")
 		has, tests := strings.TrimSpace(cells[1]), strings.TrimSpace(cells[len(cells)-1])
