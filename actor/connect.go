@@ -100,19 +100,14 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 
 // beginHandshake is prepare for the side that connects a secured connection.
 func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err error) {
-	h := it.newHandshake(it.cfg.Hint)
-	if private, err = h.ask(user, limit); err != nil {
+	d := it.newDialHandshake()
+	if private, err = d.ask(user, limit); err != nil {
 		return nil, err
 	}
 	it.handshake.countFailed(FailedLost, nil) // an earlier one has led to no connection
-	it.handshake = h
-	h.begin(&it.l.secured.Dialled, "request sent")
+	it.handshake = &d.handshake
+	d.begin(&it.l.secured.Dialled, "request sent")
 	return private, it.queuePair(datapath.ModeMessages)
-}
-
-// newHandshake returns a handshake that has not begun.
-func (it *ident) newHandshake(hint uint32) *handshake {
-	return &handshake{commandTable: &it.commandTable, of: it, tenancy: &it.tenancy, hint: hint}
 }
 
 // deviceEvent handles an event of the device.

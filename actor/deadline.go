@@ -16,11 +16,12 @@ func (it *ident) expire() {
 		return
 	}
 	now := it.l.el.Now()
-	if it.asked.overdue(now) {
+	if in := it.asked; in.overdue(now) {
 		err := fmt.Errorf("the request was not answered in time: %w", unix.ETIMEDOUT)
 		it.refuseUnanswered(wire.RefusedLate)
 		if it.handshake.unheard() {
-			it.handshake.silent()
+			it.answered(fateUnauthenticated)
+			it.l.rt.log.Warn("rdma: a peer did not authenticate itself in time", "id", it.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 		}
 		it.answered(fateTimedOut)
 		it.destroy(err)

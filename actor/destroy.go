@@ -18,7 +18,7 @@ func (it *ident) destroy(cause error) {
 	}
 	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
-	} else if it.asked != nil && it.handshake.deciding() {
+	} else if it.asked != nil && it.handshake.deciding() != nil {
 		it.conn.Sec.Reject(nil)
 	}
 	it.setLife(lifeEnding)
@@ -186,7 +186,7 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	switch {
 	case it.asked == nil:
 		return
-	case it.handshake.deciding():
+	case it.handshake.deciding() != nil:
 		it.conn.Sec.Refuse(why)
 		return
 	case it.cfg.secured():

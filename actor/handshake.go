@@ -2,6 +2,7 @@ package actor
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
+	"github.com/rdmactor/rdmactor/actor/internal/limits"
 	"github.com/rdmactor/rdmactor/actor/internal/mailbox"
 	"github.com/rdmactor/rdmactor/actor/internal/overwrite"
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
@@ -25,13 +27,14 @@ import (
 // decided: in this phase, Accept and Reject are not the device's commands.
 
 // handshake makes a secured connection, from its request until the owner has the connection. The
-// identifier executes the device's commands for it, and asks the owner. A nil handshake is not
-// under way: the methods that identifiers call in any state accept a nil receiver.
+// identifier executes the device's commands for it, and asks the owner. This type has what both
+// sides do; its side has the rest. A nil handshake is not under way: the methods that identifiers
+// call in any state accept a nil receiver.
 type handshake struct {
 	*commandTable
-	of      shaker
-	tenancy *tenancy // joins its Domain when the owner accepts
-	hint    uint32   // the request's hint
+	of   shaker
+	side handshakeSide
+	hint uint32 // the request's hint
 
 	stage       handshakeStage    // set by handshake.set
 	tally       *Handshakes       // where it is counted; nil: it has completed or failed
@@ -40,18 +43,28 @@ type handshake struct {
 	established *cmid.Established // the device's; nil: the device has not connected
 	first       firstMessage      // the peer's, from handshakeHeard on
 	tls         *handshakes.TLS   // nil: PSK mode
+	stranger    *limits.Stranger  // the peer, if it connects; nil: this side connects
+}
 
-	// Set at the side that connects.
-	host    string // the host that Dial names; "": none
-	client  *secure.PSKClient
-	user    []byte        // the content of its first message
-	answers *cmid.Pending // its Connect, after the device has connected
-
-	// Set at the other side.
-	in      *incoming         // nil: this side connects
-	request []byte            // PSK mode: the part behind the hint, with the id of a key
-	reply   []byte            // the private data of the reply
-	server  *secure.PSKServer // PSK mode; nil: not computed
+// handshakeSide is what depends on which side connects: *dialHandshake or *answerHandshake.
+type handshakeSide interface {
+	datapath.Handshake
+	// addresses returns those of the side that connects and of the other.
+	addresses() (client, server Addr)
+	// deviceConnected continues after the device has connected, with the peer's private data.
+	deviceConnected(answers *cmid.Pending, data []byte)
+	// handleFirst handles the peer's first message.
+	handleFirst(m firstMessage)
+	// connectionLost ends the identifier, because the device or the peer has ended the connection.
+	connectionLost(err error)
+	// newTLS returns the function that begins a TLS handshake, which is called off the loop.
+	newTLS(peer secure.TLSPeer) func(context.Context) (*secure.TLS, error)
+	// awaitFrames continues after frames were sent. The handshake needs more of the peer's.
+	awaitFrames()
+	// warnRefused logs that this side refuses the peer because of err.
+	warnRefused(err error)
+	// startRecords begins the records: the peer is authenticated.
+	startRecords(channel *secure.Channel) error
 }
 
 // shaker is the actor of the identifier whose handshake it is.
@@ -106,13 +119,19 @@ func (h *handshake) set(to handshakeStage) {
 // unheard reports whether the owner was not notified yet of the connection that the device has.
 func (h *handshake) unheard() bool { return h != nil && h.stage != handshakeDeciding }
 
-// deciding reports whether an authenticated peer waits for the owner's decision.
-func (h *handshake) deciding() bool { return h != nil && h.stage == handshakeDeciding }
+// deciding returns the handshake of an authenticated peer that waits for the owner's decision; nil:
+// there is none.
+func (h *handshake) deciding() *answerHandshake {
+	if h == nil || h.stage != handshakeDeciding {
+		return nil
+	}
+	return h.side.(*answerHandshake)
+}
 
 // addTo adds to the connection's terms the values that the handshake determines.
 func (h *handshake) addTo(t *datapath.Terms) {
 	if h != nil {
-		t.Features, t.Promised, t.Handshake = uint8(h.features), max(t.Promised, h.promised), h
+		t.Features, t.Promised, t.Handshake = uint8(h.features), max(t.Promised, h.promised), h.side
 	}
 }
 
@@ -125,13 +144,7 @@ func (h *handshake) binding() secure.Binding {
 	if h.cfg.Security.NoAddresses {
 		return b
 	}
-	var client, server Addr
-	if h.in != nil {
-		client, server = h.in.r.Peer, h.in.r.Local
-	} else {
-		in := h.id.Info()
-		client, server = in.Local, in.Peer
-	}
+	client, server := h.side.addresses()
 	b.Client, b.Server = client.Addr(), netip.AddrPortFrom(server.Addr(), server.Port())
 	return b
 }
@@ -143,26 +156,17 @@ func (h *handshake) First(t wire.Type, body []byte) {
 	h.box.PostUserMessage(&heard{})
 }
 
-// takeFirst reports whether the peer's first message has arrived and was not taken.
-func (h *handshake) takeFirst() bool {
-	if h == nil || h.stage != handshakeHeard {
-		return false
-	}
-	h.set(handshakeKnown)
-	return true
-}
-
 // begin counts the handshake.
 func (h *handshake) begin(tally *Handshakes, step string) {
 	h.tally = tally
 	tally.Begun++
-	h.noteStep(step, nil)
+	h.note(FlightHandshake, step, 0)
 }
 
 // passed records a step of the handshake.
 func (h *handshake) passed(step string) {
 	if h.tally != nil {
-		h.noteStep(step, nil)
+		h.note(FlightHandshake, step, 0)
 	}
 }
 
@@ -182,7 +186,7 @@ func (h *handshake) countFailed(why HandshakeFailure, err error) bool {
 	}
 	h.tally.Failed[why]++
 	h.tally = nil
-	h.noteStep(handshakeNotes[why], err)
+	h.note(FlightHandshake, handshakeNotes[why], errnoOf(err))
 	return true
 }
 
@@ -191,20 +195,14 @@ func (h *handshake) countFailedBy(err error) bool {
 	return h != nil && h.tally != nil && h.countFailed(failureOf(err), err)
 }
 
-func (h *handshake) noteStep(what string, err error) {
-	if f := h.l.flight; f != nil {
-		f.Note(h.l.el.Now(), uint64(h.id.Handle()), FlightHandshake, what, errnoOf(err))
-	}
-}
-
 // end aborts the handshake, because of cause; nil: the identifier ends in order.
 func (h *handshake) end(cause error) {
 	if h == nil {
 		return
 	}
 	h.countFailedBy(cause)
-	if h.server != nil {
-		h.server.Forget()
+	if a, ok := h.side.(*answerHandshake); ok && a.server != nil {
+		a.server.Forget()
 	}
 	if h.tls == nil {
 		return
@@ -223,18 +221,22 @@ func (h *handshake) end(cause error) {
 
 // uncrowd returns the place that loop.crowd has taken.
 func (h *handshake) uncrowd() {
-	if h != nil && h.in != nil {
-		h.l.rt.strangers.Leave(h.in.stranger)
+	if h != nil && h.stranger != nil {
+		h.l.rt.strangers.Leave(h.stranger)
 	}
 }
 
 // errEnded is the error of a handshake that is given up because its identifier ends in order.
 var errEnded = errors.New("the identifier was closed")
 
+// errTooEarly is the error of a connection whose peer does not wait for the handshake.
+var errTooEarly = &ProtocolError{What: "a message before the handshake"}
+
 // Messages of a handshake to its identifier.
 type (
 	// computed is the reply to a request: it is made off the loop.
 	computed struct {
+		of     *answerHandshake
 		server *secure.PSKServer
 		answer [secure.PSKReplyLen]byte
 		err    error
@@ -248,7 +250,7 @@ type (
 	// is still handling the message.
 	heard struct{}
 	// evicted asks the handshake to give way to another one.
-	evicted struct{}
+	evicted struct{ of *answerHandshake }
 )
 
 func (*computed) Lane() mailbox.Lane { return mailbox.Event }
@@ -264,70 +266,32 @@ type firstMessage struct {
 
 // connected handles the device's report that it has connected. The peer is not authenticated yet.
 func (h *handshake) connected(ev *cmid.Established, answers *cmid.Pending) {
-	if h.in == nil {
-		h.answers = answers
-	} else {
-		answers.Answer(ev)
-	}
 	data := ev.PrivateData
 	h.established, ev.PrivateData = ev, nil
-	switch {
-	case h.in == nil:
-		if err := h.takeReply(data); err != nil {
-			h.of.destroy(err) // this also answers the Connect
-		}
-	case h.tls != nil:
-		h.stepTLS()
-	default:
-		h.introduce()
-	}
+	h.side.deviceConnected(answers, data)
 }
 
-// heardFirst handles the peer's first message.
+// heardFirst handles the peer's first message, once, if it has arrived.
 func (h *handshake) heardFirst() {
-	if h == nil || h.ending() || !h.takeFirst() {
+	if h == nil || h.stage != handshakeHeard || h.ending() {
 		return
 	}
-	switch m := h.first; m.typ {
-	case wire.TypeAccept:
-		h.completed("accepted by the peer")
-		h.established.PrivateData = m.body
-		h.of.opened(h.established, h.answers)
-	case wire.TypeReject:
-		h.completed("rejected by the peer")
-		h.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
-	case wire.TypeRefusal:
-		h.completed("refused by the peer")
-		h.rejectedBy(nil, sealedRefusalError(m.body))
-	case wire.TypeRequest:
-		h.introduce()
-	}
+	h.set(handshakeKnown)
+	h.side.handleFirst(h.first)
 }
 
 // lost ends an identifier whose connection has ended, because of cause, before its owner was
-// notified of it.
+// notified of it. If the device or the peer has ended it, that is no evidence of a wrong key: the
+// connecting side may try again.
 func (h *handshake) lost(cause error) {
 	h.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	if h.conn.BrokenBy() != nil {
 		h.of.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
-	} else {
-		h.reset(cause)
+		return
 	}
-}
-
-// reset ends an identifier whose connection the device or the peer has ended before it was
-// established. This is no evidence of a wrong key: the connecting side may try again.
-func (h *handshake) reset(cause error) {
 	err := fmt.Errorf("the connection has ended before it was established: %w", unix.ECONNRESET)
 	if cause != nil {
 		err = fmt.Errorf("%w: %w", err, cause)
 	}
-	p := h.answers
-	if p == nil { // no command waits: the other side connects
-		h.of.destroy(err)
-		return
-	}
-	ev := &cmid.ConnectError{FailureBase: h.failure(p.Command, opName(p.Command), err)}
-	h.answer(p, ev)
-	h.of.failed(ev)
+	h.side.connectionLost(err)
 }

@@ -24,26 +24,26 @@ type handshakeRecord struct {
 func (r *handshakeRecord) BreakOff(err error)  { r.broken = append(r.broken, err) }
 func (r *handshakeRecord) destroy(cause error) { r.destroys = append(r.destroys, cause) }
 
-func lone(stage handshakeStage) (*handshake, *handshakeRecord) {
+func lone(stage handshakeStage) (*answerHandshake, *handshakeRecord) {
 	r := new(handshakeRecord)
 	l := &loop{rt: &Runtime{log: slog.New(slog.DiscardHandler)}}
 	in := &incoming{r: new(cmid.ConnectRequest), via: &r.listener}
 	l.requests.Take(in.listener)
 	t := &commandTable{asked: in}
 	t.l, t.id, t.cfg = l, new(cmid.ID), IDConfig{Security: new(Security)}
-	return &handshake{commandTable: t, of: r, in: in, stage: stage}, r
+	a := &answerHandshake{handshake: handshake{commandTable: t, of: r, stage: stage}, in: in}
+	a.side = a
+	return a, r
 }
 
 // An identifier may call these methods in any state, also without a handshake.
 func TestNoHandshakeIsUnderWay(t *testing.T) {
 	var h *handshake
-	if h.unheard() || h.deciding() || h.takeFirst() || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
+	if h.unheard() || h.deciding() != nil || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
 		t.Error("a nil handshake is under way")
 	}
 	h.addTo(nil)
-	h.giveWay()
 	h.stepped(nil)
-	h.sendReply(new(computed))
 	h.heardFirst()
 	h.uncrowd()
 	h.end(nil)
@@ -54,16 +54,18 @@ func TestHandshakeStages(t *testing.T) {
 	h, _ := lone(handshakeBegun)
 	for s := handshakeReplied; s < handshakeHeard; s++ {
 		h.set(s)
-		if !h.unheard() || h.deciding() || h.takeFirst() {
+		h.heardFirst()
+		if !h.unheard() || h.deciding() != nil || h.stage != s {
 			t.Errorf("%v: the owner or the first message is known", s)
 		}
 	}
 	h.set(handshakeHeard)
-	if !h.takeFirst() || h.takeFirst() || h.stage != handshakeKnown {
+	if h.heardFirst(); h.stage != handshakeKnown {
 		t.Errorf("%v after the first message was taken", h.stage)
 	}
+	h.heardFirst() // set would panic
 	h.set(handshakeDeciding)
-	if h.unheard() || !h.deciding() {
+	if h.unheard() || h.deciding() != h {
 		t.Error("the owner does not decide")
 	}
 	if !overwrite.On {

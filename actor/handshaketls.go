@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"context"
 	"net/netip"
 
 	"github.com/rdmactor/rdmactor/actor/internal/handshakes"
@@ -12,21 +11,10 @@ import (
 // frames of the handshake, and then the first messages of PSK mode: the client its request, the
 // server its accept or reject.
 
-// serverName returns the name that the server's certificate must have if Security.TLS sets none.
-func (h *handshake) serverName() string {
-	if h.host == "" {
-		return h.id.Info().Peer.Addr().WithZone("").String()
-	}
-	if a, err := netip.ParseAddr(h.host); err == nil {
-		return a.WithZone("").String()
-	}
-	return h.host
-}
-
 // Frame implements datapath.Handshake.
 func (h *handshake) Frame(b []byte) {
 	if h.tls == nil || h.stage >= handshakeProved {
-		h.of.BreakOff(&ProtocolError{What: "a message before the handshake"})
+		h.of.BreakOff(errTooEarly)
 		return
 	}
 	if err := h.tls.Put(b); err != nil {
@@ -37,82 +25,54 @@ func (h *handshake) Frame(b []byte) {
 	h.stepTLS()
 }
 
-// stepTLS handles the received frames, off the loop.
+// stepTLS handles the received frames, off the loop. The computation is charged to the peer if the
+// peer connects, else to the zero address, which stands for this side.
 func (h *handshake) stepTLS() {
 	if h.established == nil {
 		return
 	}
 	t, rt := h.tls, h.l.rt
-	step := t.Next(h.in != nil)
+	step := t.Next(h.stranger != nil)
 	if step == nil {
 		return
 	}
-	if h.in != nil {
-		rt.strangers.Compute(h.in.stranger)
+	var charged netip.Addr
+	if h.stranger != nil {
+		charged = h.stranger.From
+		rt.strangers.Compute(h.stranger)
 	}
 	if step.First() {
-		step.Begin(h.beginTLS())
+		step.Begin(h.side.newTLS(secure.TLSPeer{
+			Request: t.Request, Reply: t.Reply, Receive: h.conn.FrameSize(), Place: handshakes.Place{Of: &rt.computing, From: charged},
+			Authorities: h.cfg.Security.Authorities, Binding: h.binding(),
+		}))
 	}
 	rt.running.Add(1)
-	rt.computing.Do(h.computesFor(), func() {
+	rt.computing.Do(charged, func() {
 		defer rt.running.Done()
 		h.box.PostUserMessage(&tlsStep{t, step.Compute()})
 	})
 }
 
-// computesFor returns the address that this handshake's computations are charged to: the peer's if
-// the peer connects, else the zero address, which stands for this side.
-func (h *handshake) computesFor() (a netip.Addr) {
-	if h.in != nil {
-		a = h.in.r.Peer.Source()
-	}
-	return a
-}
-
-// beginTLS returns the function that begins the first step. Only beginTLS runs on the loop.
-func (h *handshake) beginTLS() func(context.Context) (*secure.TLS, error) {
-	config, begin := h.cfg.Security.TLS, secure.NewTLSServer
-	peer := secure.TLSPeer{
-		Request: h.tls.Request, Reply: h.tls.Reply, Receive: h.conn.FrameSize(), Place: handshakes.Place{Of: &h.l.rt.computing, From: h.computesFor()},
-		Authorities: h.cfg.Security.Authorities, Binding: h.binding(),
-	}
-	if h.in == nil {
-		begin, peer.ServerName = secure.NewTLSClient, h.serverName()
-	}
-	return func(ctx context.Context) (*secure.TLS, error) { return begin(ctx, config, peer) }
-}
-
 // stepped continues after a step, unless the connection has ended: then the end closes the
-// handshake.
+// handshake. If the step has failed, the peer gets an alert.
 func (h *handshake) stepped(m *tlsStep) {
 	if h == nil || h.tls != m.of || h.conn.Over() {
 		return
 	}
 	switch {
 	case m.Err != nil:
-		h.refuseTLS(m)
+		h.side.warnRefused(m.Err)
+		h.conn.Sec.Alert(m.Frames[len(m.Frames)-1])
+		h.of.destroy(m.Err)
 	case m.State == nil:
 		h.conn.Sec.SendFrames(m.Frames)
-		if h.in == nil && !m.of.Heard() {
-			h.conn.Sec.Nudge()
-		}
-		if h.in != nil {
-			h.awaitPeer()
-		}
+		h.side.awaitFrames()
 		h.stepTLS()
 	default:
 		h.conn.Sec.SendFrames(m.Frames)
 		h.finishTLS(m)
 	}
-}
-
-// refuseTLS ends a handshake that has failed on this side. The peer gets an alert.
-func (h *handshake) refuseTLS(m *tlsStep) {
-	if h.in != nil {
-		h.warn(m.Err)
-	}
-	h.conn.Sec.Alert(m.Frames[len(m.Frames)-1])
-	h.of.destroy(m.Err)
 }
 
 // finishTLS begins the records: the peer is authenticated, as far as Security.TLS requires.
@@ -122,10 +82,7 @@ func (h *handshake) finishTLS(m *tlsStep) {
 	h.set(handshakeProved)
 	h.who = handshakes.IdentityOf(m.State)
 	h.established.TLS = m.State
-	if h.in != nil {
-		h.conn.Sec.Await(channel)
-		h.awaitPeer()
-	} else if err := h.conn.Sec.Secure(channel, h.user); err != nil {
+	if err := h.side.startRecords(channel); err != nil {
 		h.of.destroy(err)
 		return
 	}

@@ -15,74 +15,74 @@ import (
 
 // introduce gives the request to its future owner, once the peer is authenticated and the device
 // has connected.
-func (h *handshake) introduce() {
-	if h.established == nil || h.stage != handshakeKnown || h.conn.Over() {
+func (a *answerHandshake) introduce() {
+	if a.established == nil || a.stage != handshakeKnown || a.conn.Over() {
 		return
 	}
-	h.uncrowd()
-	r := *h.in.r
-	r.PrivateData, r.Identity, r.TLS = h.first.body, h.who, h.established.TLS
-	reject, over, ok := h.authorize(&r)
-	h.set(handshakeDeciding)
-	h.judged(&r, ok && reject == nil && over == 0)
+	a.uncrowd()
+	r := *a.in.r
+	r.PrivateData, r.Identity, r.TLS = a.first.body, a.who, a.established.TLS
+	reject, over, ok := a.authorize(&r)
+	a.set(handshakeDeciding)
+	a.judged(&r, ok && reject == nil && over == 0)
 	switch {
-	case h.ending():
+	case a.ending():
 	case !ok:
-		h.refuseFailed()
+		a.refuseFailed()
 	case over != 0:
-		h.l.rt.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", h.id.Handle(), "peer", r.Peer,
-			"local", r.Local, "identity", h.who, "err", over.String())
-		h.refuse(fateIdentity, over, nil)
+		a.l.rt.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", a.id.Handle(), "peer", r.Peer,
+			"local", r.Local, "identity", a.who, "err", over.String())
+		a.refuse(fateIdentity, over, nil)
 	case reject != nil:
 		private := reject.PrivateData
 		if len(private) > wire.MaxUserData {
-			h.l.rt.log.Error("rdma: Authorize or Route has rejected a request with too much private data: it is rejected without",
-				"id", h.id.Handle(), "peer", r.Peer, "bytes", len(private))
+			a.l.rt.log.Error("rdma: Authorize or Route has rejected a request with too much private data: it is rejected without",
+				"id", a.id.Handle(), "peer", r.Peer, "bytes", len(private))
 			private = nil
 		}
-		h.answered(fateRejected)
-		h.conn.Sec.Reject(private)
-		h.of.destroy(nil)
+		a.answered(fateRejected)
+		a.conn.Sec.Reject(private)
+		a.of.destroy(nil)
 	default:
-		h.introduceTo(h.in, &r)
+		a.introduceTo(a.in, &r)
 	}
 }
 
-func (h *handshake) introduceTo(in *incoming, r *cmid.ConnectRequest) {
+func (a *answerHandshake) introduceTo(in *incoming, r *cmid.ConnectRequest) {
 	if in.handler == nil {
-		h.setOwner(h.l.rt.newOwner(h.l, in.owner))
-	} else if to, ok := h.l.askHandler(in, func(*incoming) { h.refuseFailed() }); ok {
-		h.setOwner(to)
+		a.setOwner(a.l.rt.newOwner(a.l, in.owner))
+	} else if to, ok := a.l.askHandler(in, func(*incoming) { a.refuseFailed() }); ok {
+		a.setOwner(to)
 	} else {
 		return
 	}
-	h.watch()
-	h.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
+	a.watch()
+	a.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
 }
 
 // errRouteFailed is the error of a request whose Authorize, Route or Handler has failed.
 var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.Handler has failed")
 
 // refuseFailed ends a request because of the listener's code.
-func (h *handshake) refuseFailed() {
-	h.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
+func (a *answerHandshake) refuseFailed() {
+	a.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
 }
 
 // refuse ends a connection whose peer is authenticated, and reports the reason to the peer.
-func (h *handshake) refuse(how fate, why wire.Refusal, cause error) {
-	h.answered(how)
-	h.conn.Sec.Refuse(why)
-	h.of.destroy(cause)
+func (a *answerHandshake) refuse(how fate, why wire.Refusal, cause error) {
+	a.answered(how)
+	a.conn.Sec.Refuse(why)
+	a.of.destroy(cause)
 }
 
 // authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or
 // has chosen an owner that cannot receive messages.
-func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
-	in, l := h.in, h.l
+func (a *answerHandshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
+	in, l := a.in, a.l
 	var owner *actor.PID
-	ok = l.callUser("Authorize or Route of a listener", in.name, func() { reject, over, owner = h.judge(r) })
+	ok = l.callUser("Authorize or Route of a listener", in.name, func() { reject, over, owner = a.judge(r) })
 	if !ok {
-		h.answered(fateFailed)
+		a.answered(fateFailed)
 		return nil, 0, false
 	}
 	if owner != nil && reject == nil {
@@ -96,16 +96,16 @@ func (h *handshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over
 }
 
 // judge calls Authorize and Route.
-func (h *handshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
+func (a *answerHandshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
 	var set PeerLimits
-	if f := h.cfg.Security.Authorize; f != nil {
+	if f := a.cfg.Security.Authorize; f != nil {
 		seen := *r
 		set, reject = f(&seen)
 	}
 	if reject == nil {
-		over = h.of.limit(r, set)
+		over = a.of.limit(r, set)
 	}
-	if route := h.in.route; route != nil && reject == nil && over == 0 {
+	if route := a.in.route; route != nil && reject == nil && over == 0 {
 		seen := *r
 		owner, reject = route(&seen)
 	}
@@ -113,13 +113,13 @@ func (h *handshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wir
 }
 
 // judged records the decision of Authorize and Route on a peer that is authenticated.
-func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
+func (a *answerHandshake) judged(r *cmid.ConnectRequest, welcome bool) {
 	if welcome {
-		h.completed("authorized")
+		a.completed("authorized")
 		return
 	}
-	h.countFailed(FailedNotAuthorized, nil)
-	h.l.rt.log.Warn("rdma: a peer that is authenticated was rejected", "id", h.id.Handle(), "peer", r.Peer, "local", r.Local,
+	a.countFailed(FailedNotAuthorized, nil)
+	a.l.rt.log.Warn("rdma: a peer that is authenticated was rejected", "id", a.id.Handle(), "peer", r.Peer, "local", r.Local,
 		"identity", r.Identity)
 }
 
@@ -128,34 +128,34 @@ func (h *handshake) judged(r *cmid.ConnectRequest, welcome bool) {
 var errHandshaking = fmt.Errorf("the handshake is under way: %w", unix.EINVAL)
 
 // accept carries out Accept for an owner whose peer is authenticated.
-func (h *handshake) accept(c *cmid.Accept, sender *actor.PID) {
-	if err := cmp.Or(canAnswer(h.conn, c.PrivateData), h.tenancy.meet()); err != nil {
-		h.fail(c, sender, err)
+func (a *answerHandshake) accept(c *cmid.Accept, sender *actor.PID) {
+	if err := cmp.Or(canAnswer(a.conn, c.PrivateData), a.tenancy.meet()); err != nil {
+		a.fail(c, sender, err)
 		return
 	}
-	err := h.keyIsKnown()
+	err := a.keyIsKnown()
 	if err == nil {
-		err = h.conn.Sec.Accept(c.PrivateData)
+		err = a.conn.Sec.Accept(c.PrivateData)
 	}
 	if err != nil {
-		h.fail(c, sender, err)
-		h.of.destroy(err)
+		a.fail(c, sender, err)
+		a.of.destroy(err)
 		return
 	}
-	h.answered(fateAccepted)
-	h.of.opened(h.established, h.expect(c, sender))
+	a.answered(fateAccepted)
+	a.of.opened(a.established, a.expect(c, sender))
 }
 
 // reject carries out Reject in the same way.
-func (h *handshake) reject(c *cmid.Reject, sender *actor.PID) {
-	if err := canAnswer(h.conn, c.PrivateData); err != nil {
-		h.fail(c, sender, err)
+func (a *answerHandshake) reject(c *cmid.Reject, sender *actor.PID) {
+	if err := canAnswer(a.conn, c.PrivateData); err != nil {
+		a.fail(c, sender, err)
 		return
 	}
-	h.answered(fateRejected)
-	h.conn.Sec.Reject(c.PrivateData)
-	h.awaitClosed(c, sender)
-	h.of.destroy(nil)
+	a.answered(fateRejected)
+	a.conn.Sec.Reject(c.PrivateData)
+	a.awaitClosed(c, sender)
+	a.of.destroy(nil)
 }
 
 // canAnswer returns an error if c cannot carry an answer with user in it.

@@ -44,7 +44,7 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *brokenOff:
 		it.brokenOff(m)
 	case *computed:
-		it.handshake.sendReply(m)
+		m.of.sendReply(m)
 	case *tlsStep:
 		m.of.Done()
 		if !it.ending() {
@@ -54,7 +54,7 @@ func (it *ident) Receive(ctx actor.Context) {
 		it.handshake.heardFirst()
 	case *evicted:
 		if !it.ending() {
-			it.handshake.giveWay()
+			m.of.giveWay()
 		}
 	case *drained:
 		it.sayGoodbye(it.disconnect)
@@ -162,18 +162,18 @@ func (it *ident) execute(cmd Command, sender *actor.PID) {
 	case *cmid.Connect:
 		it.do(c, it.connect, it.replyOrDestroy(sender))
 	case *cmid.Accept:
-		switch {
-		case it.handshake.deciding():
-			it.handshake.accept(c, sender)
+		switch a := it.handshake.deciding(); {
+		case a != nil:
+			a.accept(c, sender)
 		case it.handshake.unheard():
 			it.fail(c, sender, errHandshaking)
 		default:
 			it.do(c, it.accept, it.replyOrDestroy(sender))
 		}
 	case *cmid.Reject:
-		switch {
-		case it.handshake.deciding():
-			it.handshake.reject(c, sender)
+		switch a := it.handshake.deciding(); {
+		case a != nil:
+			a.reject(c, sender)
 		case it.handshake.unheard():
 			it.fail(c, sender, errHandshaking)
 		default:

@@ -202,8 +202,7 @@ func (l *loop) welcome(in *incoming) *ident {
 	l.enlist(it) // Shutdown may list the identifiers before Started
 	it.rearm()
 	if in.cfg.secured() {
-		it.handshake = it.newHandshake(in.hint)
-		it.handshake.challenge(in)
+		it.challenge(in)
 		return it
 	}
 	it.peer = in.takeTerms()
