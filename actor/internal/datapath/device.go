@@ -105,10 +105,10 @@ func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) erro
 }
 
 // sendChunk returns memory to send n bytes from: s, the first message of a bundle, or what has no
-// message (nil). With nothing in flight the budget does not count, because no completion of c would
-// make room. It counts for a bundle, whose messages can go alone.
+// message (nil). With nothing in flight that will complete the budget does not count, because no
+// completion of c would make room. It counts for a bundle, whose messages can go alone.
 func (c *Conn) sendChunk(s *Outgoing, n int) (*memory.Chunk, error) {
-	return c.res.sendChunk(n, c.Flight.Len() == 0 && !s.leadsBundle())
+	return c.res.sendChunk(n, !c.Flight.completes() && !s.leadsBundle())
 }
 
 // postOp posts a one-sided operation.
