@@ -41,7 +41,7 @@ func main() {
 	flag.DurationVar(&o.span, "for", 0, "play fresh seeds for so long, from where the last time ended")
 	flag.StringVar(&o.state, "state", "", "the `file` that remembers where -for has ended; without it one in the user's cache")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many processes play")
-	flag.DurationVar(&o.patience, "patience", time.Minute, "how long a seed may take, of real time")
+	flag.DurationVar(&o.patience, "patience", time.Minute, "how long a seed may take, of processor time")
 	flag.BoolVar(&o.keepGoing, "keep-going", false, "do not end at the first failure, and count failures by kind")
 	flag.DurationVar(&o.shrink, "shrink", 30*time.Second, "how long to leave out of a failure what it does not need; 0: not at all")
 	flag.BoolVar(&o.verbose, "v", false, "with -seed: print what is not part of the trace, too, such as log lines")

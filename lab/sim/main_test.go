@@ -23,12 +23,26 @@ func TestWorker(t *testing.T) {
 		panic("as a world may")
 	case "hang":
 		time.Sleep(time.Hour) // without cgo, the Go runtime ends a process that is blocked forever
+	case "spin":
+		for {
+		}
+	case "slow":
+		for n, end := uint64(0), time.Now().Add(2*slow); time.Now().Before(end); time.Sleep(slow / 100) {
+			for range 1 << 20 {
+				n++
+			}
+		}
+		exit(serve(t))
 	default:
 		exit(serve(t))
 	}
 }
 
-// TestPool plays worlds in a process, and in one that panics or hangs.
+// slow is the patience with the process that takes longer, without using more processor time.
+const slow = 2 * time.Second
+
+// TestPool plays worlds in a process, and in one that panics, hangs, spins, or gets little of the
+// processor.
 func TestPool(t *testing.T) {
 	if os.Getenv(workerEnv) != "" {
 		return
@@ -37,10 +51,15 @@ func TestPool(t *testing.T) {
 		{"1", ""},
 		{"panic", "the process has ended (exit status 2): panic: as a world may"},
 		{"hang", "no end within"},
+		{"spin", "no end within"},
+		{"slow", ""},
 	} {
 		patience := time.Minute
-		if c.env == "hang" {
+		switch c.env {
+		case "hang", "spin":
 			patience = 100 * time.Millisecond
+		case "slow":
+			patience = slow
 		}
 		l := newPool(1, patience)
 		l.env = []string{workerEnv + "=" + c.env}
