@@ -225,9 +225,16 @@ func (d *Direction) Closed(now time.Duration, delivered, unsent, unknown uint64)
 	}
 }
 
-// Outstanding returns how many messages may still be received.
+// Outstanding returns how many messages may still be received. Those of mute senders do not count:
+// it is unknown which of them have failed.
 func (d *Direction) Outstanding() int {
-	return max(len(d.sent)-d.received-d.failed, 0)
+	n := len(d.sent) - d.received - d.failed
+	for _, g := range d.groups {
+		if g.mute {
+			n -= max(len(g.numbers)-g.got-g.failed(), 0)
+		}
+	}
+	return max(n, 0)
 }
 
 // Bytes returns the total length of the messages that were neither received nor passed over,

@@ -140,4 +140,9 @@ func TestOutstanding(t *testing.T) {
 	if n := d.Count(); n != 1 {
 		t.Errorf("%d received, want 1", n)
 	}
+	d.Submit("another", 8, false)
+	d.Mute("sender")
+	if n := d.Outstanding(); n != 1 {
+		t.Errorf("%d outstanding, want 1: the failure of the others may be unknown, as their sender has stopped", n)
+	}
 }

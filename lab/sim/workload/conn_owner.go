@@ -128,8 +128,11 @@ func (o *connOwner) stopping() {
 	for _, id := range o.ids {
 		o.h.w.ids.Orphan(id)
 	}
-	for _, e := range o.former {
+	for _, e := range o.former { // they still report on what this owner has sent
 		e.out.Mute("owner")
+		if len(e.c.behaved) > 0 {
+			e.c.behaved[e.side].Excuse()
+		}
 	}
 	for _, e := range o.ends {
 		e.out.Mute("owner")

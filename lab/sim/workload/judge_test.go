@@ -68,6 +68,32 @@ func TestKeepsNotForTooLong(t *testing.T) {
 	}
 }
 
+// A handler stops after it has handed its connection over, and does not learn that messages which it
+// has sent found no room.
+func TestFormerOwnerMissesReports(t *testing.T) {
+	inWorld(t, func(w *world.World, e *Env) {
+		e.Config.Limits.Mailbox = 11
+		ops := served(0,
+			connOp{verb: connHand, machine: 0, side: 1, at: time.Second},
+			connOp{verb: connPump, machine: 0, side: 1, at: time.Second, n: 40, bytes: 2000},
+			connOp{verb: connSend, machine: 1, at: 2 * e.Patience, n: 1, bytes: 10},
+		)
+		ops[0].(connOp).serve.owner = ownHandler
+		ops[1].(connOp).dial.behaved = true
+		c := newConnections(e, ops).(*connections)
+		c.Start()
+		e.Rest()
+		if !w.RunUntil(3*e.Patience, c.Done) {
+			w.Fail("not done: %q", c.outstanding())
+			return
+		}
+		c.Check()
+		if d := c.order[0].ends[1].out; d.Submitted() == d.Count() {
+			t.Error("no message failed")
+		}
+	})
+}
+
 // Memory is freed while the peer reads it. The connection may end.
 func TestFreedWhileItIsRead(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
