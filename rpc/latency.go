@@ -13,8 +13,10 @@ type latency struct {
 	// how long a call takes: the longest one, less what later answers and time take off, and when
 	// it was set
 	longest, at atomic.Int64
-	// the last answer, or when the only call in flight began
-	heard atomic.Int64
+	// start of the present silence: the last answer, or when the only call in flight began, less
+	// the silence in which earlier ones were given up
+	heard  atomic.Int64
+	silent atomic.Bool // the last call was given up
 }
 
 // latencyFades is the time in which a latency counts e times less. One of latencyAnswers of what it
@@ -28,15 +30,23 @@ const (
 
 // begin takes the begin of a call.
 func (l *latency) begin(at time.Time) {
-	if l.calls.Add(1) == 1 {
-		l.heard.Store(at.UnixNano())
+	if l.calls.Add(1) > 1 {
+		return
 	}
+	since := at.UnixNano()
+	if l.silent.Load() {
+		since -= int64(l.faded(at))
+	}
+	l.heard.Store(since)
 }
 
 // end takes how long a call has taken, and its result. code 0: it was answered.
 func (l *latency) end(took time.Duration, now time.Time, code Code) {
 	l.calls.Add(-1)
-	if code != CodeCanceled && code != CodeDeadline {
+	silent := code == CodeCanceled || code == CodeDeadline
+	if l.silent.Store(silent); silent {
+		took = max(took, time.Duration(now.UnixNano()-l.heard.Load()))
+	} else {
 		l.heard.Store(now.UnixNano())
 	}
 	past := l.faded(now)

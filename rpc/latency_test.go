@@ -32,3 +32,32 @@ func TestLatency(t *testing.T) {
 		}
 	}
 }
+
+// The silence of a server lasts through calls that are given up one after the other, as attempts
+// are whose call another server has answered. It ends with an answer, and fades in idle time.
+func TestSilenceOfGivenUpCalls(t *testing.T) {
+	const each = 15 * time.Millisecond
+	now := time.Unix(1_000_000_000, 0)
+	l := &latency{}
+	call := func(code Code) {
+		l.begin(now)
+		now = now.Add(each)
+		l.end(each, now, code)
+	}
+	for range 4 {
+		call(CodeCanceled)
+	}
+	if got := l.expected(now); got < 50*time.Millisecond || got > 4*each {
+		t.Errorf("%v after four calls that were given up after %v each", got, each)
+	}
+	now = now.Add(3 * time.Second)
+	l.begin(now)
+	if got := l.expected(now); got > 5*time.Millisecond {
+		t.Errorf("%v at the beginning of a call three seconds later", got)
+	}
+	l.end(0, now, 0)
+	call(CodeCanceled)
+	if got := l.expected(now); got != each {
+		t.Errorf("%v after an answer and a call that was given up after %v", got, each)
+	}
+}
