@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-var faultSeeds = flag.Int("faultseeds", 5, "orders of faults that TestPoolUnderFaults plays, a second or two each")
+var faultSeeds = flag.Int("faultseeds", 10, "orders of faults that TestPoolUnderFaults plays, about three a second")
 
 var (
 	placeOrder = NewRawMethod("test.Order")
@@ -27,17 +26,21 @@ type orders struct {
 	executed map[uint64]int
 	answered map[uint64]bool
 	failed   map[uint64]error
-	took     []time.Duration
+	took     *durations // of the answered ones
 }
 
-// handle makes a server execute orders, in 5 to 15 ms unless the member is slow.
+// handle makes a server execute orders: in 5 to 10 ms, one of 25 in up to 14 ms, unless the member
+// is slow.
 func (o *orders) handle(m *member) {
 	execute := func(ctx context.Context, q, reply []byte) ([]byte, error) {
 		o.mu.Lock()
 		o.executed[binary.BigEndian.Uint64(q)]++
 		o.mu.Unlock()
 		m.mu.Lock()
-		delay := time.Duration(5+rand.N(10))*time.Millisecond + m.delay
+		delay := time.Duration(5+rand.N(6))*time.Millisecond + m.delay
+		if rand.N(25) == 0 {
+			delay += 4 * time.Millisecond
+		}
 		m.mu.Unlock()
 		select {
 		case <-time.After(delay):
@@ -66,38 +69,32 @@ func (o *orders) call(f *fleet, m RawMethod, n uint64) {
 		f.t.Errorf("call %d is answered with %x", n, got)
 	}
 	o.answered[n] = true
-	o.took = append(o.took, time.Since(begin))
+	o.took.add(time.Since(begin))
 }
 
-// percentile returns the time within which p per cent of the answers came.
-func (o *orders) percentile(p int) time.Duration {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	slices.Sort(o.took)
-	return o.took[len(o.took)*p/100]
-}
-
-// During ten seconds one of five servers is killed, one frozen, one slow, one drains, and every
+// For three seconds one of five servers is killed, one frozen, one slow, one drains, and every
 // second the roles change. No answer is lost, and nothing runs twice that must not. Calls that can
-// be made again are answered, unless the budget of repetitions is spent, and nearly all as fast as
-// in calm: the others went to a server that has become slow or silent since its last answer, or
-// waited for the only healthy one to be connected again.
+// be made again are answered, and 99 % of all calls at most twice as slowly as in calm: the others
+// went to a server that has become slow or silent since its last answer, or waited for the only
+// healthy one to be connected again.
 func TestPoolUnderFaults(t *testing.T) {
 	seeds := *faultSeeds
 	if testing.Short() {
-		seeds = min(seeds, 2)
+		seeds = min(seeds, 4)
 	}
+	var calm, all durations
 	for seed := range seeds {
-		cfg := PoolConfig{Hedge: 15 * time.Millisecond, EjectFor: time.Second}
+		cfg := PoolConfig{Hedge: 11 * time.Millisecond, EjectFor: time.Second}
 		cfg.Retry.Attempts = 3
 		cfg.Backoff = reconnect.Backoff{First: 5 * time.Millisecond, Most: 10 * time.Millisecond}
 		inFleet(t, 5, cfg, func(f *fleet) {
-			calm := newOrders(f)
-			calm.play(f, time.Second, func() {})
-			o := newOrders(f)
+			if seed == 0 {
+				newOrders(f, &calm).play(f, time.Second, func() {})
+			}
+			o := newOrders(f, &all)
 			roles := rand.New(rand.NewPCG(uint64(seed), 1))
 			var undo []func()
-			o.play(f, 10*time.Second, func() {
+			o.play(f, 3*time.Second, func() {
 				for _, fn := range undo {
 					fn()
 				}
@@ -106,13 +103,40 @@ func TestPoolUnderFaults(t *testing.T) {
 			for _, fn := range undo {
 				fn()
 			}
-			o.judge(f, calm.percentile(99))
+			o.judge(f, seed)
 		})
+	}
+	p99, most := all.percentile(99), 2*calm.percentile(99)
+	t.Logf("%d orders, %d answers, 99 %% within %v, at most %v", seeds, all.n, p99, most)
+	if p99 > most {
+		t.Errorf("99 %% of the answers take up to %v, want %v: twice that in calm", p99, most)
 	}
 }
 
-func newOrders(f *fleet) *orders {
-	o := &orders{executed: make(map[uint64]int), answered: make(map[uint64]bool), failed: make(map[uint64]error)}
+// durations counts durations by their milliseconds, rounded up.
+type durations struct {
+	by [1001]int // a call takes a second at most
+	n  int
+}
+
+func (d *durations) add(took time.Duration) {
+	d.by[(took+time.Millisecond-1)/time.Millisecond]++
+	d.n++
+}
+
+// percentile returns the time within which p per cent of them are.
+func (d *durations) percentile(p int) time.Duration {
+	n := 0
+	for ms, count := range d.by {
+		if n += count; n*100 >= d.n*p {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	return 0
+}
+
+func newOrders(f *fleet, took *durations) *orders {
+	o := &orders{executed: make(map[uint64]int), answered: make(map[uint64]bool), failed: make(map[uint64]error), took: took}
 	for _, m := range f.members {
 		m.s.Close()
 		m.serve(f.t)
@@ -166,41 +190,27 @@ func (f *fleet) roles(parts []int, o *orders) (undo []func()) {
 }
 
 // judge compares what callers and servers know.
-func (o *orders) judge(f *fleet, calm time.Duration) {
+func (o *orders) judge(f *fleet, seed int) {
 	f.t.Helper()
-	twice, lost, failed := 0, 0, 0
 	for n, times := range o.executed {
 		if n%2 == 1 && times > 1 {
-			twice++
+			f.t.Errorf("order %d: call %d ran %d times", seed, n, times)
 		}
 	}
 	for n, err := range o.failed {
 		var e *Error
 		switch {
 		case !errors.As(err, &e):
-			f.t.Errorf("call %d: %v", n, err)
+			f.t.Errorf("order %d: call %d: %v", seed, n, err)
 		case e.Fate.NotExecuted() && o.executed[n] > 0:
-			f.t.Errorf("call %d was executed: %v", n, err)
+			f.t.Errorf("order %d: call %d was executed: %v", seed, n, err)
 		case n%2 == 0:
-			failed++
-			f.t.Logf("call %d: %v", n, err)
+			f.t.Errorf("order %d: call %d, which may be repeated: %v", seed, n, err)
 		}
 	}
 	for n := range o.answered {
 		if o.executed[n] == 0 {
-			lost++
+			f.t.Errorf("order %d: call %d was answered, and never executed", seed, n)
 		}
-	}
-	p95, p99 := o.percentile(95), o.percentile(99)
-	f.t.Logf("%d answered, %d failed (%d idempotent), 95 %% within %v, 99 %% within %v, in calm within %v",
-		len(o.answered), len(o.failed), failed, p95, p99, calm)
-	if twice+lost > 0 {
-		f.t.Errorf("%d ran twice, %d were answered by nobody", twice, lost)
-	}
-	if failed > len(o.answered)/500 { // the budget of repetitions was spent
-		f.t.Errorf("%d idempotent calls have failed", failed)
-	}
-	if p95 > 2*calm {
-		f.t.Errorf("95 %% take up to %v, in calm 99 %% take %v", p95, calm)
 	}
 }
