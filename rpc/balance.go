@@ -42,7 +42,7 @@ func (c *Client) chooseLocked(ctx context.Context, not avoided) *link {
 
 // may reports whether a server may get the call.
 func (ch *choice) may(e *endpoint) bool {
-	return e.link != nil && (ch.again || !ch.not.has(e)) && (ch.ejected || !ch.now.Before(e.ejectedUntil))
+	return e.serves && (ch.again || !ch.not.has(e)) && (ch.ejected || !ch.now.Before(e.ejectedUntil))
 }
 
 // balance chooses among the servers that may get the call. nil: none may.

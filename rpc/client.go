@@ -46,7 +46,7 @@ type Client struct {
 	stop      func()             // ends servers' reports
 	endpoints []*endpoint        // ordered by address
 	links     map[*link]struct{} // all links that are not gone, including those that drain
-	connected int                // endpoints with a link
+	connected int                // endpoints that serve
 	turn      uint               // of RoundRobin
 	changed   chan struct{}      // closed at a change that may end a call's wait for a connection
 	waiting   int                // calls that wait for changed

@@ -44,8 +44,8 @@ type ClientConfig struct {
 	// connection, until their context ends, instead of failing with ErrUnavailable or ErrDraining.
 	// As many may wait as may be in flight. After the Runtime was shut down, calls fail.
 	WaitForReady bool
-	// Service has other settings for some methods, such as Timeout and Retry. It must not be
-	// changed afterwards. nil: none.
+	// Service has other settings for some methods, such as Timeout and Retry, and the service whose
+	// health a pool watches. It must not be changed afterwards.
 	Service ServiceConfig
 	// Backoff is how long a Client waits before it connects again. Then it waits for its turn at
 	// the Runtime's reconnect.Limiter, with all that connect again.

@@ -38,7 +38,7 @@ func (e *endpoint) eject(l *link, d time.Duration, grows bool) {
 	defer c.mu.Unlock()
 	now, ejected := time.Now(), 0
 	for _, other := range c.endpoints {
-		if other.link != nil && now.Before(other.ejectedUntil) {
+		if other.serves && now.Before(other.ejectedUntil) {
 			ejected++
 		}
 	}

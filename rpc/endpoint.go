@@ -17,7 +17,8 @@ type endpoint struct {
 	addr string
 	hash uint64 // of addr, for ByKey and Subset
 
-	link    *link // carries new calls; nil: none
+	link    *link // carries new calls if serves is set; nil: none
+	serves  bool  // there is a link, and its server serves (ServiceConfig.Health)
 	dialing *link // being dialled to replace link; nil: none
 	// ends the pause before another is dialled, or the wait for a turn; nil: there is neither
 	timer   *time.Timer
@@ -65,12 +66,12 @@ func (e *endpoint) up(l *link) {
 	now, old := time.Now(), e.link
 	e.dialing, e.link, e.upSince, e.worked = nil, l, now, l.peer
 	if old != nil {
+		old.unwatch()
 		old.notify(&leave{}) // it goes on until its calls are answered
-		return
+	} else {
+		e.ejections, e.ejectedUntil = 0, time.Time{}
 	}
-	e.slowSince, e.ejections, e.ejectedUntil = now, 0, time.Time{}
-	c.connected++
-	c.changedLocked()
+	e.watchLocked(l)
 }
 
 // replace connects again after a pause, because the server asks for it. Calls use l until that has
@@ -104,8 +105,8 @@ func (e *endpoint) moveOn(l *link, why error) {
 		}
 	}
 	if e.link == l {
-		e.link, e.why, c.why = nil, why, why
-		c.connected--
+		e.detachLocked()
+		e.why, c.why = why, why
 		if c.cfg.Backoff.Restarts(time.Since(e.upSince), l.used) {
 			e.failed = 0
 		}
@@ -173,8 +174,7 @@ func (e *endpoint) retireLocked() (links [2]*link) {
 	e.turn.Leave()
 	links = [...]*link{e.link, e.dialing}
 	if e.link != nil {
-		e.c.connected--
-		e.link = nil
+		e.detachLocked()
 	}
 	return links
 }

@@ -27,6 +27,7 @@ type link struct {
 	dead      deadLetters
 	id        *actor.PID
 	report    func()        // called when the dial is over; nil: nobody waits for it
+	unwatch   func()        // ends the watch of the server's health; Client.mu
 	gone      chan struct{} // closed when the identifier is closed
 	local     rdma.Local
 	cause     error // why this side ended the connection; nil: it did not
@@ -70,7 +71,7 @@ func (p *deadLetters) Stop(*actor.PID) {}
 // newLink makes a connection to a server, which is to be dialled.
 func newLink(e *endpoint) *link {
 	c := e.c
-	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{})}
+	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{}), unwatch: func() {}}
 	l.ledger = c.ledger
 	if c.pool != nil {
 		l.latency, l.ended = &latency{}, func(began time.Time, code Code) { e.judge(l, began, code) }

@@ -22,8 +22,8 @@ func TestMaxResponse(t *testing.T) {
 		limit := MethodConfig{MaxResponse: most}
 		for name, of := range map[string]struct {
 			server  MethodConfig
-			service ServiceConfig
-		}{"known to both": {limit, nil}, "known to the client": {MethodConfig{}, ServiceConfig{"": limit}}} {
+			service map[string]MethodConfig
+		}{"known to both": {limit, nil}, "known to the client": {MethodConfig{}, map[string]MethodConfig{"": limit}}} {
 			t.Run(fmt.Sprintf("%d bytes, %s", most, name), func(t *testing.T) {
 				var (
 					call   = NewMethod[Bytes, Bytes]("test.MostCall", of.server)
@@ -31,7 +31,7 @@ func TestMaxResponse(t *testing.T) {
 					upload = NewClientStream[Bytes, Bytes]("test.MostUpload", of.server)
 				)
 				cfg := wide
-				cfg.client.Service = of.service
+				cfg.client.Service.Methods = of.service
 				var size int
 				inWorld(t, cfg, func(s *Server) {
 					answer := func() *Bytes { b := make(Bytes, size); return &b }

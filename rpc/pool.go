@@ -156,6 +156,7 @@ type ServerInfo struct {
 	Addr      string    // as the resolver reports it
 	Connected time.Time // since when; zero: it is not connected
 	InFlight  int       // calls that it has not answered
+	Serving   bool      // it is connected, and serves as far as is known (ServiceConfig.Health)
 	Ejected   time.Time // until then it gets no calls; zero: it is not ejected
 	Err       error     // why the last connection, or attempt to connect, ended; nil: none has
 }
@@ -168,7 +169,7 @@ func (c *Client) Servers() []ServerInfo {
 	for i, e := range c.endpoints {
 		infos[i] = ServerInfo{Addr: e.addr, Err: e.why}
 		if e.link != nil {
-			infos[i].Connected, infos[i].InFlight = e.upSince, int(e.link.inUse.Load())
+			infos[i].Connected, infos[i].InFlight, infos[i].Serving = e.upSince, int(e.link.inUse.Load()), e.serves
 		}
 		if time.Now().Before(e.ejectedUntil) {
 			infos[i].Ejected = e.ejectedUntil

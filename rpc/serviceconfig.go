@@ -12,12 +12,20 @@ import (
 	"time"
 )
 
-// ServiceConfig has settings of methods for a client, by name: of one method
-// ("shop.Orders/Get"), of all methods of a service ("shop.Orders/"), or of all methods (""). Only
-// the most specific entry counts for a call. For each field the first one that is set counts: of
-// this entry, of the method (MethodConfig), of the client (ClientConfig). The deadline of a call's
-// context, and GoConfig.Timeout, precede all of them. Codec is not used here.
-type ServiceConfig map[string]MethodConfig
+// ServiceConfig has settings of a client for what it calls.
+type ServiceConfig struct {
+	// Methods has settings of methods, by name: of one method ("shop.Orders/Get"), of all methods
+	// of a service ("shop.Orders/"), or of all methods (""). Only the most specific entry counts
+	// for a call. For each field the first one that is set counts: of this entry, of the method
+	// (MethodConfig), of the client (ClientConfig). The deadline of a call's context, and
+	// GoConfig.Timeout, precede all of them. Codec is not used here.
+	Methods map[string]MethodConfig
+	// Health names the service whose health a pool watches ("" is the whole server), over a stream
+	// to each server (package rpchealth, or gRPC's health service). A server gets calls while it
+	// reports that the service serves. One without a health service serves. The streams count as
+	// open, and in InFlight. nil: no health is watched.
+	Health *string
+}
 
 // ParseServiceConfig reads a ServiceConfig from JSON, in the form of gRPC's service config:
 //
@@ -29,7 +37,8 @@ type ServiceConfig map[string]MethodConfig
 //	  "maxRequestMessageBytes": 65536,
 //	  "maxResponseMessageBytes": 1048576,
 //	  "idempotent": true
-//	}]}
+//	 }],
+//	 "healthCheckConfig": {"serviceName": "shop.Orders"}}
 //
 // A name without a method is for all methods of the service, an empty one for all methods. Which
 // calls are repeated depends on their fate (Retry), and waits double. So of the retry policy
@@ -53,16 +62,17 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 			WaitForReady            bool
 			Idempotent              bool
 		}
+		HealthCheckConfig *struct{ ServiceName string }
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&file); err != nil {
-		return nil, fmt.Errorf("rpc: service config: %w", err)
+		return ServiceConfig{}, fmt.Errorf("rpc: service config: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("rpc: service config: there is more behind it")
+		return ServiceConfig{}, errors.New("rpc: service config: there is more behind it")
 	}
-	all := make(ServiceConfig)
+	all := make(map[string]MethodConfig)
 	for i, entry := range file.MethodConfig {
 		invalid := func(format string, args ...any) error {
 			return fmt.Errorf("rpc: service config: methodConfig[%d]: %s", i, fmt.Sprintf(format, args...))
@@ -71,45 +81,49 @@ func ParseServiceConfig(text []byte) (ServiceConfig, error) {
 		if p := entry.RetryPolicy; p != nil {
 			cfg.Retry = Retry{Attempts: p.MaxAttempts, Backoff: time.Duration(p.InitialBackoff), Max: time.Duration(p.MaxBackoff)}
 			if p.MaxAttempts < 1 {
-				return nil, invalid("maxAttempts is %d, at least 1", p.MaxAttempts)
+				return ServiceConfig{}, invalid("maxAttempts is %d, at least 1", p.MaxAttempts)
 			}
 			if m := p.BackoffMultiplier; m != nil && *m != 2 {
-				return nil, invalid("backoffMultiplier is %v, and waits double: leave it out, or 2", *m)
+				return ServiceConfig{}, invalid("backoffMultiplier is %v, and waits double: leave it out, or 2", *m)
 			}
 			for _, code := range p.RetryableStatusCodes {
 				if code != "UNAVAILABLE" {
-					return nil, invalid("retryableStatusCodes has %q, and only UNAVAILABLE calls are repeated", code)
+					return ServiceConfig{}, invalid("retryableStatusCodes has %q, and only UNAVAILABLE calls are repeated", code)
 				}
 			}
 		}
 		if n := entry.MaxRequestMessageBytes; n != nil {
 			if cfg.MaxRequest = *n; *n < 1 {
-				return nil, invalid("maxRequestMessageBytes is %d, at least 1", *n)
+				return ServiceConfig{}, invalid("maxRequestMessageBytes is %d, at least 1", *n)
 			}
 		}
 		if n := entry.MaxResponseMessageBytes; n != nil {
 			if cfg.MaxResponse = *n; *n < 1 {
-				return nil, invalid("maxResponseMessageBytes is %d, at least 1", *n)
+				return ServiceConfig{}, invalid("maxResponseMessageBytes is %d, at least 1", *n)
 			}
 		}
 		if len(entry.Name) == 0 {
-			return nil, invalid("there is no name")
+			return ServiceConfig{}, invalid("there is no name")
 		}
 		for _, name := range entry.Name {
 			key := name.Service + "/" + name.Method
 			switch {
 			case name.Service == "" && name.Method != "":
-				return nil, invalid("method %q has no service", name.Method)
+				return ServiceConfig{}, invalid("method %q has no service", name.Method)
 			case name.Service == "":
 				key = ""
 			}
 			if _, twice := all[key]; twice {
-				return nil, invalid("%q is there twice", key)
+				return ServiceConfig{}, invalid("%q is there twice", key)
 			}
 			all[key] = cfg
 		}
 	}
-	return all, nil
+	cfg := ServiceConfig{Methods: all}
+	if h := file.HealthCheckConfig; h != nil {
+		cfg.Health = &h.ServiceName
+	}
+	return cfg, nil
 }
 
 // seconds is a duration as protobuf's JSON has it: "1.5s".
@@ -133,16 +147,16 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 }
 
 // of returns the entry for a method.
-func (s ServiceConfig) of(name string) MethodConfig {
-	if cfg, ok := s[name]; ok {
+func (s *ServiceConfig) of(name string) MethodConfig {
+	if cfg, ok := s.Methods[name]; ok {
 		return cfg
 	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		if cfg, ok := s[name[:i+1]]; ok {
+		if cfg, ok := s.Methods[name[:i+1]]; ok {
 			return cfg
 		}
 	}
-	return s[""]
+	return s.Methods[""]
 }
 
 // or returns c, with the fields of other where c has none.
@@ -162,7 +176,7 @@ func (c *Client) settings(m *method) *MethodConfig {
 		return (*all)[m.index]
 	}
 	of := m.cfg
-	if len(c.cfg.Service) > 0 {
+	if len(c.cfg.Service.Methods) > 0 {
 		of = c.cfg.Service.of(m.name).or(&m.cfg)
 	}
 	of = of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry, WaitForReady: c.cfg.WaitForReady})

@@ -15,9 +15,9 @@ func TestParseServiceConfig(t *testing.T) {
 	got, err := ParseServiceConfig([]byte(`{"methodConfig": [
 		{"name": [{"service": "shop.Orders", "method": "Get"}, {"service": "shop.Stock"}], "timeout": "1.5s", "idempotent": true, "waitForReady": true,
 		 "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s", "maxBackoff": "1s"}},
-		{"name": [{}], "maxRequestMessageBytes": 100, "maxResponseMessageBytes": 200}]}`))
+		{"name": [{}], "maxRequestMessageBytes": 100, "maxResponseMessageBytes": 200}], "healthCheckConfig": {"serviceName": "shop.Orders"}}`))
 	of := MethodConfig{Timeout: 1500 * time.Millisecond, Idempotent: true, WaitForReady: true, Retry: Retry{4, 10 * time.Millisecond, time.Second}}
-	if want := (ServiceConfig{"shop.Orders/Get": of, "shop.Stock/": of, "": {MaxRequest: 100, MaxResponse: 200}}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (ServiceConfig{Methods: map[string]MethodConfig{"shop.Orders/Get": of, "shop.Stock/": of, "": {MaxRequest: 100, MaxResponse: 200}}, Health: new("shop.Orders")}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for text, want := range map[string]string{
@@ -47,11 +47,11 @@ func TestParseServiceConfig(t *testing.T) {
 func TestSettingsOfACall(t *testing.T) {
 	c := &Client{cfg: ClientConfig{
 		Timeout: time.Second, Retry: Retry{Attempts: 2},
-		Service: ServiceConfig{
+		Service: ServiceConfig{Methods: map[string]MethodConfig{
 			"shop.Orders/Get": {Timeout: 3 * time.Second, Retry: Retry{Attempts: 1}},
 			"shop.Orders/":    {Idempotent: true, MaxRequest: 4, MaxResponse: 5},
 			"":                {Timeout: 5 * time.Second},
-		},
+		}},
 	}}
 	own := MethodConfig{Timeout: 2 * time.Second, MaxRequest: 9, MaxResponse: 8}
 	for i, tt := range []struct {
@@ -79,7 +79,7 @@ func TestMethodSettings(t *testing.T) {
 	quickly := NewRawMethod("test.Quickly", MethodConfig{Timeout: time.Second, MaxRequest: 10})
 	far := NewRawMethod("test.Quickly") // as a client without these settings has it
 	var times atomic.Int64
-	inWorld(t, rigConfig{client: ClientConfig{Service: ServiceConfig{"test.Echo": {Retry: Retry{Attempts: 3}}}}, server: ServerConfig{MaxCallsInAll: 1}}, func(s *Server) {
+	inWorld(t, rigConfig{client: ClientConfig{Service: ServiceConfig{Methods: map[string]MethodConfig{"test.Echo": {Retry: Retry{Attempts: 3}}}}}, server: ServerConfig{MaxCallsInAll: 1}}, func(s *Server) {
 		HandleRaw(s, quickly, func(ctx context.Context, _, _ []byte) ([]byte, error) {
 			times.Add(1)
 			<-ctx.Done()
@@ -126,7 +126,7 @@ func TestMethodWaitsForReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		m       RawMethod
 		service ServiceConfig
-	}{"method": {own, nil}, "service config": {echo, ServiceConfig{"test.Echo": {WaitForReady: true}}}} {
+	}{"method": {own, ServiceConfig{}}, "service config": {echo, ServiceConfig{Methods: map[string]MethodConfig{"test.Echo": {WaitForReady: true}}}}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, rigConfig{client: ClientConfig{Backoff: quick.Backoff, Service: c.service}}, handleEcho, func(r *rig) {
 				r.s.Close()
@@ -152,7 +152,7 @@ func TestMethodWaitsForReady(t *testing.T) {
 func TestRetryPolicyOfGRPC(t *testing.T) {
 	all, err := ParseServiceConfig([]byte(`{"methodConfig": [{"name": [{}], "retryPolicy": {
 		"maxAttempts": 3, "initialBackoff": "5s", "maxBackoff": "5s", "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`))
-	if err != nil || all[""].Retry.Attempts != 3 {
+	if err != nil || all.Methods[""].Retry.Attempts != 3 {
 		t.Errorf("%v, %v", all, err)
 	}
 	for max, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: 10 * time.Second} {

@@ -1,6 +1,7 @@
 // Package rpchealth lets clients and probes ask a server whether it serves, with gRPC's health
 // service (grpc.health.v1.Health): its methods have the same names and bytes, so rpchttp serves
-// them to gRPC's and Connect's clients. rdmactor probe uses it.
+// them to gRPC's and Connect's clients. rdmactor probe uses it, and pools whose
+// rpc.ServiceConfig.Health is set.
 //
 //	health := rpchealth.Register(server)
 //	health.Set("shop.Orders", false) // while its database is away
@@ -12,12 +13,12 @@ import (
 	"sync"
 
 	"github.com/rdmactor/rdmactor/rpc"
+	"github.com/rdmactor/rdmactor/rpc/internal/health"
 )
 
-// The service's methods. A request has the name of a service, "" for the whole server.
 var (
-	check = rpc.NewMethod[request, status]("grpc.health.v1.Health/Check", rpc.MethodConfig{Idempotent: true})
-	watch = rpc.NewStream[request, status]("grpc.health.v1.Health/Watch", rpc.MethodConfig{Idempotent: true})
+	check = rpc.NewMethod[health.Request, health.Status](health.Check, rpc.MethodConfig{Idempotent: true})
+	watch = rpc.NewStream[health.Request, health.Status](health.Watch, rpc.MethodConfig{Idempotent: true})
 )
 
 // ErrUnknownService is the error of Check for a service that the server has not set. gRPC has
@@ -40,15 +41,15 @@ type Health struct {
 // shut down or closed, unless Set says otherwise.
 func Register(s *rpc.Server) *Health {
 	h := &Health{draining: s.Draining(), services: map[string]bool{"": true}, changed: make(chan struct{})}
-	rpc.Handle(s, check, func(_ context.Context, q *request) (*status, error) {
-		now, _ := h.status(q.service)
-		if now == serviceUnknown {
+	rpc.Handle(s, check, func(_ context.Context, q *health.Request) (*health.Status, error) {
+		now, _ := h.status(q.Service)
+		if now == health.ServiceUnknown {
 			return nil, ErrUnknownService
 		}
 		return &now, nil
 	}, rpc.HandlerConfig{OnLoop: true}) // so that it needs no place of a busy server
 	rpc.HandleStream(s, watch, h.watch)
-	registerFile()
+	health.RegisterFile()
 	return h
 }
 
@@ -62,7 +63,7 @@ func (h *Health) Set(service string, serving bool) {
 }
 
 // status returns the state of a service, and a channel that is closed when it may have changed.
-func (h *Health) status(service string) (now status, changed <-chan struct{}) {
+func (h *Health) status(service string) (now health.Status, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	serving, known := h.services[service]
@@ -73,21 +74,21 @@ func (h *Health) status(service string) (now status, changed <-chan struct{}) {
 	}
 	switch {
 	case !known:
-		now = serviceUnknown
+		now = health.ServiceUnknown
 	case serving:
-		now = statusServing
+		now = health.Serving
 	default:
-		now = statusNotServing
+		now = health.NotServing
 	}
 	return now, h.changed
 }
 
 // watch sends the state of a service, and the latest one after changes. At the end of the server it
 // ends.
-func (h *Health) watch(ctx context.Context, q *request, out *rpc.Sender[status]) error {
-	last := statusUnset
+func (h *Health) watch(ctx context.Context, q *health.Request, out *rpc.Sender[health.Status]) error {
+	last := health.Unset
 	for {
-		now, changed := h.status(q.service)
+		now, changed := h.status(q.Service)
 		if now != last {
 			if err := out.Send(&now); err != nil {
 				return err
@@ -98,7 +99,7 @@ func (h *Health) watch(ctx context.Context, q *request, out *rpc.Sender[status])
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-h.draining:
-			if now, _ = h.status(q.service); now != last {
+			if now, _ = h.status(q.Service); now != last {
 				if err := out.Send(&now); err != nil {
 					return err
 				}
@@ -112,8 +113,8 @@ func (h *Health) watch(ctx context.Context, q *request, out *rpc.Sender[status])
 // Check asks whether a service serves; "" is the whole server. Errors are those of the call:
 // ErrUnknownService, or rpc.ErrUnknownMethod of a server without Register.
 func Check(ctx context.Context, c *rpc.Client, service string) (serving bool, err error) {
-	s, err := rpc.Call(ctx, c, check, &request{service})
-	return err == nil && *s == statusServing, err
+	s, err := rpc.Call(ctx, c, check, &health.Request{Service: service})
+	return err == nil && *s == health.Serving, err
 }
 
 // Watch is Check as a loop over a service's states: the present one first, and then the latest
@@ -121,8 +122,8 @@ func Check(ctx context.Context, c *rpc.Client, service string) (serving bool, er
 // not serve. The error comes last.
 func Watch(ctx context.Context, c *rpc.Client, service string) iter.Seq2[bool, error] {
 	return func(yield func(bool, error) bool) {
-		for s, err := range rpc.Items(ctx, c, watch, &request{service}) {
-			if !yield(err == nil && *s == statusServing, err) {
+		for s, err := range rpc.Items(ctx, c, watch, &health.Request{Service: service}) {
+			if !yield(err == nil && *s == health.Serving, err) {
 				return
 			}
 		}

@@ -6,11 +6,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/rpc"
@@ -93,51 +88,4 @@ func TestWatchIsLeft(t *testing.T) {
 			w.T().Errorf("%d calls are left", n)
 		}
 	})
-}
-
-// The messages have the bytes of gRPC's, by the description that other tools get.
-func TestMessages(t *testing.T) {
-	registerFile()
-	message := func(name protoreflect.FullName) *dynamicpb.Message {
-		d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return dynamicpb.NewMessage(d.(protoreflect.MessageDescriptor))
-	}
-	for s, want := range map[status]string{statusServing: "SERVING", statusNotServing: "NOT_SERVING", serviceUnknown: "SERVICE_UNKNOWN"} {
-		b, _ := s.AppendBinary(nil)
-		m := message("grpc.health.v1.HealthCheckResponse")
-		if err := proto.Unmarshal(b, m); err != nil {
-			t.Fatal(err)
-		}
-		field := m.Descriptor().Fields().ByName("status")
-		if got := field.Enum().Values().ByNumber(m.Get(field).Enum()).Name(); string(got) != want {
-			t.Errorf("%v, want %v", got, want)
-		}
-		var back status
-		if err := back.UnmarshalBinary(append([]byte("\x12\x01x"), b...)); err != nil || back != s {
-			t.Errorf("%v, %v", back, err)
-		}
-	}
-	m := message("grpc.health.v1.HealthCheckRequest")
-	if err := protojson.Unmarshal([]byte(`{"service": "shop.Orders"}`), m); err != nil {
-		t.Fatal(err)
-	}
-	b, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var q request
-	if err := q.UnmarshalBinary(b); err != nil || q.service != "shop.Orders" {
-		t.Errorf("%q, %v", q.service, err)
-	}
-	if got, _ := q.AppendBinary(nil); string(got) != string(b) {
-		t.Errorf("%q, want %q", got, b)
-	}
-	for _, bad := range []string{"\x0a", "\x0a\x05x", "\xff", "\x08"} {
-		if err := q.UnmarshalBinary([]byte(bad)); err == nil {
-			t.Errorf("%q is a request", bad)
-		}
-	}
 }

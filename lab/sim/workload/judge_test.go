@@ -68,8 +68,8 @@ func TestKeepsNotForTooLong(t *testing.T) {
 	}
 }
 
-// A handler stops after it has handed its connection over, and does not learn that messages which it
-// has sent found no room.
+// A handler stops after it has handed its connection over, and does not learn that messages which
+// it has sent found no room.
 func TestFormerOwnerMissesReports(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
 		e.Config.Limits.Mailbox = 11

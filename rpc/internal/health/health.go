@@ -1,4 +1,9 @@
-package rpchealth
+// Package health has the messages of gRPC's health service (grpc.health.v1.Health), for package
+// rpc, whose pools watch it, and for package rpchealth, which serves it.
+//
+// The messages are written by hand: generated code would register grpc/health/v1/health.proto when
+// the program starts, which panics in a program with gRPC's.
+package health
 
 import (
 	"sync"
@@ -10,55 +15,59 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// The messages are written by hand: generated code would register grpc/health/v1/health.proto when
-// the program starts, which panics in a program with gRPC's.
+// The names of the service's methods.
+const (
+	Check = "grpc.health.v1.Health/Check"
+	Watch = "grpc.health.v1.Health/Watch"
+)
 
-// request is a grpc.health.v1.HealthCheckRequest.
-type request struct{ service string }
+// Request is a grpc.health.v1.HealthCheckRequest: the name of a service, "" for the whole server.
+type Request struct{ Service string }
 
 // AppendBinary implements encoding.BinaryAppender.
-func (q *request) AppendBinary(b []byte) ([]byte, error) {
-	if q.service == "" {
+func (q *Request) AppendBinary(b []byte) ([]byte, error) {
+	if q.Service == "" {
 		return b, nil
 	}
-	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), q.service), nil
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), q.Service), nil
 }
 
 // UnmarshalBinary implements encoding.BinaryUnmarshaler.
-func (q *request) UnmarshalBinary(b []byte) error {
+func (q *Request) UnmarshalBinary(b []byte) error {
 	return fields(b, func(n protowire.Number, t protowire.Type, b []byte) int {
 		if n != 1 || t != protowire.BytesType {
 			return 0
 		}
 		v, size := protowire.ConsumeBytes(b)
-		q.service = string(v)
+		q.Service = string(v)
 		return size
 	})
 }
 
-// status is a grpc.health.v1.HealthCheckResponse: its only field.
-type status uint64
+// Status is a grpc.health.v1.HealthCheckResponse: its only field.
+type Status uint64
 
+// The states of a service.
 const (
-	statusUnset status = iota
-	statusServing
-	statusNotServing
-	serviceUnknown
+	Unset Status = iota
+	Serving
+	NotServing
+	ServiceUnknown
 )
 
 // AppendBinary implements encoding.BinaryAppender.
-func (s *status) AppendBinary(b []byte) ([]byte, error) {
+func (s *Status) AppendBinary(b []byte) ([]byte, error) {
 	return protowire.AppendVarint(protowire.AppendTag(b, 1, protowire.VarintType), uint64(*s)), nil
 }
 
 // UnmarshalBinary implements encoding.BinaryUnmarshaler.
-func (s *status) UnmarshalBinary(b []byte) error {
+func (s *Status) UnmarshalBinary(b []byte) error {
 	return fields(b, func(n protowire.Number, t protowire.Type, b []byte) int {
 		if n != 1 || t != protowire.VarintType {
 			return 0
 		}
 		v, size := protowire.ConsumeVarint(b)
-		*s = status(v)
+		*s = Status(v)
 		return size
 	})
 }
@@ -83,8 +92,8 @@ func fields(b []byte, take func(n protowire.Number, t protowire.Type, b []byte) 
 	return nil
 }
 
-// registerFile describes the service to rpchttp and rpcreflect, unless generated code has.
-var registerFile = sync.OnceFunc(func() {
+// RegisterFile describes the service to rpchttp and rpcreflect, unless generated code has.
+var RegisterFile = sync.OnceFunc(func() {
 	if _, err := protoregistry.GlobalFiles.FindDescriptorByName("grpc.health.v1.Health"); err == nil {
 		return
 	}
