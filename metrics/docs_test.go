@@ -44,31 +44,30 @@ Prometheus scrapes them through the module ` + "`metrics/prom`" + `, OpenTelemet
     })))
     http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 
-A nil field of Config has no series. A program's page can show the calls of each method, too:
-` + "`inspect.Rows(\"served\", \"Calls served\", server.Inspect)`" + `.
+A nil field of Config has no series.
 
 - A scrape asks each loop once. A loop that is blocked for more than 100 ms is reported as it answered last, and
   ` + "`rdmactor_loop_blocked`" + ` is 1. Concurrent scrapes share an answer.
-- Identifiers have no series. Peers are summed, with the label "all"; with ` + "`metrics.Config.Peers`" + ` the first so many have
-  their own label, and the rest is "other". Listeners beyond ` + "`metrics.Config.Listeners`" + ` (64), and all but the first at an
-  address, are "other", too. Methods of rpc keep their labels, as many as ` + "`metrics.Config.Methods`" + ` (64); the rest is
-  "other". Codes are those that are registered, reasons are few.
-- No label is an identity, because there may be as many names as keys. The page, ` + "`rdmactor ids`" + ` and the log show them.
+- Labels are bounded: the first ` + "`metrics.Config.Peers`" + ` (0) peers, ` + "`Listeners`" + ` (64) and ` + "`Methods`" + ` (64) have their own,
+  the rest is "other"; peers without labels are "all". Identifiers and identities have no series: the page,
+  ` + "`rdmactor ids`" + ` and the log show them.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; a changed text ends with a hash.
-- The counts of closed connections, listeners, peers, servers and clients stay in the sums: those of listeners and peers
-  in "other", or "all". So no counter decreases, except that of a peer with its own label that was forgotten and returned.
+- What was closed stays in the sums. So no counter decreases, except that of a peer with its own label that was forgotten
+  and returned.
 - A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`" + `, ` + "`_sum`" + `, ` + "`_count`" + ` to Prometheus.
   ` + "`metrics/otel/histograms`" + ` passes them to a reader of OpenTelemetry's SDK (` + "`metric.WithProducer`" + `).
-- Proto.Actor's own metrics stay off. They raise the cost of a message from 1 µs to between 9 and 16.
+- Proto.Actor's own metrics stay off: they raise the cost of a message from 1 µs to between 9 and 16.
 - The table has Prometheus's names. OpenTelemetry's have no suffix for the unit, nor "_total", and two dots:
   ` + "`rdmactor_connection_sent_bytes_total`" + ` is ` + "`rdmactor.connection.sent`" + ` in By. Metrics without a unit in their name are
   in {count}.
 
-| name | kind | labels | what it is |
-|---|---|---|---|
+Names with "_total" are counters, ` + "`rdmactor_rpc_latency_seconds`" + ` is a histogram, and all others are gauges.
+
+| name | labels | what it is |
+|---|---|---|
 `)
 	for _, d := range Definitions() {
-		fmt.Fprintf(&b, "| `%s` | %v | %s | %s |\n", d.Name(), d.Kind, strings.Join(d.Labels, ", "), d.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", d.Name(), strings.Join(d.Labels, ", "), d.Help)
 	}
 	return b.String()
 }
@@ -92,6 +91,9 @@ func TestNames(t *testing.T) {
 		}
 		if strings.HasSuffix(d.Name(), "_total") != (d.Kind == Counter) {
 			t.Errorf("%s is a %v", d.Name(), d.Kind)
+		}
+		if (d.Name() == "rdmactor_rpc_latency_seconds") != (d.Kind == Histogram) {
+			t.Errorf("%s is a %v, not as the page says", d.Name(), d.Kind)
 		}
 	}
 	if len(seen) < 100 {
