@@ -219,7 +219,7 @@ const bundledTurn = 32
 // unbundle begins to deliver the n messages in b, a part of chunk.
 func (d *Device) unbundle(c *Conn, chunk *memory.Chunk, b []byte, n int) {
 	chunk.Share(n, wire.HeaderLen+len(b))
-	d.l.Shares.took(c, chunk)
+	d.l.Shares.took(c, chunk, n)
 	if c.recv.qp != nil {
 		c.recv.qp.Contained(n)
 	}

@@ -44,7 +44,7 @@ func (s *shares) holder(m Mode, bytes ...int) (c *Conn, p *tap, held []*memory.C
 	c = &Conn{l: s.l, mode: m, state: connOpen, recv: intake{qp: p}, Session: wire.NewSession(4)}
 	for _, n := range bytes {
 		b := &memory.Chunk{SGE: verbs.SGE{Length: uint32(n)}}
-		s.took(c, b)
+		s.took(c, b, 1)
 		held = append(held, b)
 	}
 	s.check(c)
@@ -162,7 +162,7 @@ func TestPausedCostNothing(t *testing.T) {
 	}
 	good, _, _ := s.holder(ModeMessages)
 	b := &memory.Chunk{SGE: verbs.SGE{Length: 100}}
-	s.took(good, b)
+	s.took(good, b, 1)
 	if s.gave(good, b); s.queued {
 		t.Error("connections that wait for messages of their own are looked after when another's is given back")
 	}

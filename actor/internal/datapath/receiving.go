@@ -108,7 +108,7 @@ func (c *Conn) account(b []byte) (h wire.Header, from wire.Offer, n int, err err
 // received makes the event of a message.
 func (c *Conn) received(chunk *memory.Chunk, b []byte) *Inbound {
 	m := c.l.newInbound()
-	c.l.Shares.took(c, chunk)
+	c.l.Shares.took(c, chunk, 1)
 	m.Data, m.Conn, m.Chunk = b, c, chunk
 	return m
 }

@@ -115,16 +115,16 @@ func (s *shares) wants(c *Conn) (bytes int, ever bool) {
 	return r.bytes, true
 }
 
-// took counts a message that was received.
-func (s *shares) took(c *Conn, b *memory.Chunk) {
-	if b == nil || b.Counted {
+// took counts what was received into b: so many messages, which cost memory besides their bytes.
+func (s *shares) took(c *Conn, b *memory.Chunk, messages int) {
+	if b == nil || b.Counted > 0 {
 		return
 	}
-	b.Counted = true
+	n := max(b.Size(), messages*memory.CopyCost)
+	b.Counted = n
 	if c.recv.counted && c.recv.bytes == 0 {
 		s.Owed -= c.recv.pool.Arena.Size()
 	}
-	n := b.Size()
 	if c.recv.qp != nil {
 		s.Held += n
 	}
@@ -134,9 +134,8 @@ func (s *shares) took(c *Conn, b *memory.Chunk) {
 
 // gave is took's counterpart.
 func (s *shares) gave(c *Conn, b *memory.Chunk) {
-	if b.Counted {
-		b.Counted = false
-		n := b.Size()
+	if n := b.Counted; n > 0 {
+		b.Counted = 0
 		if c.recv.qp != nil {
 			s.Held -= n
 			s.l.RecvBudget.Fewer()

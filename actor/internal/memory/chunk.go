@@ -8,7 +8,7 @@ import (
 // Chunk is one buffer: a piece of an arena's slab, a region of a cache, or a copy in Go's heap.
 type Chunk struct {
 	SGE     verbs.SGE // all of it
-	Counted bool      // the user's own mark
+	Counted int       // bytes that the user counts it with; 0: it does not count
 	home    home
 	large   bool // of a cache
 	besides int  // bytes that it takes of a budget beside its own
