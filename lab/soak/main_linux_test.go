@@ -39,7 +39,7 @@ func TestSoak(t *testing.T) {
 	if !*run {
 		return
 	}
-	if err := soak(t.Context(), plans(fast, fast), uint64(time.Now().UnixNano()), 20*time.Second, t.TempDir()); err != nil {
+	if err := soak(t.Context(), plans(fast, fast), uint64(time.Now().UnixNano()), 20*time.Second); err != nil {
 		t.Error(err)
 	}
 }

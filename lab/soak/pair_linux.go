@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -33,15 +34,8 @@ func newPair(p plan, seed uint64, log func(string, ...any)) *pair {
 	n.log = func(format string, args ...any) {
 		log("%7.1f s  %s: %s", time.Since(n.began).Seconds(), p.Name, fmt.Sprintf(format, args...))
 	}
-	n.faults = faults{rand.New(rand.NewPCG(seed, mixName(p.Name))), p.Kinds, p.Mortal, p.Scale}
+	n.faults = faults{rand.New(rand.NewPCG(seed, uint64(crc32.ChecksumIEEE([]byte(p.Name))))), p.Kinds, p.Mortal, p.Scale}
 	return n
-}
-
-func mixName(s string) (h uint64) {
-	for _, c := range s {
-		h = mix(h, uint64(c))
-	}
-	return h
 }
 
 // run runs the pair for the given time. Its error concerns the rig; faults that it found are in
@@ -100,8 +94,7 @@ func (p *pair) took(of *process, s sample) {
 	}
 	if s.Has != nil {
 		p.rows = append(p.rows, row{
-			At: s.At.Sub(p.began), Pair: p.Name, Side: of.role.Side, Number: of.role.Number, Calm: p.calm, footprint: *s.Has,
-			Done: sum(s.Done), Errors: sum(s.Errors),
+			At: s.At.Sub(p.began), Side: of.role.Side, Calm: p.calm, footprint: *s.Has,
 		})
 	}
 }
@@ -129,7 +122,7 @@ func (p *pair) storm(ctx context.Context, long time.Duration) error {
 		over := time.Now()
 		if after, ok := p.recover(ctx, f.String(), over); ok {
 			p.mu.Lock()
-			p.recoveries = append(p.recoveries, recovery{over.Sub(p.began), p.Name, f, after})
+			p.recoveries = append(p.recoveries, recovery{f, after})
 			p.mu.Unlock()
 			p.log("%v; everything went on after %v", f, after.Round(time.Millisecond))
 		}

@@ -1,157 +1,196 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
-	"fmt"
+	"errors"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/sys/unix"
+
+	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rdmanet"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// maxMessage is the largest message of either side.
-const maxMessage = 1 << 20
+const (
+	// maxMessage is the largest message of either side.
+	maxMessage = 1 << 20
+	// largest is about the maximum length of a request, an item or a message.
+	largest = 400 << 10
+	// patience is how long a call waits for its answer.
+	patience = 10 * time.Second
+)
 
-// patience is how long a call waits for its answer.
-const patience = 10 * time.Second
-
-// The methods of the service. Requests and answers begin with a question.
+// The methods of the service. All answer with the request.
 var (
 	echo  = rpc.NewRawMethod("soak.Echo")
 	quick = rpc.NewRawMethod("soak.Quick") // answered on the loop
 	again = rpc.NewRawMethod("soak.Again", rpc.MethodConfig{Idempotent: true})
-	ask   = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("soak.Ask")
+	warm  = rpc.NewRawMethod("soak.Warm") // blocks its goroutine for a moment
 	items = rpc.NewStream[rpc.Bytes, rpc.Bytes]("soak.Items")
-	// blocks its goroutine for a moment
-	crowd = rpc.NewRawMethod("soak.Crowd")
-	bulk  = rpc.NewRawMethod("soak.Bulk") // answered with the request itself
-	audit = rpc.NewRawMethod("soak.Audit", rpc.MethodConfig{Idempotent: true})
 )
 
-// never is the number of earlier calls that a request reports as never executed.
-const never = 4
+// headSize is the length of a payload's head: its number, and the CRC of both number and body.
+const headSize = 8 + 4
 
-// question is the head of a request. A body follows, which is generated from sum.
-type question struct {
-	Client, Worker, Seq uint64
-	// numbers of this worker's calls that the server never got; 0: none
-	Never [never]uint64
-	// items of the answer and bytes of each; a call has one item
-	Count, Size uint32
-}
-
-var questionSize = binary.Size(question{})
-
-func (q *question) sum() uint64 { return mix(q.Client, q.Worker, q.Seq) }
-
-// pack returns a request with a body of so many bytes.
-func (q *question) pack(size int) []byte {
-	b, err := binary.Append(make([]byte, 0, questionSize+size), binary.BigEndian, q)
-	if err != nil {
-		panic(err) // its type cannot be encoded
-	}
-	b = b[:questionSize+size]
-	fill(b[questionSize:], q.sum())
+var noise = func() []byte {
+	b := make([]byte, 2*largest)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it cannot fail
 	return b
+}()
+
+// payload makes a payload with a body of random bytes.
+func payload(number uint64, size int) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, headSize+size), number)
+	at := rand.N(largest)
+	body := noise[at : at+size]
+	b = binary.BigEndian.AppendUint32(b, crc32.Update(crc32.ChecksumIEEE(b), crc32.IEEETable, body))
+	return append(b, body...)
 }
 
-// unpack reads a request, and checks its body.
-func unpack(b []byte) (q question, err error) {
-	if _, err := binary.Decode(b, binary.BigEndian, &q); err != nil {
-		return q, fmt.Errorf("a request of %d bytes: %w", len(b), err)
+// numberOf returns the number of a payload. not ok: it is not as it was sent.
+func numberOf(b []byte) (number uint64, ok bool) {
+	if len(b) < headSize {
+		return 0, false
 	}
-	if !intact(b[questionSize:], q.sum()) {
-		return q, fmt.Errorf("request %d of worker %d of client %d: its body of %d bytes is not what was sent", q.Seq, q.Worker, q.Client, len(b)-questionSize)
-	}
-	return q, nil
+	sum := crc32.Update(crc32.ChecksumIEEE(b[:8]), crc32.IEEETable, b[headSize:])
+	return binary.BigEndian.Uint64(b), sum == binary.BigEndian.Uint32(b[8:])
 }
 
-// answer returns item i of the answer.
-func (q *question) answer(i uint64) []byte { return fill(make([]byte, q.Size), mix(q.sum(), i)) }
+// servant is the server process.
+type servant struct {
+	*host
+	server   *rpc.Server
+	listener net.Listener
+	streams  sync.WaitGroup
+}
 
-// answered checks item i.
-func (q *question) answered(i uint64, b []byte) error {
-	if len(b) != int(q.Size) || !intact(b, mix(q.sum(), i)) {
-		return wrong("answer %d of request %d of worker %d has %d bytes, want %d, or they are others", i, q.Seq, q.Worker, len(b), q.Size)
+func serve(h *host) (s *servant, err error) {
+	s = &servant{host: h, server: rpc.NewServer(h.rt, rpc.ServerConfig{MaxMessage: maxMessage})}
+	rpc.HandleRaw(s.server, echo, s.echo)
+	rpc.HandleRaw(s.server, again, s.echo)
+	rpc.HandleRaw(s.server, quick, s.echo, rpc.HandlerConfig{OnLoop: true})
+	rpc.HandleRaw(s.server, warm, func(ctx context.Context, b, reply []byte) ([]byte, error) {
+		time.Sleep(beat / 10)
+		return s.echo(ctx, b, reply)
+	})
+	rpc.HandleStream(s.server, items, s.items)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	at, err := s.server.Listen(ctx, h.server.Calls)
+	if err != nil {
+		return s, err
+	}
+	if s.listener, err = rdmanet.Listen(ctx, h.rt, h.server.Streams); err != nil {
+		return s, err
+	}
+	s.streams.Go(s.accept)
+	handler := actor.PropsFromProducer(func() actor.Actor { return &listener{s: s} })
+	id := h.rt.CreateID(nil, rdma.IDConfig{Handler: handler, MaxMessage: maxMessage})
+	on, err := rdma.Ask[*rdma.Listening](ctx, h.rt, id, &rdma.Serve{Addr: h.server.Messages})
+	if err != nil {
+		return s, err
+	}
+	h.server = addresses{at.String(), on.Local.String(), s.listener.Addr().String()}
+	return s, nil
+}
+
+// close ends the work. The runtime's Shutdown ends the connections of messages.
+func (s *servant) close() {
+	s.server.Close()
+	_ = s.listener.Close()
+	s.streams.Wait()
+}
+
+// check records a fault if b is not as it was sent.
+func (s *servant) check(b []byte) {
+	if n, ok := numberOf(b); !ok {
+		s.fault("payload %d of %d bytes is not what was sent", n, len(b))
+	}
+}
+
+func (s *servant) echo(_ context.Context, b, reply []byte) ([]byte, error) {
+	s.check(b)
+	return append(reply, b...), nil
+}
+
+// items sends as many items as the request's number, each with its own number and the request.
+func (s *servant) items(_ context.Context, b *rpc.Bytes, out *rpc.Sender[rpc.Bytes]) error {
+	s.check(*b)
+	n, _ := numberOf(*b)
+	for i := range n {
+		item := rpc.Bytes(append(binary.BigEndian.AppendUint64(nil, i), *b...))
+		if err := out.Send(&item); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// fates is the content of soak.Audit: messages that are known to have arrived, or not.
-type fates struct {
-	Client, Part uint64
-	Server       uint64 // number of the receiving server
-	Came         bool   // all have arrived; otherwise none has
-	N            uint32
-	Tags         [256]uint64
+// listener owns a connection of messages. It answers each with its head.
+type listener struct {
+	s    *servant
+	last uint64 // number of the last message
 }
 
-func (f *fates) pack() []byte {
-	b, err := binary.Append(nil, binary.BigEndian, f)
-	if err != nil {
-		panic(err) // its type cannot be encoded
+// retained selects the messages that are retained for a while: one of so many.
+const retained = 16
+
+// Receive implements actor.Actor.
+func (l *listener) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *rdma.ConnectRequest:
+		ctx.Respond(&rdma.Accept{})
+	case *rdma.Received:
+		n, ok := numberOf(m.Data)
+		if !ok {
+			l.s.fault("message %d of %d bytes is not what was sent", n, len(m.Data))
+			return
+		}
+		if n <= l.last {
+			l.s.fault("message %d comes behind %d on one connection", n, l.last)
+		}
+		l.last = n
+		ctx.Respond(rdma.NewSend(bytes.Clone(m.Data[:headSize])))
+		if n%retained == 0 {
+			time.AfterFunc(time.Duration(n%7)*20*time.Millisecond, m.Retain().Release)
+		}
+	case *rdma.SendFailed:
+		if !errors.Is(m, rdma.ErrFlushed) {
+			l.s.fault("an acknowledgement: %v", m)
+		}
 	}
-	return b
 }
 
-// note is the head of a message between reconnecting actor and server. A body follows.
-type note struct {
-	Tag        uint64
-	Idempotent bool
-}
-
-var noteSize = binary.Size(note{})
-
-func (n note) pack(of source, size int) []byte {
-	b, err := binary.Append(make([]byte, 0, noteSize+size), binary.BigEndian, n)
-	if err != nil {
-		panic(err) // its type cannot be encoded
+// accept serves byte streams until the listener is closed. Each is sent back as it arrives.
+func (s *servant) accept() {
+	for {
+		c, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.fault("accept: %v", err)
+			return
+		}
+		s.streams.Go(func() {
+			_, err := io.Copy(c, c)
+			if err != nil {
+				_ = c.(*rdmanet.Conn).SetLinger(0)
+			}
+			_ = c.Close()
+			if errors.Is(err, unix.ECONNRESET) {
+				err = nil // the client may reset: it reports whether that was its intention
+			}
+			s.count("streams served", err)
+		})
 	}
-	b = b[:noteSize+size]
-	fill(b[noteSize:], mix(of.Client, of.Part, n.Tag))
-	return b
 }
-
-func unpackNote(of source, b []byte) (n note, err error) {
-	if _, err := binary.Decode(b, binary.BigEndian, &n); err != nil {
-		return n, fmt.Errorf("a message of %d bytes: %w", len(b), err)
-	}
-	if !intact(b[noteSize:], mix(of.Client, of.Part, n.Tag)) {
-		return n, fmt.Errorf("message %d of %v: its %d bytes are not what was sent", n.Tag, of, len(b)-noteSize)
-	}
-	return n, nil
-}
-
-// transfer is the head of a stream of rdmanet, in either direction. So many chunks follow.
-type transfer struct {
-	Client, Seq  uint64
-	Chunks, Size uint32 // of the request; the answer has as many
-	How          ending
-}
-
-// ending is how the client ends its stream.
-type ending uint8
-
-const (
-	inOrder   ending = iota // it reads the server's FIN
-	half                    // CloseWrite before it reads the answer
-	abandoned               // it resets after half of the answer
-	endless                 // one chunk there and back, until the connection breaks
-)
-
-var transferSize = binary.Size(transfer{})
-
-func (h *transfer) chunk(buf []byte, back bool, i uint64) []byte {
-	return fill(buf[:h.Size], h.sum(back, i))
-}
-
-func (h *transfer) sum(back bool, i uint64) uint64 {
-	var direction uint64
-	if back {
-		direction = 1
-	}
-	return mix(h.Client, h.Seq, direction, i)
-}
-
-// source identifies the origin of numbers: a part of a client process, which is identified by its
-// number.
-type source struct{ Client, Part uint64 }

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
 
 // soak runs the pairs concurrently, prints the results, and returns an error that lists the
-// problems. With a folder it writes soak.csv and soak.svg there.
-func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration, folder string) error {
+// problems.
+func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration) error {
 	fmt.Printf("soak: %d pairs for %v, -seed %d\n", len(plans), long, seed)
 	fmt.Println("packets travel through this process, which delays, loses and cuts; netem is not needed")
 	var (
@@ -48,9 +46,5 @@ func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration, fo
 		}
 	}
 	tables(os.Stdout, pairs, growths)
-	if folder != "" {
-		problems = append(problems, write(filepath.Join(folder, "soak.csv"), func(w io.Writer) { csv(w, pairs) }),
-			picture(filepath.Join(folder, "soak.svg"), pairs))
-	}
 	return errors.Join(problems...)
 }

@@ -4,29 +4,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 )
-
-func write(file string, body func(io.Writer)) error {
-	f, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	body(f)
-	return f.Close()
-}
-
-// csv writes a line for each footprint.
-func csv(w io.Writer, pairs []*pair) {
-	fmt.Fprintln(w, "seconds,pair,side,process,calm,rss_kib,heap_kib,goroutines,descriptors,identifiers,retained,done,failed")
-	for _, p := range pairs {
-		for _, r := range p.rows {
-			fmt.Fprintf(w, "%.1f,%s,%v,%d,%v,%d,%d,%d,%d,%d,%d,%d,%d\n", r.At.Seconds(), r.Pair, r.Side, r.Number, r.Calm,
-				r.RSS>>10, r.Heap>>10, r.Goroutines, r.FDs, r.IDs, r.Held, r.Done, r.Errors)
-		}
-	}
-}
 
 // tables prints the figures in Markdown.
 func tables(w io.Writer, pairs []*pair, growths []growth) {

@@ -100,52 +100,23 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestNumbers checks the memory of received numbers.
-func TestNumbers(t *testing.T) {
-	var l ledger
-	a, b := source{1, 1}, source{1, 2}
-	for _, n := range []uint64{5, 3, 4, 100_000, 100_002} {
-		if l.add(a, n) {
-			t.Errorf("%d comes for the first time", n)
-		}
-	}
-	if l.add(b, 100_002) || !l.add(a, 100_002) || l.add(a, 100_001) || !l.add(a, 100_001) {
-		t.Error("what has come twice is not known, or what has come once is another source's")
-	}
-	if came, known := l.has(a, 100_003); came || !known {
-		t.Error("what has not come has come")
-	}
-	if came, known := l.has(a, 99_999); came || !known {
-		t.Error("what was left out has come")
-	}
-	if _, known := l.has(a, 5); known {
-		t.Error("it is too old to be known")
-	}
-	for c := range uint64(50) {
-		l.add(source{2 + c, 1}, 1)
-	}
-	if len(l.of) > remembered {
-		t.Errorf("%d sources are remembered, want %d", len(l.of), remembered)
-	}
-}
-
-// TestBytes checks that each byte counts, at each length.
-func TestBytes(t *testing.T) {
-	for n := range 40 {
-		p := fill(make([]byte, n), 7)
-		if !intact(p, 7) {
-			t.Errorf("%d bytes are not what they were", n)
-		}
-		if n >= 8 && intact(p, 8) {
-			t.Errorf("%d bytes are also those of another seed", n)
+// TestPayload checks that each byte of a payload counts, at each length.
+func TestPayload(t *testing.T) {
+	for size := range 40 {
+		p := payload(7, size)
+		if n, ok := numberOf(p); n != 7 || !ok || len(p) != headSize+size {
+			t.Errorf("%d bytes are not what they were: %d, %v", size, n, ok)
 		}
 		for i := range p {
 			p[i] ^= 1
-			if intact(p, 7) {
-				t.Errorf("byte %d of %d does not count", i, n)
+			if _, ok := numberOf(p); ok {
+				t.Errorf("byte %d of %d does not count", i, len(p))
 			}
 			p[i] ^= 1
 		}
+	}
+	if _, ok := numberOf(payload(7, 0)[1:]); ok {
+		t.Error("half a head is a payload")
 	}
 }
 

@@ -67,60 +67,22 @@ func TestWork(t *testing.T) {
 
 // TestServerFinds shows what a server reports as wrong.
 func TestServerFinds(t *testing.T) {
-	q := func(seq uint64, never ...uint64) []byte {
-		q := question{Client: 1, Worker: 2, Seq: seq}
-		copy(q.Never[:], never)
-		return q.pack(100)
-	}
+	changed := payload(1, 100)
+	changed[50]++
 	for name, row := range map[string]struct {
-		do   func(s *servant)
-		want string // "": nothing is wrong
+		request []byte
+		want    string // "": nothing is wrong
 	}{
-		"two requests": {func(s *servant) { s.take(q(1), true); s.take(q(2), true) }, ""},
-		"a request that comes twice": {
-			func(s *servant) { s.take(q(1), true); s.take(q(1), true) }, "request 1 of worker 2 of client 1 was executed twice",
-		},
-		"an idempotent request that comes twice": {func(s *servant) { s.take(q(1), false); s.take(q(1), false) }, ""},
-		"a request that was reported as not executed": {
-			func(s *servant) { s.take(q(1), true); s.take(q(2, 1), true) }, "request 1 of worker 2 of client 1 was executed",
-		},
-		"a request that was not executed": {func(s *servant) { s.take(q(1), true); s.take(q(3, 2), true) }, ""},
-		"a damaged request": {func(s *servant) {
-			b := q(1)
-			b[len(b)-1]++
-			s.take(b, true)
-		}, "is not what was sent"},
-		"messages as reported": {func(s *servant) {
-			s.messages.add(source{1, 1}, 7)
-			s.check(t, fates{Client: 1, Part: 1, Server: 1, Came: true, N: 1, Tags: [256]uint64{7}})
-			s.check(t, fates{Client: 1, Part: 1, Server: 1, Came: false, N: 1, Tags: [256]uint64{8}})
-		}, ""},
-		"a message reported as delivered": {func(s *servant) {
-			s.check(t, fates{Client: 1, Part: 1, Server: 1, Came: true, N: 1, Tags: [256]uint64{7}})
-		}, "message 7 of {1 1}: delivered is reported as true, and it is false"},
-		"a message reported as unsent": {func(s *servant) {
-			s.messages.add(source{1, 1}, 7)
-			s.check(t, fates{Client: 1, Part: 1, Server: 1, N: 1, Tags: [256]uint64{7}})
-		}, "message 7 of {1 1}: delivered is reported as false, and it is true"},
-		"a message that an earlier process got": {func(s *servant) {
-			s.check(t, fates{Client: 1, Part: 1, Server: 5, Came: true, N: 1, Tags: [256]uint64{7}})
-		}, ""},
+		"a request":         {payload(1, 100), ""},
+		"a changed request": {changed, "payload 1 of 112 bytes is not what was sent"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := &servant{host: &host{tally: newTally(), number: 1}}
-			row.do(s)
-			got := strings.Join(s.tick().Wrong, "; ")
-			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
-				t.Errorf("it says %q, want %q", got, row.want)
-			}
-		})
-	}
-}
-
-func (s *servant) check(t *testing.T, f fates) {
-	t.Helper()
-	if _, err := s.audit(t.Context(), f.pack(), nil); err != nil {
-		t.Error(err)
+		s := &servant{host: &host{tally: newTally()}}
+		if _, err := s.echo(t.Context(), row.request, nil); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(s.tick().Wrong, "; "); got != row.want {
+			t.Errorf("%s: it says %q, want %q", name, got, row.want)
+		}
 	}
 }
 
@@ -141,8 +103,8 @@ func TestClientFinds(t *testing.T) {
 		"never sent": {[]fate{{Tag: 9, Outcome: reconnect.Delivered}}, "message 9 has two fates"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &customer{host: &host{tally: newTally()}, audits: make(chan fates, 9)}
-			talks := &talker{c: c, open: map[uint64]bool{1: false, 2: false, 3: true}}
+			c := &worker{host: &host{tally: newTally()}}
+			talks := &talker{w: c, open: map[uint64]bool{1: false, 2: false, 3: true}}
 			talks.settle(row.all)
 			got := strings.Join(c.tick().Wrong, "; ")
 			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
