@@ -62,7 +62,7 @@ type comparison struct {
 }
 
 func (c comparison) head() string {
-	return "<!-- written by `go run ./lab/bench " + c.flag + "-o docs` -->\n\n"
+	return "<!-- written by `go run ./lab/bench " + c.flag + "-o lab/bench/results` -->\n\n"
 }
 
 func run(ctx context.Context, args []string) error {
