@@ -137,6 +137,41 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 	}
 }
 
+// A connection whose Read is behind a bundle may be looked at when a part of the bundle was
+// delivered, because its owner sends something. It does not look then as if its owner had the rest:
+// afterwards it goes on with the same memory as before.
+func TestReadGoesOnBehindABundle(t *testing.T) {
+	const all, one = 1 << 20, 1 << 13
+	s := paperShares(t, all)
+	s.l.NewInbound = func() *Inbound { return new(Inbound) }
+	s.holder(ModeMessages, all/2)
+	reader, tap, _ := s.holder(ModeMessages)
+	reader.Session, reader.Arrivals = wire.NewSession(all), &arrivals{c: reader}
+	reader.fetched(&OneSided{Op: verbs.Read}, 1)
+	arrive := func() {
+		reader.put(reader.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+	}
+	for !tap.shut {
+		if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
+			t.Fatal(err)
+		}
+		arrive()
+		s.check(reader)
+	}
+	if err := reader.Session.TakeBundle(wire.Header{Type: wire.TypeBundle}, 2); err != nil {
+		t.Fatal(err)
+	}
+	arrive()
+	s.again(reader)
+	arrive()
+	s.check(reader)
+	s.Held -= 8 * one
+	s.freed()
+	if s.Run(eventloop.RunBudget); tap.shut || s.room() > 0 {
+		t.Errorf("with room for %d bytes it is paused: %t", s.room(), tap.shut)
+	}
+}
+
 // An owner retains nearly all that it may have, and gives back what is more. It gets the next
 // message: it must not have to give back more than that, which it may never do.
 func TestShareGoesOn(t *testing.T) {

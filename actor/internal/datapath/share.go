@@ -154,12 +154,16 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 	s.freed()
 }
 
-// check pauses c if it may not receive another message.
+// check pauses c if it may not receive another message. If it is paused, what it waits for may have
+// changed.
 func (s *shares) check(c *Conn) {
-	if c.recv.qp == nil || c.Over() || s.may(c) {
-		return
+	switch {
+	case c.recv.qp == nil || c.Over():
+	case c.recv.paused:
+		s.again(c)
+	case !s.may(c):
+		s.pause(c)
 	}
-	s.pause(c)
 }
 
 // asked is check for a connection with a message that finds no receive, and is to get n bytes.
