@@ -22,7 +22,8 @@ var perMethod = func() (g group[callsOf]) {
 	}
 	add(Counter, "started_calls", "Calls that have begun.", func(m callsOf) float64 { return float64(m.Started) })
 	add(Gauge, "running_calls", "Calls that have begun and have not ended.", func(m callsOf) float64 { return float64(m.InFlight) })
-	add(Gauge, "waiting_calls", "Calls that wait for a worker, at a client for a connection or to be sent.", func(m callsOf) float64 { return float64(m.Waiting) })
+	add(Gauge, "waiting_calls", "Calls that wait for a place, a worker or the request, at a client for a connection or to be sent.", func(m callsOf) float64 { return float64(m.Waiting) })
+	add(Counter, "waited_out_calls", "Of the ended calls, those that a server has refused because they had waited for a place for too long.", func(m callsOf) float64 { return float64(m.WaitedOut) })
 	return g
 }()
 
@@ -157,6 +158,7 @@ func addTo(sums map[string]*rpc.MethodInfo, label string, m *rpc.MethodInfo) {
 	to.Started += m.Started
 	to.InFlight += m.InFlight
 	to.Waiting += m.Waiting
+	to.WaitedOut += m.WaitedOut
 	to.OK += m.OK
 	r, o := &to.Refused, &m.Refused
 	r.Limit += o.Limit

@@ -18,8 +18,7 @@ type arrival struct {
 	parts parts
 	// stops watching the call's context while parts are still to come; nil: all have come, or will
 	// not; the loop's
-	stop       func() bool
-	unadmitted bool // the call has no place: parts are still to come, or it was refused
+	stop func() bool
 }
 
 // overdue is sent to a connection when the context of a call ends whose request has not arrived.
@@ -57,7 +56,7 @@ func (c *serverConn) memoryFor(h *wire.Header, body []byte) (n int) {
 // awaitParts waits for the parts of a request. Until then the call has no place.
 func (c *serverConn) awaitParts(call *serverCall) {
 	call.unadmit()
-	call.arrival.unadmitted = true
+	call.admission = unadmitted
 	pid := c.out.pid
 	call.arrival.stop = c.s.rt.Scheduler().OnDone(&call.ctx, func() { c.s.sys.Root.Send(pid, &overdue{call}) })
 }
@@ -87,7 +86,7 @@ func (c *serverConn) part(h wire.Header, body []byte) error {
 // arriving reports whether parts of the request are still to come. It is called on the loop.
 func (call *serverCall) arriving() bool { return call.arrival != nil && call.arrival.stop != nil }
 
-// endCall ends the context of a call, and refuses it if its request has not arrived.
+// endCall ends the context of a call, and refuses it if it has no place yet.
 func (c *serverConn) endCall(call *serverCall, cause error) {
 	if call.arriving() {
 		call.arrival.stop() // the end is handled here
@@ -96,35 +95,42 @@ func (c *serverConn) endCall(call *serverCall, cause error) {
 	c.overdue(call)
 }
 
-// unadmitted reports whether the call has no place, because its request has not arrived, or was
-// refused when it had.
-func (call *serverCall) unadmitted() bool { return call.arrival != nil && call.arrival.unadmitted }
-
-// overdue refuses a call whose context has ended, if its request has not arrived.
+// overdue refuses a call whose context has ended, if it has no place yet.
 func (c *serverConn) overdue(call *serverCall) {
-	if call.arriving() {
-		c.refuseArrival(call, call.ctx.Err())
+	if call.arriving() || call.waited() && c.share.Forget(&call.place) {
+		call.refuse(call.ctx.Err())
 	}
 }
 
 // arrived begins a call whose request has arrived, if there is a place for it.
 func (c *serverConn) arrived(call *serverCall) {
-	if code, why := c.s.admit(c, call.h); code != 0 {
-		c.refuseArrival(call, &Error{Code: code, Message: why})
+	code := c.s.admit(c, call.h)
+	switch {
+	case code == 0:
+		call.admission = admitted
+	case code == CodeOverloaded && c.mayQueue(call.h):
+		call.admission = queued
+	default:
+		call.refuse(&Error{Code: code, Message: c.s.noPlace(code, call.h)})
 		return
 	}
 	call.arrival.stop()
-	call.arrival.stop, call.arrival.unadmitted = nil, false
+	call.arrival.stop = nil
 	c.begin(call)
 }
 
-// refuseArrival refuses a call that was announced.
-func (c *serverConn) refuseArrival(call *serverCall, err error) {
-	call.arrival.stop()
-	call.arrival.stop = nil
+// refuse refuses a call that has its slot, but no place. If it was in the queue, the caller has
+// taken it out. If wake is set, a caller other than the loop has to request a flush.
+func (call *serverCall) refuse(err error) (wake bool) {
+	if call.arriving() {
+		call.arrival.stop()
+		call.arrival.stop = nil
+	}
+	call.c.s.workers.skip(call)
 	o := outcome{flags: wire.FlagRefused}
 	o.code, o.text, o.details = wireError(err)
-	call.answer(&o, nil)
+	wake = call.answer(&o, nil)
 	call.ctx.end(errHandled)
 	call.drop()
+	return wake
 }

@@ -111,6 +111,7 @@ type methodCounts struct {
 	latency      histogram
 	refused      [reasons]atomic.Uint64
 	late         atomic.Uint64
+	waitedOut    atomic.Uint64
 	repeated     atomic.Uint64
 	undecoded    atomic.Uint64
 	unconnected  atomic.Int64 // client calls that wait for a connection
@@ -118,7 +119,7 @@ type methodCounts struct {
 	failures     map[Code]uint64
 	pace         pace
 	past         tally  // sum over former connections; ledger.mu
-	taken        uint64 // calls that workers have started to handle; workers.mu
+	taken        uint64 // calls that wait for no worker any longer; workers.mu
 	index        int    // in the tallies of a server's connections
 	stream, loop bool
 }

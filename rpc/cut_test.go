@@ -205,8 +205,8 @@ func (r *rig) stuckStream() *serverCall {
 	r.Wait()
 	c := slices.DeleteFunc(r.s.connections(), func(c *serverConn) bool { return c == old[0] })[0]
 	call := &serverCall{c: c, h: r.s.handler("test.Large"), id: 7, window: 1 << 20, waiter: waiter{room: make(chan struct{}, 1)}}
-	if code, why := r.s.admit(c, call.h); code != 0 {
-		r.t.Fatal(code, why)
+	if code := r.s.admit(c, call.h); code != 0 {
+		r.t.Fatal(code)
 	}
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -286,8 +286,8 @@ func TestHeaderWhileTheHandlerReturns(t *testing.T) {
 			if err != nil || h.Type != wire.FrameHeader {
 				r.t.Fatalf("a frame of type %d is first: %v", h.Type, err)
 			}
-			if code, why := r.s.admit(c, call.h); code != 0 {
-				r.t.Fatal(code, why)
+			if code := r.s.admit(c, call.h); code != 0 {
+				r.t.Fatal(code)
 			}
 		}
 		call.givePlaceBack()

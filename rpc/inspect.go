@@ -22,7 +22,7 @@ type MethodInfo struct {
 	PerSecond float64
 	P50, P99  time.Duration // since the start, from Latency; for recent ones use Histogram.Since
 	InFlight  int           // started and not ended
-	Waiting   int           // for a worker or the request; at a client: to connect or be sent
+	Waiting   int           // for a place, worker or request; at a client: to connect or be sent
 	Started   uint64        // OK, Failed and InFlight together
 	OK        uint64        // calls that ended with an answer, streams that ended in order
 	Failed    uint64        // calls and streams that ended with an error
@@ -32,6 +32,9 @@ type MethodInfo struct {
 	// Late is the part of Failed whose callers had given up before the request was sent, or
 	// handled.
 	Late uint64
+	// WaitedOut is the part of a server's Failed that has waited for a place, or for the parts of
+	// the request, and was then refused for lack of one (ServerConfig.MaxWait).
+	WaitedOut uint64
 	// Repeated is the number of a client's attempts after the first (Retry).
 	Repeated uint64
 	// Undecoded is the part of a client's OK whose answers could not be decoded. It does not count
@@ -216,7 +219,7 @@ func (s *methodSum) info() MethodInfo {
 	m := s.counts
 	i := MethodInfo{
 		Method: m.name, Stream: m.stream, OnLoop: m.loop, InFlight: int(s.begun - s.ok - s.failed), OK: s.ok, Failed: s.failed,
-		Late: m.late.Load(), Repeated: m.repeated.Load(), Undecoded: m.undecoded.Load(),
+		Late: m.late.Load(), WaitedOut: m.waitedOut.Load(), Repeated: m.repeated.Load(), Undecoded: m.undecoded.Load(),
 		Items: s.items, SentBytes: s.sent, ReceivedBytes: s.received, Latency: m.latency.read(), Errors: m.errors(),
 		Refused: RefusedCalls{
 			Limit: m.refused[forLimit].Load(), Memory: m.refused[forMemory].Load(), Draining: m.refused[forDraining].Load(),

@@ -56,8 +56,9 @@ func NewServer(rt *rdma.Runtime, cfg ...ServerConfig) *Server {
 	s.workers.sched = rt.Scheduler()
 	s.workers.max = s.cfg.MaxCallsInAll + s.cfg.MaxStreamsInAll
 	s.shares = share.New(
-		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.Memory},
-		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Streams: streamsOf(s.cfg.MaxStreams, s.cfg.MaxCalls), share.Memory: s.cfg.Memory},
+		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Waiting: waitingPerPlace * s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.Memory},
+		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Waiting: s.cfg.MaxCalls, share.Streams: streamsOf(s.cfg.MaxStreams, s.cfg.MaxCalls), share.Memory: s.cfg.Memory},
+		s.cfg.MaxWait,
 	)
 	return s
 }
@@ -129,8 +130,10 @@ func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 // endless stream should then return ErrDraining, so that its caller can continue at another server.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
-// end stops taking calls, and sends m to the existing connections. There will be no others.
+// end stops taking calls, refuses those that wait for a place, and sends m to the existing
+// connections. There will be no others.
 func (s *Server) end(m any) {
+	defer s.expire()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.draining.Swap(true) {
@@ -238,22 +241,19 @@ func (s *Server) leave(c *serverConn) {
 	s.emptiedLocked()
 }
 
-// admit accepts a call, or returns why it is refused, for the program and in words.
-func (s *Server) admit(c *serverConn, h *handler) (refused Code, why string) {
+// admit gives a call its place, or returns why it has none.
+func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
 	s.inFlight.Add(1)
 	switch {
 	case s.draining.Load():
 		refused = CodeDraining
 	case !h.inline && !c.share.Take(h.place(), 1):
-		refused, why = CodeOverloaded, fmt.Sprintf("the server has %d places for calls (ServerConfig.MaxCallsInAll), and this client has its share", s.cfg.MaxCallsInAll)
-		if h.m.stream {
-			why = fmt.Sprintf("the server has %d places for streams (ServerConfig.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
-		}
+		refused = CodeOverloaded
 	default:
-		return 0, ""
+		return 0
 	}
 	s.answered()
-	return refused, why
+	return refused
 }
 
 // answered ends the call that admit began.

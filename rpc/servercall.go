@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
@@ -15,6 +16,9 @@ type serverCall struct {
 	body body        // the request
 	next *serverCall // in the workers' queue
 	stopwatch
+
+	admission
+	place share.Waiter // if it waits for a place
 
 	passage *passage // set with interceptors
 	arrival *arrival // of a request in parts; nil: it has come whole
@@ -186,23 +190,36 @@ func (call *serverCall) mayBegin() error {
 		o.mu.Unlock()
 	}
 	err := call.ctx.Err()
-	if err == nil && answers && call.c.share.Exceeds() {
+	switch {
+	case err != nil:
+	case answers && call.c.share.Exceeds():
 		err = &Error{Code: CodeOverloaded, Message: "answers wait, because the client does not take them"}
+	case call.waited() && call.c.s.draining.Load(): // it may have got its place since
+		err = ErrDraining
 	}
 	return err
 }
 
 // givePlaceBack gives the call's place to others.
 func (call *serverCall) givePlaceBack() {
-	if !call.h.inline {
-		call.c.share.Give(call.h.place(), 1)
+	switch {
+	case call.h.inline:
+	case call.h.stream != nil:
+		call.c.share.Give(share.Streams, 1)
+	default:
+		call.c.s.beginWaiting(call.c.share.GiveCall())
 	}
 }
 
-// unadmit takes the admission of the call back.
+// unadmit takes the admission of the call back, or its place in the queue.
 func (call *serverCall) unadmit() {
-	call.givePlaceBack()
-	call.c.s.answered()
+	switch call.admission {
+	case admitted:
+		call.givePlaceBack()
+		call.c.s.answered()
+	case queued:
+		call.c.share.Give(share.Waiting, 1)
+	}
 }
 
 // answer puts the answer, and reports whether a flush has to be requested. On a worker it waits
@@ -210,11 +227,9 @@ func (call *serverCall) unadmit() {
 func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
 	defer func() {
-		switch {
-		case call.unadmitted():
-		case call.behind:
+		if call.behind {
 			c.s.answered()
-		default:
+		} else {
 			call.unadmit()
 		}
 	}()
@@ -314,11 +329,10 @@ func (call *serverCall) putMetadata() (header, trailer []byte) {
 
 // roomToAnswerLocked reports whether an answer of n bytes may be put now. That of an OnLoop handler
 // always may: its request was not read before there was room, and nothing is read before there is
-// room again. So may the end of a stream, and of a call whose request has not arrived, which are
-// small.
+// room again. So may the end of a stream, and of a call without a place, which are small.
 func (call *serverCall) roomToAnswerLocked(n int) bool {
 	o := &call.c.out
-	return o.ended || call.h.inline || call.h.m.items || call.unadmitted() || o.roomLocked(wire.HeaderLen+n)
+	return o.ended || call.h.inline || call.h.m.items || call.admission != admitted || o.roomLocked(wire.HeaderLen+n)
 }
 
 // awaitRoomLocked waits until an answer of n bytes may be put. It drops the request first. If the

@@ -19,10 +19,17 @@ type ServerConfig struct {
 	// MaxCallsInAll is the number of calls that may be in flight on all connections, without
 	// streams and OnLoop handlers: 4,096. They are shared fairly between client addresses, and
 	// between the connections of an address: docs/rpc.md, "Shares". Where there are at least two
-	// places, one is kept for clients that have none. Further calls are refused before a handler is
-	// called: ErrOverloaded. Handlers run on at most this number of goroutines, plus
-	// MaxStreamsInAll.
+	// places, one is kept for clients that have none. Further calls wait (MaxWait), or are refused
+	// before a handler is called: ErrOverloaded. Handlers run on at most this number of goroutines,
+	// plus MaxStreamsInAll.
 	MaxCallsInAll int
+	// MaxWait is how long a call may wait for one of the places of MaxCallsInAll. The queue has
+	// four times as many places, which are shared in the same way, and clients take turns. Of a
+	// connection the oldest call is next, or the newest once the oldest has waited for a quarter of
+	// MaxWait. After MaxWait, or up to a sixteenth later, a call is refused: ErrOverloaded. It
+	// leaves the queue when its caller gives up or the server drains. Streams do not wait, nor do
+	// requests of more than 64 KiB from clients of former versions. 0: no call waits.
+	MaxWait time.Duration
 	// MaxStreamsInAll is MaxCallsInAll for streams: 4,096. A single address may have about half.
 	MaxStreamsInAll int
 	// Memory is the number of bytes that calls in progress may occupy: 256 MiB, at least four of

@@ -90,7 +90,11 @@ func (call *serverCall) endIn(t *tally, code Code) {
 func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
 	m := call.h.counts
 	m.fail(o.code)
-	if o.flags&wire.FlagRefused != 0 {
+	switch {
+	case o.flags&wire.FlagRefused == 0:
+	case o.code == CodeOverloaded:
+		m.waitedOut.Add(1)
+	default:
 		m.late.Add(1)
 	}
 	if !counted {

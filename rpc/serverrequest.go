@@ -48,14 +48,20 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		c.refuse(h.Call, CodeTooLarge, why, counts, forMessage)
 		return nil
 	}
-	if code, why := c.s.admit(c, hd); code != 0 {
-		c.refuse(h.Call, code, why, counts, reasonOf(code))
+	code := c.s.admit(c, hd)
+	// a larger request, which has not come in parts, would keep memory that connections share
+	queue := code == CodeOverloaded && (follows || len(body) <= copyOnLoop) && c.mayQueue(hd)
+	if code != 0 && !queue {
+		c.refuse(h.Call, code, c.s.noPlace(code, hd), counts, reasonOf(code))
 		return nil
 	}
 	if hd.inline && !follows {
 		return c.callOnLoop(h, hd, metadata, body)
 	}
 	call := &serverCall{c: c, h: hd, id: h.Call}
+	if queue {
+		call.admission = queued
+	}
 	call.begin(h, append([]byte(nil), metadata...))
 	if follows {
 		call.arrival = &arrival{parts: parts{total: size}}
@@ -180,9 +186,11 @@ func (c *serverConn) refuse(id wire.CallID, code Code, text string, counts *meth
 	c.out.mu.Unlock()
 }
 
-// begin queues a call for a worker, or handles that of an OnLoop handler.
+// begin queues a call for a place or a worker, or handles that of an OnLoop handler.
 func (c *serverConn) begin(call *serverCall) {
 	switch {
+	case call.admission == queued:
+		c.awaitPlace(call)
 	case call.h.inline:
 		c.local.Do(call.h.task, call.run)
 	case c.tail == nil:

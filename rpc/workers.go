@@ -59,6 +59,13 @@ func (w *workers) wakeLocked() bool {
 	return true
 }
 
+// skip notes that a call ends without a worker.
+func (w *workers) skip(c *serverCall) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c.h.counts.taken++
+}
+
 // run is a worker. If a handler ends its goroutine (runtime.Goexit), another goroutine takes its
 // place.
 func (w *workers) run() {

@@ -1,6 +1,5 @@
-// Package share divides a server's resources among its clients: places for calls, places for
-// streams, and memory. Nothing waits here: a client's excess is refused immediately. Each of the
-// three is shared by these rules:
+// Package share divides a server's resources among its clients: places for calls, places in the
+// queue of calls that wait for one, places for streams, and memory. Each is shared by these rules:
 //
 //   - Bound: all connections together have at most a total, and each at most a limit.
 //   - Floor: a client's address that has nothing may take from the rest. One sixteenth of the
@@ -18,6 +17,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
@@ -28,6 +28,7 @@ type Resource int
 // The resources.
 const (
 	Calls   Resource = iota // places for calls
+	Waiting                 // places for calls that wait for one of those
 	Streams                 // places for streams
 	Memory                  // bytes
 	resources
@@ -37,18 +38,22 @@ const (
 type Amounts [resources]int
 
 // patience limits the part of a single address while it is alone. Calls end soon, and their limit
-// is often a small one, meant for the handlers: a single address may have nearly all of it.
-// Streams, and answers that a client does not take, may stay forever.
-var patience = Amounts{Calls: 16, Streams: 1, Memory: 1}
+// is often a small one, meant for the handlers: a single address may have nearly all of it, also in
+// their queue. Streams, and answers that a client does not take, may stay forever.
+var patience = Amounts{Calls: 16, Waiting: 16, Streams: 1, Memory: 1}
 
 // Account has a server's resources and their usage by each client. Any goroutine may use it. It
 // counts without fairshare.Shares: each call counts at three levels, and pointers are faster.
 type Account struct {
-	total, each Amounts // of all connections, and of one
+	total, each Amounts       // of all connections, and of one
+	longest     time.Duration // longest wait of a call for a place
 
-	mu    sync.Mutex
-	used  Amounts
-	peers map[netip.Addr]*peer
+	mu      sync.Mutex
+	used    Amounts
+	peers   map[netip.Addr]*peer
+	queue   list    // all calls that wait for a place
+	turns   []*peer // addresses with calls that wait, in the order of their turns
+	watched bool    // Expired will be called
 }
 
 // peer has the usage of the connections of an address. It is kept while the address has connections
@@ -57,19 +62,22 @@ type peer struct {
 	addr  netip.Addr
 	conns int
 	used  Amounts
+	turns []*Conn      // connections with calls that wait for a place, in the order of their turns
 	waits atomic.Int64 // places for calls whose answers wait for the client
 }
 
 // Conn has the usage of a connection, from Join on. Any goroutine may use it.
 type Conn struct {
-	of   *Account
-	peer *peer
-	used Amounts // of.mu
+	of    *Account
+	peer  *peer
+	used  Amounts // of.mu
+	queue list    // calls that wait for a place; of.mu
 }
 
-// New makes the account of a server: total limits all connections together, each limits one.
-func New(total, each Amounts) *Account {
-	return &Account{total: total, each: each, peers: make(map[netip.Addr]*peer)}
+// New makes the account of a server: total limits all connections together, each limits one. A call
+// waits for a place no longer than longest.
+func New(total, each Amounts, longest time.Duration) *Account {
+	return &Account{total: total, each: each, longest: longest, peers: make(map[netip.Addr]*peer), queue: list{in: 1}}
 }
 
 // Taken returns the usage of all connections.
@@ -110,7 +118,7 @@ func (c *Conn) forgetLocked() {
 func (c *Conn) Take(r Resource, n int) (ok bool) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	if !c.mayLocked(r, n) {
+	if !c.peer.mayLocked(c.of, r, n) || !c.mayLocked(r, n) {
 		return false
 	}
 	c.addLocked(r, n)
@@ -147,20 +155,26 @@ func (c *Conn) addLocked(r Resource, n int) {
 	c.used[r] += n
 }
 
-func (c *Conn) mayLocked(r Resource, n int) bool {
-	a, p, k := c.of, c.peer, patience[r]
+// mayLocked reports whether the address may have n more.
+func (p *peer) mayLocked(a *Account, r Resource, n int) bool {
+	k := patience[r]
 	if r == Calls && p.waits.Load() > 0 {
 		k = 1
 	}
-	left := a.total[r] - a.used[r]
+	return fair(p.used[r], n, a.total[r]-a.used[r], a.total[r], k)
+}
+
+// mayLocked reports whether the connection may have n more, if its address may.
+func (c *Conn) mayLocked(r Resource, n int) bool {
+	a, p, k := c.of, c.peer, patience[r]
 	switch {
-	case c.used[r]+n > a.each[r], !fair(p.used[r], n, left, a.total[r], k):
+	case c.used[r]+n > a.each[r]:
 		return false
 	case p.used[r] == 0:
 		return true
 	}
-	k = patience[r]
-	part := k*(p.used[r]+left-fairshare.Kept(a.total[r]))/(k+1) + 1 // the address's possible total
+	// the address's possible total
+	part := k*(p.used[r]+a.total[r]-a.used[r]-fairshare.Kept(a.total[r]))/(k+1) + 1
 	return fair(c.used[r], n, part-p.used[r], part, k)
 }
 

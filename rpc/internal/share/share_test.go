@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var all = Amounts{Calls: 1600, Streams: 1600, Memory: 1600}
+var all = Amounts{Calls: 1600, Waiting: 1600, Streams: 1600, Memory: 1600}
 
 // joined are connections of an account, from so many addresses and so many from each.
 func joined(a *Account, addrs, each int) (conns []*Conn) {
@@ -49,7 +49,7 @@ func TestGreed(t *testing.T) {
 		addrs, conns int
 		about        int
 	}{{Streams, 1, 30, 700}, {Memory, 1, 30, 700}, {Calls, 1, 30, 1350}, {Streams, 2, 30, 480}, {Streams, 1, 1, 350}, {Calls, 1, 1, 1250}} {
-		for _, n := range greed(c.r, joined(New(all, all), c.addrs, c.conns)...) {
+		for _, n := range greed(c.r, joined(New(all, all, 0), c.addrs, c.conns)...) {
 			if n < c.about*95/100 || n > c.about*105/100 {
 				t.Errorf("one address of %d, with %d connections, has %d of %d of resource %d, want about %d",
 					c.addrs, c.conns, n, all[c.r], c.r, c.about)
@@ -61,7 +61,7 @@ func TestGreed(t *testing.T) {
 // Whatever others have, an address that has nothing gets a place, and so do many.
 func TestFloor(t *testing.T) {
 	for r := range resources {
-		a := New(all, all)
+		a := New(all, all, 0)
 		conns := joined(a, 60, 2)
 		for i, c := range conns {
 			if n := greed(r, c)[0]; n == 0 && i%2 == 0 {
@@ -74,7 +74,7 @@ func TestFloor(t *testing.T) {
 // However few places there are: if there are two, one address does not have them all.
 func TestFloorOfFew(t *testing.T) {
 	for total := 2; total <= 40; total++ {
-		a := New(Amounts{Calls: total, Streams: total}, Amounts{Calls: total, Streams: total})
+		a := New(Amounts{Calls: total, Streams: total}, Amounts{Calls: total, Streams: total}, 0)
 		for _, r := range []Resource{Calls, Streams} {
 			conns := joined(a, 2, 3)
 			n := greed(r, conns[:3]...)[0]
@@ -87,7 +87,7 @@ func TestFloorOfFew(t *testing.T) {
 
 // An address whose answers wait has at most half, and has to return to that.
 func TestAnswersThatWait(t *testing.T) {
-	a := New(all, all)
+	a := New(all, all, 0)
 	conns := joined(a, 1, 30)
 	many := greed(Calls, conns...)[0]
 	if conns[0].Exceeds() {
@@ -116,7 +116,7 @@ func TestAnswersThatWait(t *testing.T) {
 
 // A connection has at most its own limit, and leaves part of its address's share to the others.
 func TestConnections(t *testing.T) {
-	a := New(all, Amounts{Streams: 5})
+	a := New(all, Amounts{Streams: 5}, 0)
 	conns := joined(a, 1, 2)
 	if n := greed(Streams, conns[0])[0]; n != 5 {
 		t.Errorf("a connection has %d, its limit is 5", n)
@@ -124,7 +124,7 @@ func TestConnections(t *testing.T) {
 	if conns[0].Take(Calls, 1) {
 		t.Error("a connection has what its limit is 0 of")
 	}
-	a = New(all, all)
+	a = New(all, all, 0)
 	conns = joined(a, 1, 2)
 	one := greed(Streams, conns[0])[0]
 	if both := greed(Streams, conns...)[0]; one < 300 || both-one < 100 {
@@ -136,7 +136,7 @@ func TestConnections(t *testing.T) {
 // end nothing is taken, and no address is kept.
 func TestAccount(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	a := New(all, all)
+	a := New(all, all, 0)
 	type part struct {
 		c *Conn
 		r Resource
@@ -175,7 +175,7 @@ func TestAccount(t *testing.T) {
 // The first bytes are reserved for a connection. Grants are returned in the end, but not at every
 // change.
 func TestPurse(t *testing.T) {
-	a := New(Amounts{Memory: 10 << 20}, Amounts{Memory: 1 << 20})
+	a := New(Amounts{Memory: 10 << 20}, Amounts{Memory: 1 << 20}, 0)
 	c := joined(a, 1, 1)[0]
 	p := Purse{Of: c}
 	for _, s := range []struct {

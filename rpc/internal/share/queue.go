@@ -1,0 +1,164 @@
+package share
+
+import (
+	"slices"
+	"time"
+)
+
+// Calls that find no place may wait in a queue. Each needs a place there (Waiting), for which the
+// same rules hold. When a place for calls becomes free, the addresses with calls that wait take
+// turns, and those of an address its connections, as far as they may have one more. The oldest call
+// of a connection is next. But if that has waited for a quarter of the longest wait, the server is
+// overloaded, and the newest one is next. Otherwise all calls would be answered late. So most are
+// answered early, and the oldest are refused when their time is over.
+
+// Waiter is a call that waits for a place.
+type Waiter struct {
+	Call any // the owner's
+
+	conn  *Conn // nil: it does not wait
+	since time.Time
+	links [2]link // in the list of its connection, and in that of all
+}
+
+// link has a waiter's neighbours in a list.
+type link struct{ older, newer *Waiter }
+
+// list is a list of waiters in the order of their arrival.
+type list struct {
+	oldest, newest *Waiter
+	in             int // index of Waiter.links
+}
+
+func (l *list) add(w *Waiter) {
+	w.links[l.in] = link{older: l.newest}
+	if l.newest == nil {
+		l.oldest = w
+	} else {
+		l.newest.links[l.in].newer = w
+	}
+	l.newest = w
+}
+
+func (l *list) remove(w *Waiter) {
+	k := &w.links[l.in]
+	if k.older == nil {
+		l.oldest = k.newer
+	} else {
+		k.older.links[l.in].newer = k.newer
+	}
+	if k.newer == nil {
+		l.newest = k.older
+	} else {
+		k.newer.links[l.in].older = k.older
+	}
+	*k = link{}
+}
+
+// Await queues w, for which the connection has a place in the queue. The caller calls Next after
+// it, as a place may have become free. If watch is set, it also calls Expired after the longest
+// wait.
+func (c *Conn) Await(w *Waiter) (watch bool) {
+	a, p := c.of, c.peer
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w.conn, w.since = c, time.Now()
+	if c.queue.oldest == nil {
+		if len(p.turns) == 0 {
+			a.turns = append(a.turns, p)
+		}
+		p.turns = append(p.turns, c)
+	}
+	c.queue.add(w)
+	a.queue.add(w)
+	watch, a.watched = !a.watched, true
+	return watch
+}
+
+// Forget removes w from the queue, and reports whether it waited there.
+func (c *Conn) Forget(w *Waiter) (waited bool) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if waited = w.conn != nil; waited {
+		c.of.forgetWaiterLocked(w)
+	}
+	return waited
+}
+
+// Next gives a place to the call whose turn it is, in exchange for that in the queue, and removes
+// it from there. nil: no call may have one.
+func (a *Account) Next() *Waiter {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.nextLocked()
+}
+
+// GiveCall returns the place of a call. It is Next, too.
+func (c *Conn) GiveCall() *Waiter {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.addLocked(Calls, -1)
+	c.forgetLocked()
+	return c.of.nextLocked()
+}
+
+// Expired removes the oldest call from the queue, if it has waited for the longest wait, or all is
+// set. nil: it has not, and Expired is to be called again after the time next. 0: no call waits.
+func (a *Account) Expired(all bool) (w *Waiter, next time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w = a.queue.oldest
+	if w == nil {
+		a.watched = false
+		return nil, 0
+	}
+	if left := a.longest - time.Since(w.since); left > 0 && !all {
+		return nil, max(left, a.longest/16) // not once for each call
+	}
+	a.forgetWaiterLocked(w)
+	return w, 0
+}
+
+func (a *Account) nextLocked() *Waiter {
+	for _, p := range a.turns {
+		if !p.mayLocked(a, Calls, 1) {
+			continue
+		}
+		for _, c := range p.turns {
+			if !c.mayLocked(Calls, 1) {
+				continue
+			}
+			w := c.queue.oldest
+			if time.Since(w.since) > a.longest/4 {
+				w = c.queue.newest
+			}
+			p.turns = append(without(p.turns, c), c)
+			a.turns = append(without(a.turns, p), p)
+			a.forgetWaiterLocked(w)
+			c.addLocked(Waiting, -1)
+			c.addLocked(Calls, 1)
+			return w
+		}
+	}
+	return nil
+}
+
+// forgetWaiterLocked removes w from the queue.
+func (a *Account) forgetWaiterLocked(w *Waiter) {
+	c, p := w.conn, w.conn.peer
+	w.conn = nil
+	c.queue.remove(w)
+	a.queue.remove(w)
+	if c.queue.oldest != nil {
+		return
+	}
+	if p.turns = without(p.turns, c); len(p.turns) == 0 {
+		a.turns = without(a.turns, p)
+	}
+}
+
+// without removes v from s.
+func without[T comparable](s []T, v T) []T {
+	i := slices.Index(s, v)
+	return slices.Delete(s, i, i+1)
+}

@@ -1,0 +1,98 @@
+package rpc
+
+import (
+	"fmt"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
+)
+
+// A call for which there is no place may wait for one (ServerConfig.MaxWait). It has its slot, and
+// memory for its request. The goroutine that returns a place takes the next call out of the queue
+// (share.Account), and gives it to the workers. The loop removes a call whose context ends, and
+// expire those that have waited for too long, or all when the server drains. The goroutine that
+// removes a call answers it, so that it is answered once.
+
+// waitingPerPlace is how many calls may wait for each place of MaxCallsInAll.
+const waitingPerPlace = 4
+
+// admission is the kind of place that a call has.
+type admission uint8
+
+const (
+	admitted   admission = iota // a place, if it needs one
+	queued                      // a place in the queue
+	unadmitted                  // none: parts of its request are still to come
+)
+
+// mayQueue gives a call that finds no place one in the queue, if it may wait there.
+func (c *serverConn) mayQueue(h *handler) bool {
+	return c.s.cfg.MaxWait > 0 && h.place() == share.Calls && c.share.Take(share.Waiting, 1)
+}
+
+// awaitPlace puts a call into the queue.
+func (c *serverConn) awaitPlace(call *serverCall) {
+	call.place.Call = call
+	if c.share.Await(&call.place) {
+		c.s.rt.Scheduler().AfterFunc(c.s.cfg.MaxWait, c.s.expire)
+	}
+	c.s.beginWaiting(c.s.shares.Next())
+	if c.s.draining.Load() {
+		c.s.expire()
+	}
+}
+
+// waited reports whether the call has been in the queue.
+func (call *serverCall) waited() bool { return call.place.Call != nil }
+
+// beginWaiting gives the workers a call that has got its place, and all others that may have one.
+func (s *Server) beginWaiting(w *share.Waiter) {
+	for ; w != nil; w = s.shares.Next() {
+		s.inFlight.Add(1)
+		call := w.Call.(*serverCall)
+		call.admission = admitted
+		s.workers.add(call, call)
+	}
+}
+
+// expire refuses the calls that have waited for MaxWait, or all if the server drains.
+func (s *Server) expire() {
+	draining := s.draining.Load()
+	for {
+		w, next := s.shares.Expired(draining)
+		if w == nil {
+			if next > 0 {
+				s.rt.Scheduler().AfterFunc(next, s.expire)
+			}
+			return
+		}
+		call := w.Call.(*serverCall)
+		err := call.ctx.Err()
+		switch {
+		case err != nil:
+		case draining:
+			err = ErrDraining
+		default:
+			err = &Error{Code: CodeOverloaded, Message: fmt.Sprintf(
+				"no place within %v (ServerConfig.MaxWait): the server has %d for calls (MaxCallsInAll), and this client has its share",
+				s.cfg.MaxWait, s.cfg.MaxCallsInAll)}
+		}
+		if call.refuse(err) {
+			call.c.out.requestFlush()
+		}
+	}
+}
+
+// noPlace returns the text of the error with a code for a call that finds no place.
+func (s *Server) noPlace(code Code, h *handler) string {
+	if code != CodeOverloaded {
+		return ""
+	}
+	if h.stream != nil {
+		return fmt.Sprintf("the server has %d places for streams (ServerConfig.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
+	}
+	text := fmt.Sprintf("the server has %d places for calls (ServerConfig.MaxCallsInAll), and this client has its share", s.cfg.MaxCallsInAll)
+	if s.cfg.MaxWait > 0 {
+		text += fmt.Sprintf(", also of the %d places to wait (MaxWait)", waitingPerPlace*s.cfg.MaxCallsInAll)
+	}
+	return text
+}
