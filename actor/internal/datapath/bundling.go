@@ -27,7 +27,7 @@ const (
 	bundleMost = 32<<10 - secure.Overhead
 	// bundledMost is the largest message, in bytes, that is copied into a bundle.
 	bundledMost = 4 << 10
-	// bundlesMost is the size of the bundles in flight, in bytes, from which on messages wait
+	// bundlesMost is the memory of the bundles in flight, in bytes, from which on messages wait
 	// instead of leaving in bundles. More memory would be registered for a burst, and released
 	// again behind it.
 	bundlesMost = 16 * bundleMost
@@ -150,7 +150,7 @@ func (c *Conn) bundleLimit() int { return min(wire.HeaderLen+c.sizes.direct, bun
 // mayPostBundle reports whether a bundle may be posted now. If not, a completion will make room,
 // and the queue has room until then.
 func (c *Conn) mayPostBundle() bool {
-	return c.Flight.bundles < bundlesMost/c.bundleLimit() || !c.Flight.completes() || c.queue.messages.Len() >= c.l.limits.Queue
+	return c.Flight.bundled < bundlesMost || !c.Flight.completes() || c.queue.messages.Len() >= c.l.limits.Queue
 }
 
 // postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back

@@ -13,9 +13,9 @@ type flight struct {
 	ring  ring.Ring[Posting]
 	head  uint32 // number of the oldest
 	quiet int    // posted since the last one that asked for a completion
-	// bundles is the number of bundles among them. Once Conn.Abandon has answered their messages it
-	// is not kept.
-	bundles int
+	// bundled is the memory, in bytes, that the bundles among them are sent from. Once Conn.Abandon
+	// has answered their messages it is not kept.
+	bundled int
 }
 
 // Posting is a work request of the send queue.
@@ -23,6 +23,14 @@ type Posting struct {
 	Send  *Outgoing     // a message, or the first of a bundle; nil: none, or answered already
 	op    *OneSided     // nil: no one-sided operation. Without a Send either it is a credit update
 	chunk *memory.Chunk // memory that a Send is sent from; nil: inline
+}
+
+// bundled returns the size of the memory that p is sent from, in bytes, if p is a bundle.
+func (p *Posting) bundled() int {
+	if p.chunk == nil || !p.Send.leadsBundle() {
+		return 0
+	}
+	return p.chunk.Size()
 }
 
 // Len returns the number of postings.
@@ -53,17 +61,13 @@ func (f *flight) at(number uint32) *Posting { return f.ring.At(int(number - f.he
 // Push adds a posting and gives its number.
 func (f *flight) Push(p Posting) (number uint32) {
 	f.ring.Push(p)
-	if p.Send.leadsBundle() {
-		f.bundles++
-	}
+	f.bundled += p.bundled()
 	return f.next() - 1
 }
 
 // unpush takes the newest back: the device did not take it.
 func (f *flight) unpush() {
-	if f.at(f.next() - 1).Send.leadsBundle() {
-		f.bundles--
-	}
+	f.bundled -= f.at(f.next() - 1).bundled()
 	f.ring.DropLast()
 }
 
@@ -73,8 +77,7 @@ func (f *flight) pop(number uint32) (p Posting, ok bool) {
 		return p, false
 	}
 	f.head++
-	if p = f.ring.Pop(); p.Send.leadsBundle() {
-		f.bundles--
-	}
+	p = f.ring.Pop()
+	f.bundled -= p.bundled()
 	return p, true
 }
