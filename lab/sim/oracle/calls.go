@@ -45,6 +45,7 @@ const (
 	// the directions of Fill
 	requests = 1 << 50
 	replies  = 1<<50 + 1
+	uploads  = 1 << 23
 )
 
 // Call enters a call that is about to be made. request and reply are lengths of at least MinCall.

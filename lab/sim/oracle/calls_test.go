@@ -151,7 +151,11 @@ func TestItems(t *testing.T) {
 			i.Finished("")
 			i.Ended(s, "")
 		}},
-		{"ends by itself", "its handler goes on", func(i *Items) { i.Ended(s, "") }},
+		{"ends by itself", "its sender goes on", func(i *Items) { i.Ended(s, "") }},
+		{"another direction", "of item 0 is wrong", func(i *Items) {
+			i.Sending(s, 20)
+			i.Item(s, i.c.Uploads(100, 10).Sending(s, 20))
+		}},
 		{"another end", `received as "", and was "code 300"`, func(i *Items) {
 			i.Finished("code 300")
 			i.Ended(s, "")

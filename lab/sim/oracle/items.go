@@ -2,11 +2,12 @@ package oracle
 
 import "time"
 
-// Items judges the items of a stream that a call has opened: they come in order, once, before its
-// end, and within the receiver's window.
+// Items judges the items that one side of a stream sends, which a call has opened: they come in
+// order, once, before their end, and within the receiver's window.
 type Items struct {
 	c              *Call
-	window, header int // bytes
+	direction      uint64 // of Fill
+	window, header int    // bytes
 	lengths        []int
 	sent, got      int
 	ahead          int // bytes that were sent and not received
@@ -14,9 +15,16 @@ type Items struct {
 	how            string
 }
 
-// Items creates the ledger of the stream. Its receiver's window is window bytes, and each item
-// occupies header bytes more than its length.
-func (c *Call) Items(window, header int) *Items { return &Items{c: c, window: window, header: header} }
+// Items creates the ledger of the server's items. Their receiver's window is window bytes, and each
+// item occupies header bytes more than its length.
+func (c *Call) Items(window, header int) *Items {
+	return &Items{c: c, direction: replies + 2 + c.number, window: window, header: header}
+}
+
+// Uploads creates the ledger of the client's items, like Items.
+func (c *Call) Uploads(window, header int) *Items {
+	return &Items{c: c, direction: uploads + c.number, window: window, header: header}
+}
 
 // Sending enters an item of n bytes that is about to be sent, and returns its bytes.
 func (s *Items) Sending(now time.Duration, n int) []byte {
@@ -24,7 +32,7 @@ func (s *Items) Sending(now time.Duration, n int) []byte {
 		s.c.l.Fail("%v: %s sends an item after its end", now, s.c.name)
 	}
 	p := make([]byte, n)
-	Fill(p, replies+2+s.c.number, uint64(len(s.lengths)))
+	Fill(p, s.direction, uint64(len(s.lengths)))
 	s.lengths = append(s.lengths, n)
 	return p
 }
@@ -44,7 +52,7 @@ func (s *Items) Sent(now time.Duration) {
 	s.ahead += n
 }
 
-// Finished enters that the handler returns: successfully if how is empty, or with that error.
+// Finished enters that the sender ends its items: successfully if how is empty, or with that error.
 func (s *Items) Finished(how string) { s.done, s.how = true, how }
 
 // Item enters an item that was received.
@@ -56,7 +64,7 @@ func (s *Items) Item(now time.Duration, p []byte) {
 	}
 	i := s.got
 	s.got++
-	switch w := wrong(p, replies+2+s.c.number, uint64(i)); {
+	switch w := wrong(p, s.direction, uint64(i)); {
 	case len(p) != s.lengths[i]:
 		l.Fail("%v: %s: item %d has %d bytes, %d were sent", now, s.c.name, i, len(p), s.lengths[i])
 	case w >= 0:
@@ -65,12 +73,11 @@ func (s *Items) Item(now time.Duration, p []byte) {
 	s.ahead -= s.header + len(p)
 }
 
-// Ended enters that the receiver has seen the handler's end: success if how is empty, or that
-// error.
+// Ended enters that the receiver has seen that end: success if how is empty, or that error.
 func (s *Items) Ended(now time.Duration, how string) {
 	switch l := s.c.l; {
 	case !s.done:
-		l.Fail("%v: %s: its end is received, and its handler goes on", now, s.c.name)
+		l.Fail("%v: %s: its end is received, and its sender goes on", now, s.c.name)
 	case s.how != how:
 		l.Fail("%v: %s: its end is received as %q, and was %q", now, s.c.name, how, s.how)
 	case s.got < s.sent:

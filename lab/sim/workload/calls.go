@@ -14,7 +14,7 @@ import (
 var Calls = &Kind{
 	Name: "calls", Machines: 2,
 	Verbs: []string{
-		"large", "stream", "deadline", "cancel", "slow", "error", "panic", "forward", "actor", "many",
+		"large", "stream", "upload", "deadline", "cancel", "slow", "error", "panic", "forward", "actor", "many",
 		"innocent", "close", "stop", "drain", "crowd", "between", "runtime",
 	},
 	Draw: drawCalls,
@@ -46,6 +46,8 @@ const (
 	viaGo         = "Go"
 	viaNobody     = "Call of what nobody handles"
 	viaStream     = "Open"
+	viaUpload     = "OpenClientStream"
+	viaBidi       = "OpenBidiStream"
 )
 
 // callOp is a number of calls, one after the other.
@@ -57,15 +59,24 @@ type callOp struct {
 	together        int // goroutines that make so many calls each
 	innocent        bool
 	between         string        // action of an interceptor; empty: none
-	request, reply  int           // bytes; reply is an item's for a stream
+	request, reply  int           // bytes; of an item, if that side sends a stream
 	timeout, cancel time.Duration // 0: none
 	does            string
 	sleep           time.Duration // of the handler; of a stream's, before each item
-	// for a stream: how many items are sent; how many are received before the stream is closed,
+	// for the server's items: how many are sent; how many are received before the stream is closed,
 	// negative: all; how long the receiver sleeps before each
 	items, take int
 	pause       time.Duration
+	// for the client's items: how many are sent; how many the handler receives before it goes on,
+	// negative: all; whether the client closes the stream instead of ending them
+	sends, reads int
+	leaves       bool
 }
+
+// streams reports whether a side sends a stream. uploads reports whether the client does.
+func (o *callOp) streams() bool { return o.via == viaStream || o.uploads() }
+
+func (o *callOp) uploads() bool { return o.via == viaUpload || o.via == viaBidi }
 
 func (o *callOp) String() string {
 	s := fmt.Sprintf("at %v machine %d's client %d makes %d times a %s, of %d bytes for %d", o.at, o.machine, o.client, o.times, o.via, o.request, o.reply)
@@ -88,8 +99,11 @@ func (o *callOp) String() string {
 	if o.innocent {
 		s += ", which must get on"
 	}
-	if o.via == viaStream {
+	if o.streams() {
 		s += fmt.Sprintf("; %d items, %d are taken, each after %v", o.items, o.take, o.pause)
+	}
+	if o.uploads() {
+		s += fmt.Sprintf("; %d are sent, %d are taken, then closed: %v", o.sends, o.reads, o.leaves)
 	}
 	return s
 }
@@ -184,7 +198,7 @@ func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 	cfg := rpc.ServerConfig{
 		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
 		MaxMessage: one(w.Env, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
-		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16),
+		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16), StreamWindow: one(w.Env, 0, 1<<10, 4<<10),
 	}
 	if innocent {
 		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)

@@ -96,8 +96,10 @@ func (w *calls) atServer(ctx context.Context, info *rpc.Info, next func(context.
 // callOf returns the call to which a request belongs; nil: the request is nonsense.
 func (w *calls) callOf(request any) *call {
 	q, raw := request.([]byte)
-	if !raw {
-		q = *request.(*rpc.Bytes)
+	if p, ok := request.(*rpc.Bytes); ok {
+		q = *p
+	} else if !raw {
+		return nil // the client sends a stream
 	}
 	if n := oracle.NumberOf(q); n < uint64(len(w.made)) {
 		return w.made[n]

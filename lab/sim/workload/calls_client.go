@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,8 @@ var (
 	onLoopMethod     = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.OnLoop")
 	nobodysMethod    = rpc.NewMethod[rpc.Bytes, rpc.Bytes]("sim.Nobodys")
 	streamMethod     = rpc.NewStream[rpc.Bytes, item]("sim.Stream")
+	uploadMethod     = rpc.NewClientStream[item, rpc.Bytes]("sim.Upload")
+	bidiMethod       = rpc.NewBidiStream[item, item]("sim.Bidi")
 )
 
 // frame is how many bytes of a stream's window each item takes besides its own.
@@ -37,7 +40,9 @@ type call struct {
 	machine int
 	server  *service
 	op      *callOp
-	items   *oracle.Items    // of a stream
+	items   *oracle.Items    // of the server's stream
+	uploads *oracle.Items    // of the client's
+	left    bool             // its caller has closed the stream
 	runs    []*world.Process // processes that run its handlers
 	client  *endpoint
 	ends    int           // ends of its client, when it began
@@ -99,11 +104,24 @@ func (w *calls) call(p *world.Process, machine int) {
 		}
 	}
 	me.until(20*time.Millisecond, me.idle)
+	if !w.Disturbed() {
+		w.settle(p, me.rt, me.unanswered)
+	}
 	for _, e := range me.clients {
 		me.client(e).Close() // its dial may still be under way
 	}
 	w.settle(p, me.rt)
 	w.left[machine] = true
+}
+
+// unanswered lists the calls and streams that are still in flight for the clients.
+func (me *caller) unanswered() (all []oracle.Held) {
+	for k, e := range me.clients {
+		if e.c != nil {
+			all = append(all, oracle.Held{What: fmt.Sprintf("calls of client %d in flight", k), Count: e.c.InFlight()})
+		}
+	}
+	return all
 }
 
 // due returns when the caller performs an operation, if it does.
@@ -264,6 +282,10 @@ func (me *caller) once(e *endpoint, o *callOp) {
 	switch {
 	case o.via == viaStream:
 		me.stream(ctx, c, x)
+	case o.via == viaUpload:
+		me.upload(ctx, c, x)
+	case o.via == viaBidi:
+		me.bidi(ctx, c, x)
 	case o.via == viaGo:
 		me.goes(ctx, c, x)
 	case o.innocent:
@@ -284,7 +306,7 @@ func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx
 	switch {
 	case o.via == viaGo && o.timeout > 0:
 		deadline = now + o.timeout
-	case deadline == 0 && o.via != viaStream && e.cfg.Timeout > 0:
+	case deadline == 0 && !o.streams() && e.cfg.Timeout > 0:
 		deadline = now + e.cfg.Timeout
 	}
 	name := fmt.Sprintf("call %d of machine %d's client %d (%s, %d bytes for %d)", len(w.made), machine, o.client, o.via, o.request, o.reply)
@@ -293,12 +315,9 @@ func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx
 		Call: w.ledger.Call(name, o.request, o.reply, deadline, repeat),
 		p:    p, machine: machine, server: e.server, op: o, client: e, ends: e.ends, at: now,
 	}
-	if o.via == viaStream {
-		window := e.cfg.StreamWindow
-		if window == 0 {
-			window = 64 << 10
-		}
-		x.items = x.Items(window, frame)
+	if o.streams() {
+		x.items = x.Items(cmp.Or(e.cfg.StreamWindow, 64<<10), frame)
+		x.uploads = x.Uploads(e.server.window(), frame)
 		if o.pause > 0 || o.take >= 0 {
 			x.Slow() // its end is seen after all items that have arrived
 		}
@@ -388,13 +407,19 @@ func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
 
 // stream opens a stream and reads it.
 func (me *caller) stream(ctx context.Context, c *rpc.Client, x *call) {
-	w, o := me.w, x.op
+	w := me.w
 	q := rpc.Bytes(x.Request())
 	r, err := rpc.Open(ctx, c, streamMethod, &q)
 	if err != nil {
 		w.outcome(x, nil, err)
 		return
 	}
+	me.receive(x, r)
+}
+
+// receive receives a stream's items.
+func (me *caller) receive(x *call, r *rpc.Receiver[item]) {
+	w, o := me.w, x.op
 	defer r.Close()
 	for n := 0; ; n++ {
 		if n == o.take {

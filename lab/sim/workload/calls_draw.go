@@ -69,6 +69,9 @@ func drawCall(d Draw, o *callOp) *callOp {
 		o.via = viaNobody
 	case x >= 5 && d.Has["stream"]:
 		o.via = viaStream
+		if d.Has["upload"] {
+			o.via = [...]string{viaStream, viaUpload, viaBidi}[d.IntN(3)]
+		}
 		drawStream(d, o)
 	}
 	drawHandler(d, o)
@@ -87,14 +90,39 @@ func drawStream(d Draw, o *callOp) {
 		o.sleep = d.duration(50*time.Microsecond, 9)
 	}
 	o.reply = min(o.reply, 10_000)
+	if o.via != viaUpload && drawParts(d, &o.reply) {
+		o.items, o.take = min(o.items, maxParts), min(o.take, maxParts)
+	}
+	if !o.uploads() {
+		return
+	}
+	o.sends, o.reads, o.leaves = 1+d.IntN(30), -1, d.IntN(6) == 0
+	if d.IntN(4) == 0 {
+		o.reads = d.IntN(o.sends + 1)
+	}
+	if o.request = min(o.request, 10_000); drawParts(d, &o.request) {
+		o.sends, o.reads = min(o.sends, maxParts), min(o.reads, maxParts)
+	}
 }
+
+// drawParts makes some items so large that they are sent in parts. Of these there are at most
+// maxParts.
+func drawParts(d Draw, size *int) bool {
+	large := d.Has["large"] && d.IntN(2) == 0
+	if large {
+		*size = 16<<10 + d.IntN(40_000)
+	}
+	return large
+}
+
+const maxParts = 6
 
 func drawHandler(d Draw, o *callOp) {
 	if o.via == viaNobody {
 		return
 	}
 	switch x := d.IntN(12); {
-	case x <= 2 && d.Has["slow"] && o.via != viaOnLoop && o.via != viaStream:
+	case x <= 2 && d.Has["slow"] && o.via != viaOnLoop && !o.streams():
 		o.does, o.sleep = doSleep, d.duration(100*time.Microsecond, 12)
 	case x <= 4 && d.Has["slow"] && o.via != viaOnLoop:
 		o.does = doWait
@@ -109,7 +137,7 @@ func drawHandler(d Draw, o *callOp) {
 		o.does = doPanic
 	case x == 8 && d.Has["panic"] && o.via != viaOnLoop:
 		o.does = doGoexit
-	case x <= 10 && d.Has["forward"] && o.via != viaOnLoop && o.via != viaStream:
+	case x <= 10 && d.Has["forward"] && o.via != viaOnLoop && !o.streams():
 		o.does = doForward
 	case x >= 9 && o.via == viaStream:
 		o.does, o.items = doBehind, 4+d.IntN(10)
@@ -134,11 +162,11 @@ func drawCrowd(d Draw, o *callOp) {
 	}
 	o.together, o.times = 8+d.IntN(40), 1
 	o.request, o.reply = min(o.request, 4000), min(o.reply, 4000)
-	if o.via != viaStream {
+	if !o.streams() {
 		return
 	}
-	o.items = min(o.items, 4)
-	o.take = min(o.take, o.items)
+	o.items, o.sends = min(o.items, 4), min(o.sends, 4)
+	o.take, o.reads = min(o.take, o.items), min(o.reads, o.sends)
 	if d.IntN(2) == 0 { // open streams without arriving items
 		o.pause = d.duration(time.Second/2, 2)
 	}
@@ -146,7 +174,7 @@ func drawCrowd(d Draw, o *callOp) {
 
 // drawBetween gives a call an interceptor that does not simply call next.
 func drawBetween(d Draw, o *callOp) {
-	if !d.Has["between"] || d.IntN(4) > 0 || o.via == viaStream || o.via == viaNobody || o.via == viaGo {
+	if !d.Has["between"] || d.IntN(4) > 0 || o.streams() || o.via == viaNobody || o.via == viaGo {
 		return
 	}
 	o.between = betweens[d.IntN(len(betweens))]

@@ -35,12 +35,12 @@ func (w *calls) unexplained(x *call, e *rpc.Error) string {
 	switch e.Code {
 	case rpc.CodeDeadline:
 		// for a stream the client's time-out limits the wait for a connection
-		waited := o.via == viaStream && x.client.cfg.Timeout > 0 && e.Fate == rpc.FateNotSent
+		waited := o.streams() && x.client.cfg.Timeout > 0 && e.Fate == rpc.FateNotSent
 		if d := x.Deadline(); !waited && (d == 0 || now < d-time.Millisecond) {
 			return fmt.Sprintf("its deadline is %v", d)
 		}
 	case rpc.CodeCanceled:
-		if o.cancel == 0 && o.take < 0 {
+		if o.cancel == 0 && o.take < 0 && !x.left {
 			return "nobody has cancelled it"
 		}
 	case rpc.CodeUnknownMethod:

@@ -40,12 +40,15 @@ type instance struct {
 	srv            *rpc.Server
 	ended          bool
 	calls, streams int // running handlers, on goroutines
-	bytes          int // of their requests
+	bytes          int // of their requests and windows
 	peers          map[string]*occupied
 }
 
 // occupied counts the running handlers of a connection.
 type occupied struct{ calls, streams int }
+
+// window returns how many bytes of a client's stream it accepts ahead of its handler.
+func (s *service) window() int { return cmp.Or(s.cfg.StreamWindow, 64<<10) }
 
 // run is the program.
 func (s *service) run(p *world.Process) {
@@ -182,7 +185,7 @@ func (s *service) end(p *world.Process, o *endOp) {
 func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 	h := &handling{i: i, p: p, me: me, next: next}
 	unary := func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
-		b, err := h.answer(ctx, *q, i.occupy(ctx, *q, false))
+		b, err := h.answer(ctx, *q, i.occupy(ctx, len(*q), false))
 		r := rpc.Bytes(b)
 		return &r, err
 	}
@@ -194,17 +197,30 @@ func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 		return &r, err
 	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.HandleRaw(i.srv, rawMethod, func(ctx context.Context, q, reply []byte) ([]byte, error) {
-		b, err := h.answer(ctx, q, i.occupy(ctx, q, false))
+		b, err := h.answer(ctx, q, i.occupy(ctx, len(q), false))
 		return append(reply, b...), err
 	})
+	rpc.HandleClientStream(i.srv, uploadMethod, func(ctx context.Context, in *rpc.Receiver[item]) (*rpc.Bytes, error) {
+		x, err := h.upload(ctx, in, nil, i.occupy(ctx, i.s.window(), true))
+		if err != nil {
+			return nil, err
+		}
+		r := rpc.Bytes(x.Reply())
+		return &r, nil
+	})
+	rpc.HandleBidiStream(i.srv, bidiMethod, func(ctx context.Context, in *rpc.Receiver[item], out *rpc.Sender[item]) error {
+		_, err := h.upload(ctx, in, out, i.occupy(ctx, i.s.window(), true))
+		return err
+	})
 	rpc.HandleStream(i.srv, streamMethod, func(ctx context.Context, q *rpc.Bytes, out *rpc.Sender[item]) error {
-		return h.stream(ctx, *q, out, i.occupy(ctx, *q, true))
+		return h.stream(ctx, *q, out, i.occupy(ctx, len(*q), true))
 	})
 }
 
 // occupy enters that a handler runs on a goroutine, and checks the resulting usage against all
-// limits. free enters its end.
-func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func()) {
+// limits. Its request, or the window of its client's items, has that many bytes. free enters its
+// end.
+func (i *instance) occupy(ctx context.Context, bytes int, stream bool) (free func()) {
 	peer := "nobody"
 	if info := rpc.InfoOf(ctx); info != nil {
 		peer = info.Peer.String()
@@ -220,7 +236,7 @@ func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func
 		} else {
 			i.calls, c.calls = i.calls+n, c.calls+n
 		}
-		i.bytes += n * len(q)
+		i.bytes += n * bytes
 	}
 	add(1)
 	cfg := i.s.cfg
@@ -229,7 +245,7 @@ func (i *instance) occupy(ctx context.Context, q []byte, stream bool) (free func
 	i.bound("handlers of streams", i.streams, cmp.Or(cfg.MaxStreamsInAll, 4096))
 	i.bound("handlers of a connection", c.calls+c.streams, each)
 	i.bound("streams of a connection", c.streams, cmp.Or(cfg.MaxStreams, (each+1)/2))
-	i.bound("bytes of requests", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cfg.MaxMessage)+len(i.peers)*(64<<10))
+	i.bound("bytes of requests and windows", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cfg.MaxMessage)+len(i.peers)*(64<<10))
 	return func() {
 		if add(-1); *c == (occupied{}) {
 			delete(i.peers, peer)
@@ -370,7 +386,7 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], 
 		done()
 		return errors.New("nonsense")
 	}
-	w, o := h.i.s.w, x.op
+	o := x.op
 	err := func() error {
 		for n := range o.items {
 			if o.sleep > 0 {
@@ -380,13 +396,8 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], 
 				h.behind(x, out)
 				return nil
 			}
-			if err := out.Send(&item{b: x.items.Sending(w.World.Now(), o.reply)}); err != nil {
-				w.excuse(x)
-				x.Noticed(w.World.Now())
+			if err := h.send(x, out); err != nil {
 				return err
-			}
-			if o.does != doBehind {
-				x.items.Sent(w.World.Now())
 			}
 		}
 		end := func() {
