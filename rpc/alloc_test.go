@@ -3,7 +3,11 @@ package rpc
 import (
 	"context"
 	"runtime"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/rdmactor/rdmactor/rpc/internal/share"
 )
 
 // A call of bytes allocates its handler's context, and on the loop nothing: client, server and
@@ -45,6 +49,43 @@ func TestAllocations(t *testing.T) {
 				t.Errorf("%.2f allocations per call, want at most %.1f", n, c.most)
 			}
 		})
+	}
+}
+
+// A call that waits for a place allocates no more than another one.
+func TestAllocationsOfWaitingCalls(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	const calls = 1000
+	var s *Server
+	waited := 0
+	s, clients := waitingServer(t, ServerConfig{MaxCallsInAll: 1, MaxWait: time.Minute}, func() {
+		time.Sleep(10 * time.Microsecond)
+		waited += s.shares.Taken()[share.Waiting] // one handler runs at a time
+	})
+	round := func() {
+		var all sync.WaitGroup
+		for _, c := range clients[:2] {
+			all.Go(func() {
+				for range calls {
+					if _, err := CallRaw(context.Background(), c, work, nil, nil); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	var before, after runtime.MemStats
+	for range 2 { // the first round fills the pools
+		runtime.ReadMemStats(&before)
+		round()
+		runtime.ReadMemStats(&after)
+	}
+	if n := float64(after.Mallocs-before.Mallocs) / (2 * calls); n > 1.3 || waited < calls {
+		t.Errorf("%.2f allocations per call; during %d of %d calls another one has waited", n, waited, 4*calls)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *serverConn) endCall(call *serverCall, cause error) {
 
 // overdue refuses a call whose context has ended, if it has no place yet.
 func (c *serverConn) overdue(call *serverCall) {
-	if call.arriving() || call.waited() && c.share.Forget(&call.place) {
+	if call.arriving() || call.waited() && c.share.Forget(call.place) {
 		call.refuse(call.ctx.Err())
 	}
 }

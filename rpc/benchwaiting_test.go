@@ -17,7 +17,7 @@ func BenchmarkMaxWait(b *testing.B) {
 	for name, gap := range map[string]time.Duration{"burst": 5 * burst / places * took, "overload": burst * took / places / 2} {
 		for _, wait := range []time.Duration{0, 10 * time.Millisecond, 100 * time.Millisecond} {
 			b.Run(name+"/"+wait.String(), func(b *testing.B) {
-				clients := waitingServer(b, ServerConfig{MaxCallsInAll: places, MaxWait: wait}, took)
+				_, clients := waitingServer(b, ServerConfig{MaxCallsInAll: places, MaxWait: wait}, func() { time.Sleep(took) })
 				atOnce, pause := burst, gap
 				if name == "overload" { // evenly
 					atOnce, pause = 1, gap/burst
@@ -28,25 +28,26 @@ func BenchmarkMaxWait(b *testing.B) {
 	}
 }
 
-// waitingServer returns clients of a server whose handler takes some time, and no processor.
-func waitingServer(b *testing.B, cfg ServerConfig, took time.Duration) (clients []*Client) {
-	p := echoPair(b, HandlerConfig{})
-	s := NewServer(p.there, cfg)
-	b.Cleanup(s.Close)
-	HandleRaw(s, work, func(context.Context, []byte, []byte) ([]byte, error) { time.Sleep(took); return nil, nil })
-	at, err := s.Listen(b.Context(), "127.0.0.1:0")
+// waitingServer returns a server whose handler of work calls handled, and clients of it.
+func waitingServer(tb testing.TB, cfg ServerConfig, handled func()) (s *Server, clients []*Client) {
+	tb.Helper()
+	p := echoPair(tb, HandlerConfig{})
+	s = NewServer(p.there, cfg)
+	tb.Cleanup(s.Close)
+	HandleRaw(s, work, func(context.Context, []byte, []byte) ([]byte, error) { handled(); return nil, nil })
+	at, err := s.Listen(tb.Context(), "127.0.0.1:0")
 	if err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	for range 4 {
-		c, err := Dial(b.Context(), p.here, at.String())
+		c, err := Dial(tb.Context(), p.here, at.String())
 		if err != nil {
-			b.Fatal(err)
+			tb.Fatal(err)
 		}
-		b.Cleanup(c.Close)
+		tb.Cleanup(c.Close)
 		clients = append(clients, c)
 	}
-	return clients
+	return s, clients
 }
 
 // benchWaiting makes b.N calls, some at once, and then again after a pause.

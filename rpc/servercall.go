@@ -17,13 +17,13 @@ type serverCall struct {
 	next *serverCall // in the workers' queue
 	stopwatch
 
-	admission
-	place share.Waiter // if it waits for a place
+	place *share.Waiter // its place in the queue; nil: it has not been there
 
 	passage *passage // set with interceptors
 	arrival *arrival // of a request in parts; nil: it has come whole
 	behind  bool     // an interceptor returned before its next: release follows
 	begun   bool     // its beginning was counted; out.mu
+	admission
 
 	memory *buffer // memory of body; nil: the received message's
 	bytes  int     // memory of the request; 0 on the loop

@@ -58,7 +58,14 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if hd.inline && !follows {
 		return c.callOnLoop(h, hd, metadata, body)
 	}
-	call := &serverCall{c: c, h: hd, id: h.Call}
+	var call *serverCall
+	if queue && !follows {
+		q := new(queuedCall)
+		call, q.serverCall.place = &q.serverCall, &q.place
+	} else {
+		call = new(serverCall)
+	}
+	call.c, call.h, call.id = c, hd, h.Call
 	if queue {
 		call.admission = queued
 	}

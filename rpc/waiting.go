@@ -29,10 +29,19 @@ func (c *serverConn) mayQueue(h *handler) bool {
 	return c.s.cfg.MaxWait > 0 && h.place() == share.Calls && c.share.Take(share.Waiting, 1)
 }
 
+// queuedCall is a call with its place in the queue, in one allocation. Most calls have none.
+type queuedCall struct {
+	serverCall
+	place share.Waiter
+}
+
 // awaitPlace puts a call into the queue.
 func (c *serverConn) awaitPlace(call *serverCall) {
+	if call.place == nil { // its request has come in parts
+		call.place = new(share.Waiter)
+	}
 	call.place.Call = call
-	if c.share.Await(&call.place) {
+	if c.share.Await(call.place) {
 		c.s.rt.Scheduler().AfterFunc(c.s.cfg.MaxWait, c.s.expire)
 	}
 	c.s.beginWaiting(c.s.shares.Next())
@@ -42,7 +51,7 @@ func (c *serverConn) awaitPlace(call *serverCall) {
 }
 
 // waited reports whether the call has been in the queue.
-func (call *serverCall) waited() bool { return call.place.Call != nil }
+func (call *serverCall) waited() bool { return call.place != nil }
 
 // beginWaiting gives the workers a call that has got its place, and all others that may have one.
 func (s *Server) beginWaiting(w *share.Waiter) {
