@@ -52,7 +52,7 @@ A nil field of Config has no series.
   the rest is "other"; peers without labels are "all". Identifiers and identities have no series: the page,
   ` + "`rdmactor ids`" + ` and the log show them.
 - Texts from peers become valid UTF-8 without control characters, of at most 96 bytes; a changed text ends with a hash.
-- What was closed stays in the sums. So no counter decreases, except that of a peer with its own label that was forgotten
+- Closed connections stay in the sums. So no counter decreases, except that of a peer with its own label that was forgotten
   and returned.
 - A histogram's buckets are 4.096 µs and its doublings up to 137 s: ` + "`_bucket`" + `, ` + "`_sum`" + `, ` + "`_count`" + ` to Prometheus.
   ` + "`metrics/otel/histograms`" + ` passes them to a reader of OpenTelemetry's SDK (` + "`metric.WithProducer`" + `).
