@@ -483,7 +483,7 @@ func TestOfferThatIsNotServed(t *testing.T) {
 		until[*Closed](p.client)
 		is(w, refused, ErrFlushed)
 		// the real queue pair would have done this
-		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) })
+		w.onLoop(w.far, func(l *loop) { c.In.Arrivals.Ended(c, nil, datapath.Flushed()) })
 	})
 }
 

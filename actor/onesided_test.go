@@ -305,7 +305,7 @@ func TestOneSidedFillsTheQueue(t *testing.T) {
 		depth, q := 0, &postings{}
 		w.onLoop(w.rt, func(l *loop) {
 			c := w.conn(l, r.c)
-			depth, q.QP, c.QP = c.Flight.Depth, c.QP, q
+			depth, q.QP, c.QP = c.Out.Flight.Depth, c.QP, q
 			for range 5 * datapath.SendDepth {
 				o := r.op(verbs.Read, 0, 8)
 				ops = append(ops, o)
@@ -350,8 +350,8 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 					w.Error(err)
 				}
 			}
-			if c.WaitingOps() == 0 || c.Flight.Len() == 0 {
-				w.Errorf("%d operations in flight and %d waiting, want both", c.Flight.Len(), c.WaitingOps())
+			if c.WaitingOps() == 0 || c.Out.Flight.Len() == 0 {
+				w.Errorf("%d operations in flight and %d waiting, want both", c.Out.Flight.Len(), c.WaitingOps())
 			}
 			c.ID.Context.(*ident).destroy(nil)
 			if err := c.OneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {

@@ -23,7 +23,7 @@ func TestArrivalsDoNotPileUp(t *testing.T) {
 			}
 		}
 		w.onLoop(w.far, func(l *loop) {
-			if room := w.conn(l, p.s).Arrivals.Waiting.Cap(); room > 2*credits {
+			if room := w.conn(l, p.s).In.Arrivals.Waiting.Cap(); room > 2*credits {
 				w.Errorf("after %d messages there is room for %d that wait, want %d", n, room, 2*credits)
 			}
 		})

@@ -258,8 +258,8 @@ func TestCreditsWaitForRoom(t *testing.T) {
 		(<-come).Release()
 		time.Sleep(5 * time.Millisecond)
 		w.onLoop(w.far, func(l *loop) {
-			if c := w.conn(l, p.s); c.Flight.Len() < c.Flight.Depth {
-				w.Errorf("%d are under way of %d", c.Flight.Len(), c.Flight.Depth)
+			if c := w.conn(l, p.s); c.Out.Flight.Len() < c.Out.Flight.Depth {
+				w.Errorf("%d are under way of %d", c.Out.Flight.Len(), c.Out.Flight.Depth)
 			}
 		})
 		before := w.far.loops[0].el.Stats().Turns

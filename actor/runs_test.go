@@ -140,11 +140,11 @@ func TestFailureBehindSilentPostings(t *testing.T) {
 				if !it.pid.Equal(p.c) {
 					continue
 				}
-				it.conn.Flight.Push(datapath.Posting{Send: &NewSend([]byte("silent")).out})
-				it.conn.Flight.Push(datapath.Posting{Send: &NewSend([]byte("silent")).out})
-				last := it.conn.Flight.Push(datapath.Posting{Send: &NewSend([]byte("failed")).out})
+				it.conn.Out.Flight.Push(datapath.Posting{Send: &NewSend([]byte("silent")).out})
+				it.conn.Out.Flight.Push(datapath.Posting{Send: &NewSend([]byte("silent")).out})
+				last := it.conn.Out.Flight.Push(datapath.Posting{Send: &NewSend([]byte("failed")).out})
 				it.conn.Completed(last, verbs.StatusFlushed)
-				if n := it.conn.Flight.Len(); n != 0 {
+				if n := it.conn.Out.Flight.Len(); n != 0 {
 					w.Errorf("%d still in flight behind the last completion", n)
 				}
 				l.el.Defer(it.conn.Device)

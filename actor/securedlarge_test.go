@@ -98,7 +98,7 @@ func TestSecuredLargeTakesTurns(t *testing.T) {
 		})
 		defer stop()
 		stop = w.eachTurn(w.far, func(l *loop) {
-			if a := w.conn(l, p.s).Arrivals; a != nil && a.Waiting.Len() > 0 && a.Begun > segments && a.Begun == a.Done {
+			if a := w.conn(l, p.s).In.Arrivals; a != nil && a.Waiting.Len() > 0 && a.Begun > segments && a.Begun == a.Done {
 				opened++
 			}
 		})

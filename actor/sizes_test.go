@@ -65,7 +65,7 @@ func TestReceivesAreApartFromSends(t *testing.T) {
 					w.Errorf("the host has %d bytes of receives, the target %d", host, target)
 				}
 				w.onLoop(w.rt, func(l *loop) {
-					if n := w.conn(l, p.c).Flight.Depth; n != 20 {
+					if n := w.conn(l, p.c).Out.Flight.Depth; n != 20 {
 						w.Errorf("the host has room for %d sends", n)
 					}
 				})

@@ -89,10 +89,10 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 				c.QP = &deaf{QP: c.QP}
 			}
 		case *Closed:
-			if c := deafs[ctx.Sender().Id]; c != nil && c.Arrivals != nil {
-				for c.Arrivals.Begun != c.Arrivals.Done {
+			if c := deafs[ctx.Sender().Id]; c != nil && c.In.Arrivals != nil {
+				for c.In.Arrivals.Begun != c.In.Arrivals.Done {
 					// the real queue pair would have done this
-					c.Arrivals.Ended(c, nil, datapath.Flushed())
+					c.In.Arrivals.Ended(c, nil, datapath.Flushed())
 				}
 			}
 		case *Received:

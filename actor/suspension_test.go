@@ -24,7 +24,7 @@ func TestStandingStillWastesNothing(t *testing.T) {
 		until[*Closed](p.server)
 		until[*Closed](p.client)
 		// the real queue pair would have done this
-		w.onLoop(w.far, func(l *loop) { c.Arrivals.Ended(c, nil, datapath.Flushed()) })
+		w.onLoop(w.far, func(l *loop) { c.In.Arrivals.Ended(c, nil, datapath.Flushed()) })
 
 		again := w.connectTo(p.server, IDConfig{MaxMessage: all / 2, Credits: 4, eager: kib})
 		again.client.send(again.c, NewSendBuffer(all/4))

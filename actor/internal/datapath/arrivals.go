@@ -86,7 +86,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 	}
 	a.m.Chunk = chunk
 	b.c.l.Shares.large += chunk.Size()
-	b.c.person.takeLarge(chunk.Size())
+	b.c.In.person.takeLarge(chunk.Size())
 	a.m.Data = chunk.Bytes()[:a.length:a.length]
 	b.held += int(chunk.SGE.Length)
 	if b.filling == 0 {
@@ -125,7 +125,7 @@ func (b *arrivals) Claim() (want, held int) {
 
 // Fair implements memory.Claimant.
 func (b *arrivals) Fair(want int) bool {
-	return b.c.l.Sources.Lets(b.from, want) && b.c.person.lets(want)
+	return b.c.l.Sources.Lets(b.from, want) && b.c.In.person.lets(want)
 }
 
 // Grant implements memory.Claimant.
@@ -192,7 +192,7 @@ func (b *arrivals) deliver() {
 		if a.from.Length > 0 {
 			b.c.traffic.largeReceived()
 		}
-		b.c.deliver(a.m)
+		b.c.In.deliver(a.m)
 	}
 }
 
@@ -217,7 +217,7 @@ func (b *arrivals) drop() {
 			if a.came < a.from.Length {
 				b.filled(a.m.Chunk)
 			}
-			b.c.give(a.m.Chunk)
+			b.c.In.give(a.m.Chunk)
 		}
 		b.c.l.freeInbound(a.m)
 	}

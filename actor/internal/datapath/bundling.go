@@ -36,13 +36,13 @@ const (
 // gathering contains the connections of a loop whose messages wait for the end of the turn.
 type gathering struct {
 	l     *Loop
-	conns ring.Ring[*Conn]
+	conns ring.Ring[*sending]
 	due   bool // it is deferred, and Run has not begun
 }
 
 // gathers reports whether a message that may go in a bundle is to wait for the end of the turn.
-func (c *Conn) gathers() bool {
-	return c.queue.gathers || c.Flight.Len() > 0 && c.queue.empty() && c.ready()
+func (out *sending) gathers() bool {
+	return out.queue.gathers || out.Flight.Len() > 0 && out.queue.empty() && out.ready()
 }
 
 // leadsBundle reports whether o is the first of several messages that were posted together. o may
@@ -53,39 +53,34 @@ func (o *Outgoing) leadsBundle() bool { return o != nil && o.next != nil }
 func (o *Outgoing) bundled() bool { return o.renew == nil && o.Len() <= bundledMost }
 
 // gather queues s until the end of the turn, or until something that must not overtake it.
-func (c *Conn) gather(s *Outgoing) {
-	c.queue.pushMessage(s)
-	c.queue.gathers = true
-	c.l.gathering.add(c)
+func (out *sending) gather(s *Outgoing) {
+	out.queue.pushMessage(s)
+	out.queue.gathers = true
+	out.c.l.gathering.add(out)
 }
 
 // flush posts the messages that were gathered, as far as device and peer have room for them.
-func (c *Conn) flush() {
-	if !c.queue.gathers {
+func (out *sending) flush() {
+	if !out.queue.gathers {
 		return
 	}
-	c.queue.gathers = false
-	for c.sends() && c.postNext() {
+	out.queue.gathers = false
+	for out.c.sends() && out.postNext() {
 	}
-	if c.queue.messages.Len() > 0 {
-		c.creditWaitNeeded()
-		c.l.Shares.again(c)
+	if out.queue.messages.Len() > 0 {
+		out.creditWaitNeeded()
+		out.c.l.Shares.again(out.c)
 	}
-	c.update()
+	out.update()
 }
 
-// add makes c be flushed at the end of the turn.
-func (g *gathering) add(c *Conn) {
-	if c.gathered {
+// add makes out be flushed at the end of the turn.
+func (g *gathering) add(out *sending) {
+	if out.queue.gathered {
 		return
 	}
-	c.gathered = true
-	g.conns.Push(c)
-	g.request()
-}
-
-// request makes Run run at the end of the turn.
-func (g *gathering) request() {
+	out.queue.gathered = true
+	g.conns.Push(out)
 	if !g.due {
 		g.due = true
 		g.l.el.Defer(g)
@@ -96,10 +91,9 @@ func (g *gathering) request() {
 func (g *gathering) Run(int) (more bool) {
 	g.due = false
 	for g.conns.Len() > 0 {
-		c := *g.conns.At(0)
-		c.gathered = false
-		g.conns.Pop()
-		c.flush()
+		out := g.conns.Pop()
+		out.queue.gathered = false
+		out.flush()
 	}
 	return false
 }
@@ -115,12 +109,12 @@ type bundle struct {
 }
 
 // bundleNext returns the next Send. o shows that the oldest message may go.
-func (c *Conn) bundleNext(o *outlook) (b bundle) {
-	q := &c.queue
-	if q.messages.Len() < 2 || o.window < 2 || !c.Session.Bundles() {
+func (out *sending) bundleNext(o *outlook) (b bundle) {
+	q := &out.queue
+	if q.messages.Len() < 2 || o.window < 2 || !out.c.Session.Bundles() {
 		return b
 	}
-	most, limit := min(q.messages.Len(), int(o.window), wire.MaxBundle), c.bundleLimit()
+	most, limit := min(q.messages.Len(), int(o.window), wire.MaxBundle), out.bundleLimit()
 	alone := false
 	for b.size = wire.HeaderLen; b.n < most; b.n++ {
 		s := *q.messages.At(b.n)
@@ -135,45 +129,47 @@ func (c *Conn) bundleNext(o *outlook) (b bundle) {
 		return bundle{}
 	}
 	// as outlook.followed for a single message
-	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && c.followsDirectly(*q.messages.At(b.n)) &&
+	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && out.followsDirectly(*q.messages.At(b.n)) &&
 		o.posted+1 < o.depth && o.silent+1 < part(min(o.depth, bundlesMost/limit))
 	return b
 }
 
 // followsDirectly reports whether s, the message behind a bundle, may go as soon as there is a
 // credit and room: it is not renewed, nor offered.
-func (c *Conn) followsDirectly(s *Outgoing) bool { return s.bundled() && s.Len() <= c.sizes.direct }
+func (out *sending) followsDirectly(s *Outgoing) bool {
+	return s.bundled() && s.Len() <= out.sizes.direct
+}
 
 // bundleLimit returns the size of the largest bundle that may leave now, in bytes.
-func (c *Conn) bundleLimit() int { return min(wire.HeaderLen+c.sizes.direct, bundleMost) }
+func (out *sending) bundleLimit() int { return min(wire.HeaderLen+out.sizes.direct, bundleMost) }
 
 // mayPostBundle reports whether a bundle may be posted now. If not, a completion will make room,
 // and the queue has room until then.
-func (c *Conn) mayPostBundle() bool {
-	return c.Flight.bundled < bundlesMost || !c.Flight.completes() || c.queue.messages.Len() >= c.l.limits.Queue
+func (out *sending) mayPostBundle() bool {
+	return out.Flight.bundled < bundlesMost || !out.Flight.completes() || out.queue.messages.Len() >= out.c.l.limits.Queue
 }
 
 // postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back
 // in the queue.
-func (c *Conn) postBundle(b bundle) (ok bool) {
-	first := c.queue.popMessages(b.n)
-	switch err := c.Device.postBundle(c, first, b); {
+func (out *sending) postBundle(b bundle) (ok bool) {
+	first := out.queue.popMessages(b.n)
+	switch err := out.c.Device.postBundle(out.c, first, b); {
 	case err == nil:
 		for s := first; s != nil; s = s.next {
-			c.traffic.messageSent(s.Len(), false)
+			out.c.traffic.messageSent(s.Len(), false)
 		}
-		c.Session.SentBundle(b.n)
-		c.observe()
+		out.c.Session.SentBundle(b.n)
+		out.c.observe()
 	case errors.Is(err, errNoRoom):
-		c.queue.returnMessages(first) // a completion makes room
-		c.l.Shares.again(c)
-		c.retry()
+		out.queue.returnMessages(first) // a completion makes room
+		out.c.l.Shares.again(out.c)
+		out.retry()
 		return false
 	case errors.Is(err, unix.ENOMEM): // others have the memory: one message needs less, or none
-		c.queue.returnMessages(first)
-		return c.post(c.queue.popMessage(), false)
+		out.queue.returnMessages(first)
+		return out.post(out.queue.popMessage(), false)
 	default:
-		c.failUnsent(first, err)
+		out.failUnsent(first, err)
 	}
 	return true
 }
@@ -185,7 +181,7 @@ func (d *Device) postBundle(c *Conn, first *Outgoing, b bundle) error {
 		d.bundled = first.appendBundle(d.bundled[:0], h)
 		return d.post(c, first, d.bundled, b.quiet)
 	}
-	chunk, err := c.sendChunk(first, b.size)
+	chunk, err := c.Out.sendChunk(first, b.size)
 	if err != nil {
 		return err
 	}
@@ -220,8 +216,8 @@ const bundledTurn = 32
 func (d *Device) unbundle(c *Conn, chunk *memory.Chunk, b []byte, n int) {
 	chunk.Share(n, wire.HeaderLen+len(b))
 	d.l.Shares.took(c, chunk, n)
-	if c.recv.qp != nil {
-		c.recv.qp.Contained(n)
+	if c.In.qp != nil {
+		c.In.qp.Contained(n)
 	}
 	d.unbundling = unbundling{c, chunk, b, d.unbundling.count}
 }
@@ -241,19 +237,19 @@ func (d *Device) unbundleNext() (completions int) {
 		completions = 1
 	}
 	if c.Over() {
-		c.give(chunk)
+		c.In.give(chunk)
 		return completions
 	}
-	c.recv.resize.demanded(len(b), false)
-	m := c.received(c.keep(chunk, b))
-	if c.delays() {
-		c.put(m, wire.Offer{}) // at most our credits
+	c.In.resize.demanded(len(b), false)
+	m := c.In.received(c.In.keep(chunk, b))
+	if c.In.delays() {
+		c.In.put(m, wire.Offer{}) // at most our credits
 	} else {
-		c.deliver(m)
+		c.In.deliver(m)
 	}
 	if last {
 		c.l.Shares.check(c)
-		if c.waits() {
+		if c.Out.waits() {
 			d.pump(c)
 		}
 	}

@@ -83,7 +83,7 @@ func (d *Device) poll(limit int) (n int) {
 		last := len(d.due) - 1
 		c := d.due[last]
 		d.due[last], d.due = nil, d.due[:last]
-		c.due = false
+		c.Out.queue.due = false
 		c.Pump()
 	}
 	return n
@@ -131,7 +131,7 @@ func (d *Device) complete(wc *verbs.WC) {
 		return
 	}
 	if wc.Op == verbs.RecvWrite {
-		conn.written(c, wc.Bytes, wc.Imm)
+		conn.In.written(c, wc.Bytes, wc.Imm)
 		return
 	}
 	conn.Receive(c, int(wc.Bytes))
@@ -142,7 +142,7 @@ func (d *Device) complete(wc *verbs.WC) {
 func (c *Conn) Completed(number uint32, status verbs.Status) {
 	var free outgoingChain
 	for {
-		p, ok := c.Flight.pop(number)
+		p, ok := c.Out.Flight.pop(number)
 		if !ok {
 			break
 		}
@@ -151,16 +151,16 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		}
 		switch {
 		case p.op != nil:
-			c.fetched(p.op, -1)
+			c.In.fetched(p.op, -1)
 			if status == verbs.StatusSuccess {
 				c.traffic.operationSucceeded(p.op)
 			}
 			p.op.Owner.Ended(c, p.op, opError(status))
 		case p.Send == nil:
-		case status == verbs.StatusSuccess || c.Flight.head != number+1:
-			c.sentSends(p.Send, &free)
+		case status == verbs.StatusSuccess || c.Out.Flight.head != number+1:
+			c.Out.sentSends(p.Send, &free)
 		default:
-			c.failSends(p.Send, sendError(status))
+			c.Out.failSends(p.Send, sendError(status))
 		}
 	}
 	free.put()
@@ -170,12 +170,12 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 }
 
 // sentSends answers a chain of messages that were sent, and adds them to free.
-func (c *Conn) sentSends(first *Outgoing, free *outgoingChain) {
+func (out *sending) sentSends(first *Outgoing, free *outgoingChain) {
 	for first != nil {
 		s := first
 		first = s.next
 		if s.notify {
-			c.up.Sent(s)
+			out.c.up.Sent(s)
 		}
 		free.add(s)
 	}

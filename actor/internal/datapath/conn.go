@@ -20,22 +20,23 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
 	d := l.deviceOf(dev)
-	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d, mode: t.Mode}
+	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d}
+	c.Out.c, c.In.c = c, c
 	c.terms.Handshake = nil // which ends before the connection
 	size := min(t.Messages, maxRawMessage)
-	c.sizes.start(t.bare(size))
-	if c.Flight.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
-		c.Flight.Depth = min(t.Sends, SendDepth)
+	c.Out.sizes.start(t.bare(size))
+	if c.Out.Flight.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
+		c.Out.Flight.Depth = min(t.Sends, SendDepth)
 	}
 	if limit := d.attr.MaxQPWR; limit > 0 {
-		c.Flight.Depth = min(c.Flight.Depth, limit)
+		c.Out.Flight.Depth = min(c.Out.Flight.Depth, limit)
 	}
 	c.Session = wire.NewSession(t.Credits)
 	if t.Mode == ModeMessages {
 		h := l.Hello(&t, d.attr)
 		size = h.Eager + t.perMessage()
 		c.terms.Promised = h.Eager
-		c.sizes.announce(h)
+		c.Out.sizes.announce(h)
 		if t.Features != 0 {
 			c.Sec = &security{c: c, handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
@@ -44,24 +45,24 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	var err error
-	if c.recv.pool, err = c.res.recvPool(size); err != nil {
+	if c.In.pool, err = c.res.recvPool(size); err != nil {
 		c.leave()
 		return nil, err
 	}
 	receives := t.receives()
-	if limit := d.attr.MaxQPWR; c.recv.pool.srq == nil && limit > 0 && receives > limit {
+	if limit := d.attr.MaxQPWR; c.In.pool.srq == nil && limit > 0 && receives > limit {
 		c.leave()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
 	}
-	if err = c.res.claimCompletions(c.Flight.Depth + receives); err != nil {
+	if err = c.res.claimCompletions(c.Out.Flight.Depth + receives); err != nil {
 		c.leave()
 		return nil, err
 	}
-	c.resized(receives)
+	c.In.resized(receives)
 	d.Conns++
 	attr := c.res.queuePairAttr()
-	attr.SRQ, attr.MaxSendWR, attr.Context = c.recv.pool.srq, c.Flight.Depth, c
-	if c.recv.pool.srq == nil {
+	attr.SRQ, attr.MaxSendWR, attr.Context = c.In.pool.srq, c.Out.Flight.Depth, c
+	if c.In.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
 	if c.QP, err = id.CreateQP(attr); err != nil {
@@ -69,8 +70,8 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	c.l.Shares.join(c)
-	if err = c.Sec.shutOut(); err == nil && c.recv.pool.srq == nil {
-		err = c.reserve(receives)
+	if err = c.Sec.shutOut(); err == nil && c.In.pool.srq == nil {
+		err = c.In.reserve(receives)
 	}
 	if err != nil {
 		c.Stop()
@@ -90,12 +91,12 @@ func (c *Conn) Release() {
 	}
 	c.Stop()
 	c.setState(connReleased)
-	c.person.leave(c.l, c.recv.bytes)
+	c.In.person.leave(c.l, c.In.bytes)
 	c.l.Shares.leave(c)
 	c.res.releaseCompletions()
 	c.Sec.discard()
-	if c.out != nil {
-		c.out.close()
+	if c.Out.offers != nil {
+		c.Out.offers.close()
 	}
 	c.leave()
 	c.Device.Conns--
@@ -104,8 +105,8 @@ func (c *Conn) Release() {
 
 // leave returns the memory and the protection domain, after the queue pair is gone.
 func (c *Conn) leave() {
-	if c.recv.pool != nil {
-		c.leavePools()
+	if c.In.pool != nil {
+		c.In.leavePools()
 	}
 	c.res.releaseDomain()
 }
@@ -121,30 +122,30 @@ func (c *Conn) Establish() {
 	c.setState(connOpen)
 	c.Beat.start(c)
 	c.Beat.watchFirst(c)
-	c.update()
+	c.Out.update()
 	c.l.Shares.again(c)
-	if c.Arrivals != nil {
-		c.Arrivals.deliver()
-		c.Arrivals.advance(false)
+	if c.In.Arrivals != nil {
+		c.In.Arrivals.deliver()
+		c.In.Arrivals.advance(false)
 	}
 }
 
 // update answers the peer's probe, and sends a credit update if one is due. If none is, the peer
 // may still need one.
-func (c *Conn) update() {
-	if c.mode != ModeMessages || !c.sends() {
+func (out *sending) update() {
+	if out.c.terms.Mode != ModeMessages || !out.c.sends() {
 		return
 	}
-	if c.Sec != nil && !c.Sec.rekey() {
+	if out.c.Sec != nil && !out.c.Sec.rekey() {
 		return
 	}
-	for c.Flight.hasRoom() {
-		typ, flags, ok := c.Session.Next()
+	for out.Flight.hasRoom() {
+		typ, flags, ok := out.c.Session.Next()
 		if !ok {
-			c.reliefCheck()
+			out.c.In.reliefCheck()
 			return
 		}
-		if !c.say(typ, flags) {
+		if !out.say(typ, flags) {
 			return
 		}
 	}
@@ -152,14 +153,14 @@ func (c *Conn) update() {
 
 // say posts a message that is only a header. Not ok: the device had no room, and update tries
 // again, or the device refused it.
-func (c *Conn) say(typ wire.Type, flags uint8) (ok bool) {
-	switch err := c.control(typ, flags); {
+func (out *sending) say(typ wire.Type, flags uint8) (ok bool) {
+	switch err := out.control(typ, flags); {
 	case err == nil:
 		return true
 	case errors.Is(err, unix.ENOMEM):
-		c.retry()
+		out.retry()
 	default:
-		c.queuePairRefused(verbs.Send, err)
+		out.c.queuePairRefused(verbs.Send, err)
 	}
 	return false
 }
@@ -173,10 +174,10 @@ func (c *Conn) Drain() {
 }
 
 func (c *Conn) checkDrained() {
-	if c.state != connDraining || !c.queue.empty() {
+	if c.state != connDraining || !c.Out.queue.empty() {
 		return
 	}
-	if c.Flight.Len() > 0 || c.Sec.Owes() || c.out.seals() || c.mode == ModeMessages && !c.Session.Settled() {
+	if c.Out.Flight.Len() > 0 || c.Sec.Owes() || c.Out.offers.seals() || c.terms.Mode == ModeMessages && !c.Session.Settled() {
 		return
 	}
 	c.setState(connDrained)
@@ -194,29 +195,29 @@ func (c *Conn) Stop() {
 	default:
 		c.setState(connOver)
 	}
-	c.creditWaitCheck()
+	c.Out.creditWaitCheck()
 	c.end.stop()
 	c.Beat.stop()
-	c.recv.resize.returnAside()
+	c.In.resize.returnAside()
 	c.l.Shares.leave(c)
-	c.failQueued()
-	if c.Arrivals != nil {
-		c.Arrivals.stop()
+	c.Out.failQueued()
+	if c.In.Arrivals != nil {
+		c.In.Arrivals.stop()
 	}
-	if c.out != nil {
-		c.out.stop()
+	if c.Out.offers != nil {
+		c.Out.offers.stop()
 	}
 }
 
 // failQueued reports the messages and operations that wait as failed.
-func (c *Conn) failQueued() {
-	for c.queue.messages.Len() > 0 {
-		c.traffic.messageUnsent()
-		c.up.SendFailed(c.queue.popMessage(), Flushed())
+func (out *sending) failQueued() {
+	for out.queue.messages.Len() > 0 {
+		out.c.traffic.messageUnsent()
+		out.c.up.SendFailed(out.queue.popMessage(), Flushed())
 	}
-	for c.queue.ops.Len() > 0 {
-		o := c.queue.popOp()
-		o.Owner.Ended(c, o, Flushed())
+	for out.queue.ops.Len() > 0 {
+		o := out.queue.popOp()
+		o.Owner.Ended(out.c, o, Flushed())
 	}
 }
 
@@ -224,19 +225,19 @@ func (c *Conn) failQueued() {
 func (c *Conn) Delivered() uint64 { return c.Session.Delivered() }
 
 // Acknowledged reports whether the peer acknowledges the messages that it has consumed.
-func (c *Conn) Acknowledged() bool { return c.mode == ModeMessages }
+func (c *Conn) Acknowledged() bool { return c.terms.Mode == ModeMessages }
 
 // Kind returns the mode of the messages.
-func (c *Conn) Kind() Mode { return c.mode }
+func (c *Conn) Kind() Mode { return c.terms.Mode }
 
 // MaxMessage returns the size of the largest message, in bytes, that the peer takes.
-func (c *Conn) MaxMessage() int { return c.sizes.largest }
+func (c *Conn) MaxMessage() int { return c.Out.sizes.largest }
 
 // Attr returns the attributes of the device.
 func (c *Conn) Attr() *verbs.DeviceAttr { return &c.Device.attr }
 
 // WaitingOps returns the number of one-sided operations that wait for room in the send queue.
-func (c *Conn) WaitingOps() int { return c.queue.ops.Len() }
+func (c *Conn) WaitingOps() int { return c.Out.queue.ops.Len() }
 
 // CatchUp handles the completions that the device has.
 func (c *Conn) CatchUp() { c.Device.Drain() }
@@ -258,8 +259,8 @@ type Counts struct {
 }
 
 func (c *Conn) Counts() Counts {
-	n := Counts{Queued: c.queue.messages.Len(), InFlight: c.Flight.Len()}
-	if c.mode == ModeMessages {
+	n := Counts{Queued: c.Out.queue.messages.Len(), InFlight: c.Out.Flight.Len()}
+	if c.terms.Mode == ModeMessages {
 		s := &c.Session
 		n.Send, n.Unacked, n.Unfreed = int(s.Window()), s.Unacked(), s.Unfreed()
 		n.Receive = s.Granted() - n.Unfreed

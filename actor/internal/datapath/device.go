@@ -40,8 +40,8 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 // pump has c.Pump called once the fetched completions are handled, so that all they have made room
 // for goes out together.
 func (d *Device) pump(c *Conn) {
-	if !c.due {
-		c.due = true
+	if !c.Out.queue.due {
+		c.Out.queue.due = true
 		d.due = append(d.due, c)
 	}
 }
@@ -72,7 +72,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		d.sgl[0] = verbs.SGE{MR: &s.mr, Length: uint32(len(b))}
 		d.wr.SGL = d.sgl[:]
 	default:
-		chunk, err := c.sendChunk(s, len(b))
+		chunk, err := c.Out.sendChunk(s, len(b))
 		if err != nil {
 			return err
 		}
@@ -107,8 +107,8 @@ func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) erro
 // sendChunk returns memory to send n bytes from: s, the first message of a bundle, or what has no
 // message (nil). With nothing in flight that will complete the budget does not count, because no
 // completion of c would make room. It counts for a bundle, whose messages can go alone.
-func (c *Conn) sendChunk(s *Outgoing, n int) (*memory.Chunk, error) {
-	return c.res.sendChunk(n, !c.Flight.completes() && !s.leadsBundle())
+func (out *sending) sendChunk(s *Outgoing, n int) (*memory.Chunk, error) {
+	return out.c.res.sendChunk(n, !out.Flight.completes() && !s.leadsBundle())
 }
 
 // postOp posts a one-sided operation.
@@ -127,18 +127,18 @@ func (d *Device) postOp(c *Conn, o *OneSided) error {
 
 // hand posts the prepared work request d.wr to c's queue pair. errNoRoom: there is no room now.
 func (d *Device) hand(c *Conn, p Posting) error {
-	d.wr.ID = uint64(c.Flight.Push(p))
+	d.wr.ID = uint64(c.Out.Flight.Push(p))
 	err := c.QP.PostSend(&d.wr)
 	d.wr.Inline, d.wr.SGL, d.sgl[0] = nil, nil, verbs.SGE{}
 	if err != nil {
-		c.Flight.unpush()
+		c.Out.Flight.unpush()
 		if errors.Is(err, unix.ENOMEM) {
 			return errNoRoom
 		}
 		return err
 	}
-	c.Flight.posted(d.wr.Flags&verbs.Signaled == 0)
-	c.sizes.posted(d.wr.Op)
+	c.Out.Flight.posted(d.wr.Flags&verbs.Signaled == 0)
+	c.Out.sizes.posted(d.wr.Op)
 	return nil
 }
 

@@ -21,26 +21,29 @@
 //
 // # Concerns
 //
-// A Conn is put together from structs, one for each concern. Their methods get the values that they
-// need instead of the Conn, as far as possible:
+// A Conn is put together from structs, one for each concern:
 //
+//	sending     sending.go     what is sent; it contains the next four
 //	sendQueue   sendqueue.go   messages and operations that wait for credits or room
 //	flight      inflight.go    postings that the device has not completed
 //	sizes       sizes.go       how large messages may be, in either direction
 //	offers      offers.go      large messages that the peer reads
+//	intake      receiving.go   what is received; it contains the next four
 //	arrivals    arrivals.go    messages that wait for the owner, and Reads of the peer's offers
-//	intake      share.go       the connection's part of what its loop receives
 //	resizing    resize.go      receives that change their size
 //	membership  person.go      its part of what its person's connections occupy
+//	relief      relief.go      credits for a peer that would stall
 //	resources   resources.go   its part of the device
 //	heartbeat   keepalive.go   silence of the peer
-//	relief      relief.go      credits for a peer that would stall
 //	ending      ending.go      the goodbye, and the cause of the end
 //	security    secured.go     records and frames of a secured connection
 //	traffic     traffic.go     counters
 //
-// The methods of Conn that act for a concern are in the same file, and begin with its name where
-// they are not of the package's interface: offerReady, reliefSend, goodbyeResume.
+// Small ones get the values that they need. sending, intake, offers, arrivals, resizing and
+// security know their Conn, whose other parts they use: a message that arrives has the peer's
+// credits. Methods of a part that belong to another concern are in that concern's file, such as
+// sending.postBundle in bundling.go. Methods of Conn for a concern begin with its name where they
+// are not of the package's interface: goodbyeResume, queuePairFailed.
 //
 // state.go has the types of the loop and the device. next.go (which posting is next), share.go
 // (which connection may receive) and negotiate.go (which messages are sent directly) decide without

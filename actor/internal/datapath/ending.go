@@ -151,7 +151,7 @@ func (c *Conn) ForgoGoodbye() {
 
 // SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
-	c.flush()
+	c.Out.flush()
 	switch {
 	case !c.Session.Courteous() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
@@ -162,7 +162,7 @@ func (c *Conn) SayGoodbye() bool {
 		return true
 	}
 	c.end.setGoodbye(goodbyeDue)
-	if !c.Flight.hasRoom() {
+	if !c.Out.Flight.hasRoom() {
 		return true // a completion makes room
 	}
 	switch err := c.goodbyePost(); {
@@ -184,7 +184,7 @@ func (c *Conn) goodbyeResume() {
 			return
 		}
 	case goodbyePosted:
-		if !c.Flight.completed(c.end.goodbyeAt) {
+		if !c.Out.Flight.completed(c.end.goodbyeAt) {
 			return
 		}
 	default:
@@ -195,13 +195,13 @@ func (c *Conn) goodbyeResume() {
 }
 
 // control posts a message that is only a header.
-func (c *Conn) control(typ wire.Type, flags uint8) error {
+func (out *sending) control(typ wire.Type, flags uint8) error {
 	var b [wire.HeaderLen]byte
-	c.Session.Header(typ, flags).Put(b[:])
-	if err := c.Device.post(c, nil, b[:], false); err != nil {
+	out.c.Session.Header(typ, flags).Put(b[:])
+	if err := out.c.Device.post(out.c, nil, b[:], false); err != nil {
 		return err
 	}
-	c.Session.Sent(typ, flags)
+	out.c.Session.Sent(typ, flags)
 	return nil
 }
 
@@ -302,13 +302,13 @@ func (c *Conn) goodbyePost() error {
 	if c.Sec != nil && c.Sec.refusal != nil {
 		return c.Sec.sendFirst(c.Sec.last, c.Sec.refusal)
 	}
-	return c.control(wire.TypeGoodbye, 0)
+	return c.Out.control(wire.TypeGoodbye, 0)
 }
 
 // last returns the number of the last posting, or of the next if it is owed.
 func (c *Conn) last() uint32 {
 	if c.Sec != nil && c.Sec.owed.due {
-		return c.Flight.next()
+		return c.Out.Flight.next()
 	}
-	return c.Flight.next() - 1
+	return c.Out.Flight.next() - 1
 }

@@ -15,63 +15,63 @@ import (
 // Granted notes that the owner has given the peer a key to write with: from now on the peer may
 // notify it. The right stays when the key is revoked, because earlier Writes may still be on their
 // way.
-func (c *Conn) Granted() { c.recv.granted = true }
+func (c *Conn) Granted() { c.In.granted = true }
 
 // Immediates reports whether the peer takes Writes with an immediate, as far as its hello states.
 // Without a hello that is unknown.
-func (c *Conn) Immediates() bool { return c.mode != ModeMessages || c.Session.Immediates() }
+func (c *Conn) Immediates() bool { return c.terms.Mode != ModeMessages || c.Session.Immediates() }
 
 // written takes a Write of n bytes with an immediate, which has used up the receive chunk.
-func (c *Conn) written(chunk *memory.Chunk, n, imm uint32) {
-	if c.Over() {
-		c.give(chunk)
+func (in *intake) written(chunk *memory.Chunk, n, imm uint32) {
+	if in.c.Over() {
+		in.give(chunk)
 		return
 	}
-	err := c.judgeWritten(n)
+	err := in.judgeWritten(n)
 	if err != nil {
-		c.give(chunk)
-		c.up.BreakOff(err)
+		in.give(chunk)
+		in.c.up.BreakOff(err)
 		return
 	}
-	chunk, b := c.keep(chunk, chunk.Bytes()[:0])
-	m := c.received(chunk, b)
+	chunk, b := in.keep(chunk, chunk.Bytes()[:0])
+	m := in.received(chunk, b)
 	m.HasImm, m.Imm, m.Written = true, imm, n
-	if c.mode == ModeMessages {
-		c.reliefCheck()
+	if in.c.terms.Mode == ModeMessages {
+		in.reliefCheck()
 	}
-	if c.delays() {
-		c.put(m, wire.Offer{}) // at most our credits
+	if in.delays() {
+		in.put(m, wire.Offer{}) // at most our credits
 	} else {
-		c.deliver(m)
+		in.deliver(m)
 	}
-	c.l.Shares.check(c)
+	in.c.l.Shares.check(in.c)
 }
 
 // judgeWritten returns an error if the peer may not do that.
-func (c *Conn) judgeWritten(n uint32) error {
+func (in *intake) judgeWritten(n uint32) error {
 	switch {
-	case !c.recv.granted:
+	case !in.granted:
 		return &wire.ProtocolError{What: fmt.Sprintf("a Write of %d bytes with an immediate, and nothing was granted", n)}
-	case c.mode == ModeMessages:
-		return c.Session.TakeImmediate()
+	case in.c.terms.Mode == ModeMessages:
+		return in.c.Session.TakeImmediate()
 	}
 	return nil
 }
 
 // posted accounts for an operation that the device has taken.
-func (c *Conn) posted(o *OneSided) {
-	c.fetched(o, 1)
+func (out *sending) posted(o *OneSided) {
+	out.c.In.fetched(o, 1)
 	if o.Op != verbs.WriteWithImm {
 		return
 	}
-	c.traffic.immediateSent()
-	if c.mode == ModeMessages {
-		c.Session.SentImmediate()
-		c.observe()
+	out.c.traffic.immediateSent()
+	if out.c.terms.Mode == ModeMessages {
+		out.c.Session.SentImmediate()
+		out.c.observe()
 	}
 }
 
 // owesCredit reports whether the oldest operation that waits has to have a credit.
-func (c *Conn) owesCredit() bool {
-	return c.mode == ModeMessages && c.queue.immediateNext()
+func (out *sending) owesCredit() bool {
+	return out.c.terms.Mode == ModeMessages && out.queue.immediateNext()
 }

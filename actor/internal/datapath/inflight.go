@@ -12,10 +12,10 @@ type flight struct {
 	Depth int // of the send queue
 	ring  ring.Ring[Posting]
 	head  uint32 // number of the oldest
-	quiet int    // posted since the last one that asked for a completion
 	// bundled is the memory, in bytes, that the bundles among them are sent from. Once Conn.Abandon
 	// has answered their messages it is not kept.
-	bundled int
+	bundled int32
+	quiet   int // posted since the last one that asked for a completion
 }
 
 // Posting is a work request of the send queue.
@@ -26,11 +26,11 @@ type Posting struct {
 }
 
 // bundled returns the size of the memory that p is sent from, in bytes, if p is a bundle.
-func (p *Posting) bundled() int {
+func (p *Posting) bundled() int32 {
 	if p.chunk == nil || !p.Send.leadsBundle() {
 		return 0
 	}
-	return p.chunk.Size()
+	return int32(p.chunk.Size())
 }
 
 // Len returns the number of postings.

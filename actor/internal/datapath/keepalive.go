@@ -194,9 +194,9 @@ func (b *heartbeat) due(number uint32) bool {
 // look is a look at the connection.
 func (b *heartbeat) look(c *Conn) {
 	if b.answered == nil {
-		c.recv.resize.rest()
+		c.In.resize.rest()
 	}
-	if qp := c.recv.qp; qp != nil && qp.Waiting() && !c.end.leaving() {
+	if qp := c.In.qp; qp != nil && qp.Waiting() && !c.end.leaving() {
 		b.quiet = 0
 		b.sign(c)
 		b.vouch(c)
@@ -233,19 +233,19 @@ func (b *heartbeat) look(c *Conn) {
 func (b *heartbeat) sign(c *Conn) {
 	b.signs++
 	most := 0
-	if c.recv.fetching > 0 {
-		most = c.Flight.Depth/2 - 1
+	if c.In.fetching > 0 {
+		most = c.Out.Flight.Depth/2 - 1
 	}
-	if b.signs%looksIdle == 0 && c.Flight.Len() <= most {
-		c.say(wire.TypeCredit, 0)
+	if b.signs%looksIdle == 0 && c.Out.Flight.Len() <= most {
+		c.Out.say(wire.TypeCredit, 0)
 	}
 }
 
 // signs counts the signs of the peer.
 func (c *Conn) signs() uint64 {
 	n := c.Session.Signs()
-	if c.Arrivals != nil {
-		n += uint64(c.Arrivals.Done)
+	if c.In.Arrivals != nil {
+		n += uint64(c.In.Arrivals.Done)
 	}
 	if m, ok := c.QP.(verbs.Mover); ok {
 		n += m.Came()
@@ -257,8 +257,8 @@ func (c *Conn) signs() uint64 {
 // waiting behind.
 func (b *heartbeat) moves(c *Conn) bool {
 	var n uint64
-	if !c.Session.Probing() || !c.Flight.completed(b.probe) {
-		n = uint64(c.Flight.head)
+	if !c.Session.Probing() || !c.Out.Flight.completed(b.probe) {
+		n = uint64(c.Out.Flight.head)
 	}
 	if m, ok := c.QP.(verbs.Mover); ok {
 		n += m.Went()
@@ -270,10 +270,10 @@ func (b *heartbeat) moves(c *Conn) bool {
 
 // sendProbe asks the peer for a sign, if there is room, and the last time was answered.
 func (b *heartbeat) sendProbe(c *Conn) {
-	if c.Session.Probing() || c.Session.Goodbye() || !c.Flight.hasRoom() {
+	if c.Session.Probing() || c.Session.Goodbye() || !c.Out.Flight.hasRoom() {
 		return
 	}
-	if c.say(wire.TypeProbe, 0) { // else the next look tries again
+	if c.Out.say(wire.TypeProbe, 0) { // else the next look tries again
 		b.probe = c.last()
 	}
 }

@@ -32,9 +32,9 @@ func TestSignsBehindARead(t *testing.T) {
 			s := paperShares(t, 1<<20)
 			c, _, _ := s.holder(ModeMessages)
 			qp := new(signals)
-			c.QP, c.recv.qp, c.recv.fetching, c.Flight.Depth = qp, qp, tt.fetching, depth
+			c.QP, c.In.qp, c.In.fetching, c.Out.Flight.Depth = qp, qp, tt.fetching, depth
 			c.Device, c.res.dom = &Device{l: s.l, attr: verbs.DeviceAttr{MaxInline: 64}}, new(domain)
-			c.Flight.Push(Posting{})
+			c.Out.Flight.Push(Posting{})
 			for range looksIdle {
 				c.Beat.look(c)
 			}

@@ -71,9 +71,9 @@ func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
 func (c *Conn) large() bool {
 	peer := &c.terms.Peer
 	switch {
-	case c.mode != ModeMessages:
+	case c.terms.Mode != ModeMessages:
 		return false
-	case c.sizes.expectsOffers() || peer.MaxMessage > peer.Eager:
+	case c.Out.sizes.expectsOffers() || peer.MaxMessage > peer.Eager:
 		return true
 	case c.terms.asks():
 		return c.terms.Serves
@@ -113,12 +113,12 @@ func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 // Agree applies the peer's hello; not ok: it has sent none. limit is the device's largest message,
 // 0 if it has no limit.
 func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
-	if !ok && c.mode == ModeMessages {
-		c.mode = ModeForeign
-		c.sizes.start(c.terms.bare(c.sizes.direct))
+	if !ok && c.terms.Mode == ModeMessages {
+		c.terms.Mode = ModeForeign
+		c.Out.sizes.start(c.terms.bare(c.Out.sizes.direct))
 	}
-	if c.mode != ModeMessages {
-		c.sizes.agreeBare(limit)
+	if c.terms.Mode != ModeMessages {
+		c.Out.sizes.agreeBare(limit)
 		return
 	}
 	c.Session.Agree(h)
@@ -126,7 +126,7 @@ func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if limit -= c.terms.perMessage(); limit > 0 {
 		most = min(most, limit)
 	}
-	c.sizes.agreeHello(h, &c.terms, most, c.l.limits.Send, c.res.scoped() && c.terms.Serves)
+	c.Out.sizes.agreeHello(h, &c.terms, most, c.l.limits.Send, c.res.scoped() && c.terms.Serves)
 }
 
 // Promised returns the bytes that a receive holds by this side's hello; 0: it sends none.

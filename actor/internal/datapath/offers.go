@@ -24,14 +24,8 @@ import (
 // (segments.go), and counts as posted from the start. All later messages wait for it, because
 // records leave in order.
 type offers struct {
-	owner    offerer
-	up       Identifier
-	res      *resources
-	budget   *memory.Budget
-	el       *eventloop.Loop
-	segments *segments
-	secured  bool
-	memory   *memory.RegionCache // nil: the domain registers the messages themselves
+	c      *Conn
+	memory *memory.RegionCache // nil: the domain registers the messages themselves
 
 	unread  ring.Ring[offered] // oldest first
 	held    int                // bytes
@@ -42,14 +36,6 @@ type offers struct {
 	queued  bool               // it awaits its turn to seal
 	spent   []spent
 	timer   *eventloop.Timer // of spent; nil until the first
-}
-
-// offerer is the connection that offers messages.
-type offerer interface {
-	// Over reports whether the connection sends nothing more.
-	Over() bool
-	// Pump continues to send: there is memory, or a message is sealed.
-	Pump()
 }
 
 // offered is a message that the peer may read: in a region of the cache, or in its own memory,
@@ -77,11 +63,9 @@ type sealing struct {
 }
 
 func newOffers(c *Conn) *offers {
-	o := &offers{
-		owner: c, up: c.up, res: &c.res, budget: c.l.HeldBudget, el: c.l.el, segments: &c.l.segments, secured: c.Sec != nil,
-	}
-	if _, ok := c.res.registrar(); !ok || o.secured {
-		o.memory = c.res.newRegions(o.budget)
+	o := &offers{c: c}
+	if _, ok := c.res.registrar(); !ok || c.Sec != nil {
+		o.memory = c.res.newRegions(c.l.HeldBudget)
 	}
 	return o
 }
@@ -92,7 +76,7 @@ func (o *offers) ready(s *Outgoing) bool {
 	if o.unread.Len() == wire.MaxOffers || o.wait || o.seals() {
 		return false
 	}
-	if o.want = memory.RegionSize(o.length(s)); o.granted || o.budget.Admits((*offersClaim)(o)) {
+	if o.want = memory.RegionSize(o.length(s)); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
 		return true
 	}
 	o.wait = true
@@ -101,7 +85,7 @@ func (o *offers) ready(s *Outgoing) bool {
 
 // length returns the bytes of s as the peer reads them.
 func (o *offers) length(s *Outgoing) int {
-	if o.secured {
+	if o.c.Sec != nil {
 		return secure.LargeLen(s.Len())
 	}
 	return s.Len()
@@ -111,7 +95,7 @@ func (o *offers) length(s *Outgoing) int {
 type offersClaim offers
 
 func (o *offersClaim) Claim() (want, held int) {
-	if o.owner.Over() {
+	if o.c.Over() {
 		return 0, o.held
 	}
 	return o.want, o.held
@@ -121,7 +105,7 @@ func (o *offersClaim) Fair(int) bool { return true }
 
 func (o *offersClaim) Grant() {
 	o.wait, o.granted = false, true
-	o.owner.Pump()
+	o.c.Pump()
 	o.granted = false
 }
 
@@ -129,11 +113,11 @@ func (o *offersClaim) Grant() {
 func (o *offers) expose(s *Outgoing) (m offered, err error) {
 	m.send = s
 	if o.memory == nil {
-		pd, _ := o.res.registrar()
+		pd, _ := o.c.res.registrar()
 		if m.mr, err = pd.Register(s.Bytes(), verbs.RemoteRead); err != nil {
 			return m, err
 		}
-		o.budget.TakeLarge(m.size())
+		o.c.l.HeldBudget.TakeLarge(m.size())
 	} else {
 		if m.chunk, err = o.memory.Get(s.Len()); err != nil {
 			return m, err
@@ -176,25 +160,24 @@ func (o *offers) free(m offered) {
 		m.chunk.Free()
 		return
 	}
-	o.res.deregister(m.mr)
-	o.budget.GiveLarge(n)
+	o.c.res.deregister(m.mr)
+	o.c.l.HeldBudget.GiveLarge(n)
 }
 
-// read ends the oldest offers until only unread are left: the peer has read them. f has the
-// connection's postings.
-func (o *offers) read(unread int, f *flight) {
+// read ends the oldest offers until only unread are left: the peer has read them.
+func (o *offers) read(unread int) {
 	for o.unread.Len() > unread {
 		m := o.unread.Pop()
 		o.free(m)
 		s := m.send
 		if s.notify {
-			o.up.Sent(s)
+			o.c.up.Sent(s)
 		}
 		switch {
 		case m.chunk != nil:
 			s.Recycle()
-		case !o.res.sharedArea(): // else another peer may still read it, over another connection
-			o.spend(s, f.next())
+		case !o.c.res.sharedArea(): // else another peer may still read it, over another connection
+			o.spend(s)
 		}
 	}
 }
@@ -202,20 +185,19 @@ func (o *offers) read(unread int, f *flight) {
 // spendFor is how long the memory of a message that was read waits for a later posting.
 const spendFor = 100 * time.Millisecond
 
-// spend keeps s until its memory may be used again: when the posting of number next has been sent.
-func (o *offers) spend(s *Outgoing, next uint32) {
-	o.spent = append(o.spent, spent{s, next})
+// spend keeps s until its memory may be used again: when the next posting has been sent.
+func (o *offers) spend(s *Outgoing) {
+	o.spent = append(o.spent, spent{s, o.c.Out.Flight.next()})
 	if o.timer == nil {
-		o.timer = o.el.NewTimer(o.dropSpent)
+		o.timer = o.c.l.el.NewTimer(o.dropSpent)
 	}
 	o.timer.Reset(spendFor)
 }
 
-// recycleSpent recycles the messages that nothing can be sent from anymore. f has the connection's
-// postings.
-func (o *offers) recycleSpent(f *flight) {
+// recycleSpent recycles the messages that nothing can be sent from anymore.
+func (o *offers) recycleSpent() {
 	n := 0
-	for n < len(o.spent) && f.completed(o.spent[n].after) {
+	for n < len(o.spent) && o.c.Out.Flight.completed(o.spent[n].after) {
 		o.spent[n].send.Recycle()
 		n++
 	}
@@ -234,12 +216,12 @@ func (o *offers) stop() {
 		if m.mr != nil {
 			m.send.class = -1 // a peer may still be reading it
 		}
-		o.up.SendFailed(m.send, Flushed())
+		o.c.up.SendFailed(m.send, Flushed())
 		m.send = nil
 	}
 	if o.wait {
 		o.wait = false
-		o.budget.Leave((*offersClaim)(o))
+		o.c.l.HeldBudget.Leave((*offersClaim)(o))
 	}
 }
 
@@ -279,13 +261,13 @@ func (o *offers) sealBegin(s *Outgoing, ch *secure.Channel) (err error) {
 func (o *offers) sealSchedule() {
 	if !o.queued {
 		o.queued = true
-		o.segments.add(o)
+		o.c.l.segments.add(o)
 	}
 }
 
 // ahead implements job.
 func (o *offers) ahead() int {
-	if s := &o.sealing; s.m.send != nil && !s.done && !o.owner.Over() {
+	if s := &o.sealing; s.m.send != nil && !s.done && !o.c.Over() {
 		return s.seal.Ahead()
 	}
 	return 0
@@ -295,7 +277,7 @@ func (o *offers) ahead() int {
 func (o *offers) step() {
 	o.queued = false
 	s := &o.sealing
-	if s.m.send == nil || s.done || o.owner.Over() {
+	if s.m.send == nil || s.done || o.c.Over() {
 		return
 	}
 	if s.seal.Next() {
@@ -303,7 +285,7 @@ func (o *offers) step() {
 		return
 	}
 	s.done = true
-	o.owner.Pump()
+	o.c.Pump()
 }
 
 // seals reports whether a message is being sealed, or its offer waits for room. o may be nil.
@@ -333,61 +315,61 @@ func (o *offers) sealAbandon() {
 	o.sealing = sealing{}
 	s := m.send
 	o.free(m)
-	o.up.SendFailed(s, Flushed())
+	o.c.up.SendFailed(s, Flushed())
 }
 
 // offerReady reports whether s, a large message, may be offered now.
-func (c *Conn) offerReady(s *Outgoing) bool {
-	if c.out == nil {
-		c.out = newOffers(c)
+func (out *sending) offerReady(s *Outgoing) bool {
+	if out.offers == nil {
+		out.offers = newOffers(out.c)
 	}
-	return c.out.ready(s)
+	return out.offers.ready(s)
 }
 
 // offerMessage posts the offer of s, which is ready, or starts to seal s.
-func (c *Conn) offerMessage(s *Outgoing) error {
-	if c.Sec != nil {
-		return c.out.sealBegin(s, c.Sec.channel)
+func (out *sending) offerMessage(s *Outgoing) error {
+	if out.c.Sec != nil {
+		return out.offers.sealBegin(s, out.c.Sec.channel)
 	}
-	m, err := c.out.expose(s)
+	m, err := out.offers.expose(s)
 	if err != nil {
 		return err
 	}
 	var b [wire.HeaderLen + wire.OfferLen]byte
-	c.Session.Header(wire.TypeOffer, 0).Put(b[:])
+	out.c.Session.Header(wire.TypeOffer, 0).Put(b[:])
 	m.offer(0).Put(b[wire.HeaderLen:])
-	if err := c.Device.post(c, nil, b[:], false); err != nil {
-		c.out.free(m)
+	if err := out.c.Device.post(out.c, nil, b[:], false); err != nil {
+		out.offers.free(m)
 		return err
 	}
-	c.out.posted(m)
-	c.l.Shares.again(c)
+	out.offers.posted(m)
+	out.c.l.Shares.again(out.c)
 	return nil
 }
 
 // offerSealed posts the offer of a message that was sealed, if there is one. Not ok: nothing may be
 // posted before it.
-func (c *Conn) offerSealed() (ok bool) {
-	if !c.out.seals() {
+func (out *sending) offerSealed() (ok bool) {
+	if !out.offers.seals() {
 		return true
 	}
-	from, ok := c.out.sealed()
-	if !ok || !c.Flight.hasRoom() {
+	from, ok := out.offers.sealed()
+	if !ok || !out.Flight.hasRoom() {
 		return false
 	}
 	var b [wire.HeaderLen + wire.SecuredOfferLen]byte
-	c.Session.Header(wire.TypeOffer, 0).Put(b[:])
+	out.c.Session.Header(wire.TypeOffer, 0).Put(b[:])
 	from.PutSecured(b[wire.HeaderLen:])
-	switch err := c.Device.post(c, nil, b[:], false); {
+	switch err := out.c.Device.post(out.c, nil, b[:], false); {
 	case errors.Is(err, unix.ENOMEM):
-		c.retry()
+		out.retry()
 		return false
 	case err != nil: // the connection was broken off
 		return false
 	}
-	c.out.sealedPosted()
-	c.l.Shares.again(c)
-	c.Session.Sent(wire.TypeOffer, 0)
-	c.observe()
+	out.offers.sealedPosted()
+	out.c.l.Shares.again(out.c)
+	out.c.Session.Sent(wire.TypeOffer, 0)
+	out.c.observe()
 	return true
 }

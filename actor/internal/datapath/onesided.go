@@ -18,38 +18,38 @@ func (c *Conn) OneSided(o *OneSided) error {
 	if !c.sends() {
 		return c.NotSending()
 	}
-	c.flush()
-	bare := o.Op == verbs.WriteWithImm && c.mode == ModeMessages && c.Session.Window() == 0
-	if next := c.outlook(); bare || next.ops || next.posted >= next.depth || next.step() != stepNone {
-		c.queue.pushOp(o)
-		if c.owesCredit() {
-			c.creditWaitNeeded()
+	c.Out.flush()
+	bare := o.Op == verbs.WriteWithImm && c.terms.Mode == ModeMessages && c.Session.Window() == 0
+	if next := c.Out.outlook(); bare || next.ops || next.posted >= next.depth || next.step() != stepNone {
+		c.Out.queue.pushOp(o)
+		if c.Out.owesCredit() {
+			c.Out.creditWaitNeeded()
 			c.l.Shares.again(c)
 		}
 		return nil
 	}
-	c.postOp(o)
+	c.Out.postOp(o)
 	return nil
 }
 
 // postOp hands an operation to the device. Not ok: it has no room, and the operation is back in
 // the queue.
-func (c *Conn) postOp(o *OneSided) (ok bool) {
-	switch err := c.Device.postOp(c, o); {
+func (out *sending) postOp(o *OneSided) (ok bool) {
+	switch err := out.c.Device.postOp(out.c, o); {
 	case err == nil:
-		c.posted(o)
+		out.posted(o)
 	case errors.Is(err, errNoRoom):
-		c.queue.returnOp(o) // a completion makes room
-		c.retry()
+		out.queue.returnOp(o) // a completion makes room
+		out.retry()
 		return false
 	case errors.Is(err, verbs.ErrQPState): // the connection is over; the cause is yet to come
-		o.Owner.Ended(c, o, Flushed())
-		c.queuePairRefused(o.Op, err)
+		o.Owner.Ended(out.c, o, Flushed())
+		out.c.queuePairRefused(o.Op, err)
 	default:
-		o.Owner.Ended(c, o, err)
+		o.Owner.Ended(out.c, o, err)
 		// else it is this one that cannot be
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, verbs.ErrNotSupported) {
-			c.queuePairRefused(o.Op, err)
+			out.c.queuePairRefused(o.Op, err)
 		}
 	}
 	return true

@@ -24,7 +24,7 @@ func (b *heartbeat) watchFirst(c *Conn) {
 
 // firstProbe sends a probe if the peer may have overlooked something.
 func (b *heartbeat) firstProbe(c *Conn) {
-	if c.sends() && c.Flight.next() != 0 && c.signs() == 0 {
+	if c.sends() && c.Out.Flight.next() != 0 && c.signs() == 0 {
 		b.sendProbe(c)
 	}
 }

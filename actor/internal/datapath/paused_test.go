@@ -41,7 +41,8 @@ func paperShares(t *testing.T, bytes int) *shares {
 // holder is a connection whose owner holds messages of so many bytes.
 func (s *shares) holder(m Mode, bytes ...int) (c *Conn, p *tap, held []*memory.Chunk) {
 	p = new(tap)
-	c = &Conn{l: s.l, mode: m, state: connOpen, recv: intake{qp: p}, Session: wire.NewSession(4)}
+	c = &Conn{l: s.l, terms: Terms{Mode: m}, state: connOpen, Session: wire.NewSession(4)}
+	c.Out.c, c.In.c, c.In.qp = c, c, p
 	for _, n := range bytes {
 		b := &memory.Chunk{SGE: verbs.SGE{Length: uint32(n)}}
 		s.took(c, b, 1)
@@ -62,12 +63,12 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 			_, _, first := s.holder(ModeMessages, all/4)
 			reader, tap, _ := s.holder(ModeMessages, all/8)
 			if !late {
-				reader.fetched(&OneSided{Op: verbs.Read}, 1)
+				reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
 			}
 			_, greedy, _ := s.holder(ModeMessages, all/8)
 			s.check(reader)
 			if late {
-				reader.fetched(&OneSided{Op: verbs.Read}, 1)
+				reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
 			}
 			if !tap.shut || !greedy.shut {
 				t.Fatalf("with %d bytes left one is paused: %t, the other: %t", s.room(), tap.shut, greedy.shut)
@@ -105,16 +106,16 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 		var first *Conn
 		for i := range 3 {
 			reader, tap, _ := s.holder(ModeMessages)
-			reader.Session, reader.Arrivals = wire.NewSession(all), &arrivals{c: reader}
-			reader.fetched(&OneSided{Op: verbs.Read}, 1)
+			reader.Session, reader.In.Arrivals = wire.NewSession(all), &arrivals{c: reader}
+			reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
 			for !tap.shut {
 				if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
 					t.Fatal(err)
 				}
-				reader.put(reader.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+				reader.In.put(reader.In.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
 				s.check(reader)
 			}
-			has, left := reader.recv.bytes, s.free()-max(all/4, owed)
+			has, left := reader.In.bytes, s.free()-max(all/4, owed)
 			if most := min(has, all/16); left < most-2*one || left >= most {
 				t.Errorf("with %d bytes owed to others, reader %d has %d bytes when %d are left", owed, i, has, left)
 			}
@@ -122,16 +123,16 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 				first = reader
 			}
 		}
-		if s.Run(eventloop.RunBudget); !first.recv.paused || !greedy.shut {
+		if s.Run(eventloop.RunBudget); !first.In.paused || !greedy.shut {
 			t.Errorf("with %d bytes owed to others it goes on without memory", owed)
 		}
 		s.Held -= all / 4
 		s.freed()
-		if s.Run(eventloop.RunBudget); first.recv.paused || !greedy.shut {
-			t.Errorf("with memory again one is paused: %t, the greedy one: %t", first.recv.paused, greedy.shut)
+		if s.Run(eventloop.RunBudget); first.In.paused || !greedy.shut {
+			t.Errorf("with memory again one is paused: %t, the greedy one: %t", first.In.paused, greedy.shut)
 		}
 		s.Held += all / 4
-		if first.Arrivals.pop(); s.may(first) {
+		if first.In.Arrivals.pop(); s.may(first) {
 			t.Error("one whose owner has a message is read although others have all that is shared")
 		}
 	}
@@ -146,10 +147,10 @@ func TestReadGoesOnBehindABundle(t *testing.T) {
 	s.l.NewInbound = func() *Inbound { return new(Inbound) }
 	s.holder(ModeMessages, all/2)
 	reader, tap, _ := s.holder(ModeMessages)
-	reader.Session, reader.Arrivals = wire.NewSession(all), &arrivals{c: reader}
-	reader.fetched(&OneSided{Op: verbs.Read}, 1)
+	reader.Session, reader.In.Arrivals = wire.NewSession(all), &arrivals{c: reader}
+	reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
 	arrive := func() {
-		reader.put(reader.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+		reader.In.put(reader.In.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
 	}
 	for !tap.shut {
 		if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
@@ -183,7 +184,7 @@ func TestShareGoesOn(t *testing.T) {
 	}
 	s.gave(c, held[1])
 	if turns(t, s); tap.shut {
-		t.Errorf("it does not go on with %d bytes, where %d are left for all others", c.recv.bytes, s.room())
+		t.Errorf("it does not go on with %d bytes, where %d are left for all others", c.In.bytes, s.room())
 	}
 }
 

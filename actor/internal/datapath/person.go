@@ -119,8 +119,8 @@ func (o *occupied) forget(l *Loop) {
 // Not ok: there is no room for this one.
 func (c *Conn) Belong(who limits.Person, most int) (ok bool) {
 	n := c.terms.Credits
-	if c.recv.pool.srq == nil {
+	if c.In.pool.srq == nil {
 		n = c.terms.receives()
 	}
-	return c.person.join(c.l, who, most, n*c.recv.pool.Arena.Size())
+	return c.In.person.join(c.l, who, most, n*c.In.pool.Arena.Size())
 }

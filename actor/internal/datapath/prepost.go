@@ -99,7 +99,7 @@ func (p *recvPool) refill(qp verbs.QP) {
 	}
 	batch := max(1, min(p.batch, s.room()/(16*p.Arena.Size())))
 	if c, ok := qpConn(qp); ok {
-		if s.asked(c, batch*p.Arena.Size()); c.recv.paused {
+		if s.asked(c, batch*p.Arena.Size()); c.In.paused {
 			return
 		}
 	}
@@ -184,18 +184,18 @@ func (t *Terms) receives() int {
 func (t *Terms) tls() bool { return secure.Features(t.Features)&secure.FeatureTLS != 0 }
 
 // reserve posts n receives.
-func (c *Conn) reserve(n int) error {
-	if c.res.private() {
-		c.recv.pool.Arena.InOne(n) // one region
+func (in *intake) reserve(n int) error {
+	if in.c.res.private() {
+		in.pool.Arena.InOne(n) // one region
 	}
 	for range n {
-		b, err := c.recv.pool.Arena.Get()
+		b, err := in.pool.Arena.Get()
 		if err != nil {
-			limit := c.l.RecvBudget.Most()
-			return &ResourceError{Device: c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * c.recv.pool.Arena.Size(), Limit: limit, Err: err}
+			limit := in.c.l.RecvBudget.Most()
+			return &ResourceError{Device: in.c.Device.Verbs.Name(), What: "bytes of receive buffers", Need: n * in.pool.Arena.Size(), Limit: limit, Err: err}
 		}
-		if err := c.postRecv(b); err != nil {
-			return fmt.Errorf("post_recv on %s: %w", c.Device.Verbs.Name(), err)
+		if err := in.postRecv(b); err != nil {
+			return fmt.Errorf("post_recv on %s: %w", in.c.Device.Verbs.Name(), err)
 		}
 	}
 	return nil

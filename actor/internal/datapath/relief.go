@@ -39,25 +39,23 @@ const (
 	reliefSoon              // fires in the next turn
 )
 
-// reliever is the connection that relief acts on.
-type reliever interface {
-	// reliefOwnerIdle reports whether no message waits for the owner.
-	reliefOwnerIdle() bool
-	// reliefSend sends the free credits to the peer if it still waits for some.
-	reliefSend()
-}
-
-// schedule starts the timer, or makes it fire sooner if the owner has become idle.
-func (r *relief) schedule(el *eventloop.Loop, c reliever) {
+// reliefCheck schedules relief if the peer waits for credits that are free, or makes it come sooner
+// if the owner has become idle. The call itself sends nothing: more messages may be about to be
+// consumed.
+func (in *intake) reliefCheck() {
+	if !in.reliefNeeded() {
+		return
+	}
+	r := &in.relief
 	if r.timer == nil {
-		r.timer = el.NewTimer(func() {
+		r.timer = in.c.l.el.NewTimer(func() {
 			r.due = reliefStopped
-			c.reliefSend()
+			in.reliefSend()
 		})
 	}
 	switch {
 	case r.due == reliefSoon:
-	case c.reliefOwnerIdle():
+	case in.reliefOwnerIdle():
 		r.due = reliefSoon
 		r.timer.Reset(0)
 	case r.due == reliefStopped:
@@ -66,33 +64,25 @@ func (r *relief) schedule(el *eventloop.Loop, c reliever) {
 	}
 }
 
-// reliefCheck schedules relief if the peer waits for credits that are free. The call itself sends
-// nothing: more messages may be about to be consumed.
-func (c *Conn) reliefCheck() {
-	if c.reliefNeeded() {
-		c.relief.schedule(c.l.el, c)
-	}
-}
-
 // reliefNeeded reports whether the peer waits while the owner holds less than the window.
-func (c *Conn) reliefNeeded() bool {
-	if c.mode == ModeMessages {
-		return c.Session.Stands() && c.sends()
+func (in *intake) reliefNeeded() bool {
+	if in.c.terms.Mode == ModeMessages {
+		return in.c.Session.Stands() && in.c.sends()
 	}
-	return c.recv.paused && c.l.Shares.may(c)
+	return in.paused && in.c.l.Shares.may(in.c)
 }
 
-func (c *Conn) reliefOwnerIdle() bool {
-	return (c.Arrivals == nil || c.Arrivals.Waiting.Len() == 0) && c.up.Idle()
+func (in *intake) reliefOwnerIdle() bool {
+	return (in.Arrivals == nil || in.Arrivals.Waiting.Len() == 0) && in.c.up.Idle()
 }
 
-func (c *Conn) reliefSend() {
-	switch needed := c.reliefNeeded(); {
-	case c.mode != ModeMessages && needed:
-		c.l.Shares.resume(c)
-	case c.mode != ModeMessages:
-		c.l.Shares.again(c) // memory may be short by now
-	case needed && c.Flight.hasRoom():
-		c.say(wire.TypeCredit, 0) // without room, update schedules it again
+func (in *intake) reliefSend() {
+	switch needed := in.reliefNeeded(); {
+	case in.c.terms.Mode != ModeMessages && needed:
+		in.c.l.Shares.resume(in.c)
+	case in.c.terms.Mode != ModeMessages:
+		in.c.l.Shares.again(in.c) // memory may be short by now
+	case needed && in.c.Out.Flight.hasRoom():
+		in.c.Out.say(wire.TypeCredit, 0) // without room, update schedules it again
 	}
 }

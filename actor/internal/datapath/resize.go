@@ -75,25 +75,25 @@ func (t *Terms) begins(most int) int {
 }
 
 // resized begins the account of c's receives, n of them, before they are posted.
-func (c *Conn) resized(n int) {
-	if !c.l.resizable(&c.terms, &c.Device.attr) || !c.res.private() {
+func (in *intake) resized(n int) {
+	if !in.c.l.resizable(&in.c.terms, &in.c.Device.attr) || !in.c.res.private() {
 		return
 	}
-	most := c.l.largestReceive(&c.terms, &c.Device.attr)
-	c.recv.resize = &resizing{
-		c: c, count: n, holds: c.sizes.direct, most: most, large: poolSize(most + c.terms.perMessage()), bytes: n * c.recv.pool.Arena.Size(),
-		joined: []*recvPool{c.recv.pool}, offers: !c.terms.asks(), source: c.ID.PeerAddr().Source(),
+	most := in.c.l.largestReceive(&in.c.terms, &in.c.Device.attr)
+	in.resize = &resizing{
+		c: in.c, count: n, holds: in.c.Out.sizes.direct, most: most, large: poolSize(most + in.c.terms.perMessage()), bytes: n * in.pool.Arena.Size(),
+		joined: []*recvPool{in.pool}, offers: !in.c.terms.asks(), source: in.c.ID.PeerAddr().Source(),
 	}
-	if c.sizes.direct < most {
-		c.recv.resize.small = n
+	if in.c.Out.sizes.direct < most {
+		in.resize.small = n
 	}
 }
 
 // Offered notes that the peer can offer messages. The side that was asked knows that from the
 // beginning.
 func (c *Conn) Offered() {
-	if c.recv.resize != nil {
-		c.recv.resize.offers = true
+	if c.In.resize != nil {
+		c.In.resize.offers = true
 	}
 }
 
@@ -130,20 +130,20 @@ func (r *resizing) grow() {
 		return
 	}
 	p, err := r.poolOf(r.most)
-	n, before := r.count*r.large, r.c.person.promised
-	if err != nil || r.share == 0 && r.c.l.largeReceives.Has(r.source)+n > r.c.l.RecvBudget.Spare() || !r.c.person.promise(r.c.l, n) {
+	n, before := r.count*r.large, r.c.In.person.promised
+	if err != nil || r.share == 0 && r.c.l.largeReceives.Has(r.source)+n > r.c.l.RecvBudget.Spare() || !r.c.In.person.promise(r.c.l, n) {
 		return
 	}
 	if !r.replaces(p) {
 		r.returnAside()
-		r.c.person.promise(r.c.l, before)
+		r.c.In.person.promise(r.c.l, before)
 		return
 	}
 	if r.share == 0 {
 		r.share = n
 		r.c.l.largeReceives.Add(r.source, n)
 	}
-	r.holds, r.c.recv.pool = r.most, p
+	r.holds, r.c.In.pool = r.most, p
 }
 
 // replaces takes all the memory that the small receives will be replaced by, and notifies the peer.
@@ -182,7 +182,7 @@ func (r *resizing) shrink() {
 	if err != nil {
 		return // they hold more than the peer sends
 	}
-	r.holds, r.c.recv.pool = LeastPosted, p
+	r.holds, r.c.In.pool = LeastPosted, p
 	r.returnAside()
 	r.counts()
 	r.c.res.sinks().Reclaim() // nor does it keep memory for the next large message
@@ -191,7 +191,7 @@ func (r *resizing) shrink() {
 // counts updates the account of receives that become small. Other connections of the domain may
 // have receives of any size.
 func (r *resizing) counts() {
-	r.c.person.promise(r.c.l, r.bytes)
+	r.c.In.person.promise(r.c.l, r.bytes)
 	if r.small == r.count {
 		r.c.l.largeReceives.Add(r.source, -r.share)
 		r.share = 0
@@ -200,7 +200,7 @@ func (r *resizing) counts() {
 
 // mayAnnounce reports whether the peer can be notified now that the receives have another size.
 func (r *resizing) mayAnnounce() bool {
-	return r.c.sends() && r.c.Session.Resizes() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.out.seals() && r.c.Flight.hasRoom()
+	return r.c.sends() && r.c.Session.Resizes() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.Out.offers.seals() && r.c.Out.Flight.hasRoom()
 }
 
 // announce notifies the peer. Not ok: the device has not taken the message.
@@ -228,27 +228,27 @@ func (r *resizing) returnAside() {
 }
 
 // leavePools ends the use of the pools by a connection that has gone.
-func (c *Conn) leavePools() {
-	r := c.recv.resize
+func (in *intake) leavePools() {
+	r := in.resize
 	if r == nil {
-		c.recv.pool.leave()
+		in.pool.leave()
 		return
 	}
 	for _, p := range r.joined {
 		p.leave()
 	}
-	c.l.largeReceives.Add(r.source, -r.share)
+	in.c.l.largeReceives.Add(r.source, -r.share)
 	r.share = 0
 }
 
 // postRecv posts a receive, or its replacement.
-func (c *Conn) postRecv(b *memory.Chunk) error {
-	r := c.recv.resize
-	p := c.recv.pool
+func (in *intake) postRecv(b *memory.Chunk) error {
+	r := in.resize
+	p := in.pool
 	if r != nil && b.Size() != p.Arena.Size() {
 		b, p = r.exchange(b)
 	}
-	if err := p.post(c.QP, b); err != nil {
+	if err := p.post(in.c.QP, b); err != nil {
 		b.Free()
 		return err
 	}
@@ -266,10 +266,10 @@ func (r *resizing) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	var next *memory.Chunk
 	if last := len(r.aside) - 1; last >= 0 {
 		next, r.aside = r.aside[last], r.aside[:last]
-		r.c.recv.pool.aside--
+		r.c.In.pool.aside--
 	} else {
 		var err error
-		if next, err = r.c.recv.pool.Arena.Get(); err != nil {
+		if next, err = r.c.In.pool.Arena.Get(); err != nil {
 			return b, old
 		}
 	}
@@ -279,7 +279,7 @@ func (r *resizing) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	if r.holds == LeastPosted {
 		r.counts()
 	}
-	return next, r.c.recv.pool
+	return next, r.c.In.pool
 }
 
 // smaller is 1 if b is no large receive.

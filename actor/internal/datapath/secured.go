@@ -203,7 +203,7 @@ func (s *security) record(m *Outgoing, b []byte, quiet bool) error {
 	o := owed{posting: Posting{Send: m}}
 	n := len(b) + secure.Overhead
 	if n > d.attr.MaxInline {
-		chunk, err := s.c.sendChunk(m, n)
+		chunk, err := s.c.Out.sendChunk(m, n)
 		if err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (s *security) pay() bool {
 	if !s.owed.due {
 		return true
 	}
-	if !s.c.Flight.hasRoom() {
+	if !s.c.Out.Flight.hasRoom() {
 		return false // a completion makes room
 	}
 	if err := s.c.Device.postRecord(s.c, &s.owed, false); err != nil {
@@ -265,7 +265,7 @@ func (s *security) pay() bool {
 // one.
 func (s *security) unpaid(err error) {
 	if errors.Is(err, unix.ENOMEM) {
-		s.c.retry()
+		s.c.Out.retry()
 		return
 	}
 	s.c.queuePairRefused(verbs.Send, err)
@@ -282,7 +282,7 @@ func (s *security) discard() {
 		o.posting.chunk.Free()
 	}
 	if o.posting.Send != nil {
-		s.c.failSends(o.posting.Send, Flushed())
+		s.c.Out.failSends(o.posting.Send, Flushed())
 	}
 	if s.channel != nil {
 		s.channel.Forget()
@@ -308,7 +308,7 @@ func (s *security) rekey() bool {
 	if !seal.UpdateDue() && (s.c.terms.Rekey == 0 || s.sealed < s.c.terms.Rekey) {
 		return true
 	}
-	if !s.c.say(wire.TypeKeyUpdate, 0) {
+	if !s.c.Out.say(wire.TypeKeyUpdate, 0) {
 		return false
 	}
 	s.sealed = 0

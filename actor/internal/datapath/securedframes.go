@@ -32,7 +32,7 @@ func (s *security) Nudge() {
 }
 
 // FrameSize is how long frames may be, in bytes.
-func (c *Conn) FrameSize() int { return c.sizes.direct }
+func (c *Conn) FrameSize() int { return c.Out.sizes.direct }
 
 // Alert replaces the goodbye, and the frames that wait, by an alert.
 func (s *security) Alert(frame []byte) { s.alert, s.frames = frame, nil }
@@ -51,7 +51,7 @@ func (s *security) Record(sealed []byte) {
 // payFrames posts the frames that wait. Not ok: some still do.
 func (s *security) payFrames() (ok bool) {
 	for len(s.frames) > 0 {
-		if !s.c.Flight.hasRoom() {
+		if !s.c.Out.Flight.hasRoom() {
 			return false // a completion makes room
 		}
 		if err := s.postFrame(s.frames[0]); err != nil {
@@ -71,7 +71,7 @@ func (s *security) postFrame(b []byte) error {
 	if len(b) <= s.c.Device.attr.MaxInline {
 		o.b = b
 	} else {
-		chunk, err := s.c.sendChunk(nil, len(b))
+		chunk, err := s.c.Out.sendChunk(nil, len(b))
 		if err != nil {
 			return err
 		}

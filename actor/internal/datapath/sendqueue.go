@@ -15,6 +15,8 @@ type sendQueue struct {
 	gathers  bool   // all that waits may be posted, and does so at the end of the turn
 	refused  bool   // the owner waits for Writable
 	retrying bool   // a timer pumps the queue
+	due      bool   // in the device's list of queues to pump
+	gathered bool   // in the loop's gathering
 }
 
 // empty reports whether nothing waits.

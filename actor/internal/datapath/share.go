@@ -60,23 +60,23 @@ func (s *shares) full() bool { return s.free()-s.Owed < s.limit/16 }
 // counterpart.
 func (s *shares) join(c *Conn) {
 	qp, ok := c.QP.(verbs.Pauser)
-	if c.recv.pool.srq == nil || !ok {
+	if c.In.pool.srq == nil || !ok {
 		return
 	}
-	c.recv.qp, c.recv.counted = qp, true
-	s.Floor += c.recv.pool.Arena.Size()
-	s.Owed += c.recv.pool.Arena.Size()
+	c.In.qp, c.In.counted = qp, true
+	s.Floor += c.In.pool.Arena.Size()
+	s.Owed += c.In.pool.Arena.Size()
 }
 
 func (s *shares) leave(c *Conn) {
-	if !c.recv.counted {
+	if !c.In.counted {
 		return
 	}
 	s.forget(c)
-	c.recv.counted = false
-	s.Floor -= c.recv.pool.Arena.Size()
-	if c.recv.bytes == 0 {
-		s.Owed -= c.recv.pool.Arena.Size()
+	c.In.counted = false
+	s.Floor -= c.In.pool.Arena.Size()
+	if c.In.bytes == 0 {
+		s.Owed -= c.In.pool.Arena.Size()
 	}
 	s.freed()
 }
@@ -100,14 +100,14 @@ func (s *shares) may(c *Conn) bool {
 // wants is how much room there has to be for c to receive another message. Not ever: more memory
 // does not help it; again is called when something else has happened.
 func (s *shares) wants(c *Conn) (bytes int, ever bool) {
-	r := &c.recv
-	must := c.mustReceive()
+	r := &c.In
+	must := c.In.mustReceive()
 	switch {
 	case r.bytes == 0:
 		return math.MinInt, true
-	case c.mode != ModeMessages && r.messages >= c.window(must):
+	case c.terms.Mode != ModeMessages && r.messages >= c.In.window(must):
 		return 0, false
-	case must && c.bare():
+	case must && c.In.bare():
 		return min(r.bytes, s.limit/16) - s.behind(), true
 	case must:
 		return 1, true
@@ -122,32 +122,32 @@ func (s *shares) took(c *Conn, b *memory.Chunk, messages int) {
 	}
 	n := max(b.Size(), messages*memory.CopyCost)
 	b.Counted = n
-	if c.recv.counted && c.recv.bytes == 0 {
-		s.Owed -= c.recv.pool.Arena.Size()
+	if c.In.counted && c.In.bytes == 0 {
+		s.Owed -= c.In.pool.Arena.Size()
 	}
-	if c.recv.qp != nil {
+	if c.In.qp != nil {
 		s.Held += n
 	}
-	c.recv.bytes += n
-	c.recv.messages++
+	c.In.bytes += n
+	c.In.messages++
 }
 
 // gave is took's counterpart.
 func (s *shares) gave(c *Conn, b *memory.Chunk) {
 	if n := b.Counted; n > 0 {
 		b.Counted = 0
-		if c.recv.qp != nil {
+		if c.In.qp != nil {
 			s.Held -= n
 			s.l.RecvBudget.Fewer()
 		}
-		c.person.returnReceive(s.l, n, c.state == connReleased)
-		c.recv.bytes -= n
-		c.recv.messages--
-		if c.recv.counted && c.recv.bytes == 0 {
-			s.Owed += c.recv.pool.Arena.Size()
+		c.In.person.returnReceive(s.l, n, c.state == connReleased)
+		c.In.bytes -= n
+		c.In.messages--
+		if c.In.counted && c.In.bytes == 0 {
+			s.Owed += c.In.pool.Arena.Size()
 		}
 	} else if b.Large() {
-		c.person.returnLarge(s.l, b.Size())
+		c.In.person.returnLarge(s.l, b.Size())
 		s.large -= b.Size()
 	}
 	s.again(c)
@@ -158,8 +158,8 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 // changed.
 func (s *shares) check(c *Conn) {
 	switch {
-	case c.recv.qp == nil || c.Over():
-	case c.recv.paused:
+	case c.In.qp == nil || c.Over():
+	case c.In.paused:
 		s.again(c)
 	case !s.may(c):
 		s.pause(c)
@@ -173,7 +173,7 @@ func (s *shares) asked(c *Conn, n int) {
 	if c.state != connConnecting {
 		return
 	}
-	if c.recv.early += n; c.recv.early > n && c.recv.early > s.room() {
+	if c.In.early += n; c.In.early > n && c.In.early > s.room() {
 		s.pause(c)
 	}
 }
@@ -222,12 +222,12 @@ func (s *shares) LoopName() string { return "memory to receive into" }
 
 // fetched counts a Read or an atomic operation that has begun (1) or ended (-1). Its answer may be
 // behind a message.
-func (c *Conn) fetched(o *OneSided, n int) {
+func (in *intake) fetched(o *OneSided, n int) {
 	if o.Op != verbs.Read && !o.Op.Atomic() {
 		return
 	}
-	c.recv.fetching += n
-	c.l.Shares.again(c)
+	in.fetching += n
+	in.c.l.Shares.again(in.c)
 }
 
 // feed posts a receive for a message that waits, if there is memory for one by now.
@@ -247,16 +247,16 @@ func (p *recvPool) feed() {
 
 func (p pausedConns) Len() int { return len(p) }
 
-func (p pausedConns) Less(i, j int) bool { return p[i].recv.wants < p[j].recv.wants }
+func (p pausedConns) Less(i, j int) bool { return p[i].In.wants < p[j].In.wants }
 
 func (p pausedConns) Swap(i, j int) {
 	p[i], p[j] = p[j], p[i]
-	p[i].recv.at, p[j].recv.at = i, j
+	p[i].In.at, p[j].In.at = i, j
 }
 
 // Push adds a *conn at the end.
 func (p *pausedConns) Push(c any) {
-	c.(*Conn).recv.at = len(*p)
+	c.(*Conn).In.at = len(*p)
 	*p = append(*p, c.(*Conn))
 }
 
@@ -270,11 +270,11 @@ func (p *pausedConns) Pop() any {
 }
 
 // next reports whether there is room for a connection that is paused.
-func (s *shares) next() bool { return len(s.paused) > 0 && s.paused[0].recv.wants <= s.room() }
+func (s *shares) next() bool { return len(s.paused) > 0 && s.paused[0].In.wants <= s.room() }
 
 // again has c go on if it is paused and may. Otherwise it waits in its place.
 func (s *shares) again(c *Conn) {
-	r := &c.recv
+	r := &c.In
 	if !r.paused {
 		return
 	}
@@ -282,9 +282,9 @@ func (s *shares) again(c *Conn) {
 	switch {
 	case !ever || !c.Flows():
 		s.unlist(c)
-	case wants <= s.room() && c.halfFull():
+	case wants <= s.room() && c.In.halfFull():
 		s.unlist(c)
-		c.reliefCheck()
+		c.In.reliefCheck()
 	case wants <= s.room():
 		s.resume(c)
 	case r.listed:
@@ -298,7 +298,7 @@ func (s *shares) again(c *Conn) {
 
 // pause has c's messages wait at their sender. It was just found that it may not receive another.
 func (s *shares) pause(c *Conn) {
-	r := &c.recv
+	r := &c.In
 	if r.paused {
 		return
 	}
@@ -311,49 +311,49 @@ func (s *shares) pause(c *Conn) {
 func (s *shares) resume(c *Conn) {
 	s.forget(c)
 	if !c.Over() {
-		c.recv.qp.Pause(false)
+		c.In.qp.Pause(false)
 	}
 }
 
 // forget is for a connection that ends, too.
 func (s *shares) forget(c *Conn) {
-	c.recv.paused = false
+	c.In.paused = false
 	s.unlist(c)
 }
 
 func (s *shares) unlist(c *Conn) {
-	if c.recv.listed {
-		c.recv.listed = false
-		heap.Remove(&s.paused, c.recv.at)
+	if c.In.listed {
+		c.In.listed = false
+		heap.Remove(&s.paused, c.In.at)
 	}
 }
 
 // waits reports whether news of the peer's credits can lead to anything.
-func (c *Conn) waits() bool {
-	return c.queue.waits() || c.queue.refused || c.owesCredit() || c.Closing()
+func (out *sending) waits() bool {
+	return out.queue.waits() || out.queue.refused || out.owesCredit() || out.c.Closing()
 }
 
 // mustReceive reports whether the progress of c may be behind its peer's messages: also the Reads
 // of offered messages.
-func (c *Conn) mustReceive() bool {
-	return c.recv.fetching > 0 || c.Closing() || c.mode == ModeMessages && (c.waits() || c.out.pending())
+func (in *intake) mustReceive() bool {
+	return in.fetching > 0 || in.c.Closing() || in.c.terms.Mode == ModeMessages && (in.c.Out.waits() || in.c.Out.offers.pending())
 }
 
 // bare reports whether the owner has no message of c's: all that have come wait here.
-func (c *Conn) bare() bool {
-	return c.mode == ModeMessages && c.Arrivals != nil && c.Session.Unfreed() == c.Arrivals.Waiting.Len()
+func (in *intake) bare() bool {
+	return in.c.terms.Mode == ModeMessages && in.Arrivals != nil && in.c.Session.Unfreed() == in.Arrivals.Waiting.Len()
 }
 
 // halfFull reports whether more than half of the window of a peer without credits is in use. Such a
 // peer does not go on immediately (relief.go), unless it must.
-func (c *Conn) halfFull() bool {
-	return c.mode != ModeMessages && !c.mustReceive() && c.recv.messages > c.window(false)/2
+func (in *intake) halfFull() bool {
+	return in.c.terms.Mode != ModeMessages && !in.mustReceive() && in.messages > in.window(false)/2
 }
 
 // window is how many messages of a peer without credits the owner may hold.
-func (c *Conn) window(must bool) int {
+func (in *intake) window(must bool) int {
 	if must {
-		return 2 * c.Session.Granted()
+		return 2 * in.c.Session.Granted()
 	}
-	return c.Session.Granted()
+	return in.c.Session.Granted()
 }

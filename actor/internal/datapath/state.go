@@ -134,37 +134,34 @@ type recvPool struct {
 	copies memory.Copies // of messages that owners have
 }
 
-// Conn is an identifier's data path: its queue pair, its credits, its send queue. doc.go lists its
-// parts. Loop goroutine.
+// Conn is an identifier's data path: its queue pair, its credits, and what it sends and receives.
+// doc.go lists its parts. Loop goroutine.
 type Conn struct {
 	ID     *cmid.ID
 	up     Identifier
 	l      *Loop
-	terms  Terms
+	terms  Terms // its Mode becomes ModeForeign if the peer sends no hello
 	Device *Device
 	res    resources
 	QP     verbs.QP
-	recv   intake
-	Sec    *security // nil: it is not secured
-	end    ending
-	Beat   heartbeat
-	person membership
 
-	queue    sendQueue
-	Arrivals *arrivals // nil: no message has had to wait
-	out      *offers   // nil: no large message was sent
-
-	sizes   sizes
-	Flight  flight
+	Out     sending
+	In      intake
 	Session wire.Session // credits; in other modes only the granted ones
-	relief  relief
-
-	mode     Mode
-	state    connState
-	due      bool // in the device's list of what to pump
-	gathered bool // in the loop's gathering
-
+	Sec     *security    // nil: it is not secured
+	Beat    heartbeat
+	end     ending
+	state   connState
 	traffic traffic
+}
+
+// sending is the half of a connection that sends.
+type sending struct {
+	c      *Conn
+	queue  sendQueue
+	Flight flight
+	sizes  sizes
+	offers *offers // nil: no large message was sent
 }
 
 // Mode is how messages travel.
@@ -238,8 +235,13 @@ const (
 	connReleased
 )
 
-// intake is a connection's part of what its loop receives (share.go).
+// intake is the half of a connection that receives: its part of what its loop receives (share.go),
+// and what waits for the owner.
 type intake struct {
+	c        *Conn
+	Arrivals *arrivals // nil: no message has had to wait
+	person   membership
+	relief   relief
 	// nil: the device does not ask for receives, and there is nothing to share
 	qp       verbs.Pauser
 	bytes    int // held by its owner, or waiting for delivery, on every device
