@@ -27,7 +27,9 @@ type commandTable struct {
 // it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
 func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
 	t.observeCommand(func(o CommandObserver) { o.Begun(t.pid, t.id.Handle(), cmd) })
-	p := t.id.DoPrepared(cmd, func(p *cmid.Pending) {
+	p, legal := t.id.Begin(cmd, t.observed(cmd, answer))
+	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.phase(cmd))
+	if legal {
 		if err := t.exposes(cmd); err != nil {
 			p.Answer(t.commandFailed(cmd, err))
 		} else if prepare != nil {
@@ -35,11 +37,8 @@ func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(
 		} else {
 			p.Proceed(cmd)
 		}
-	}, t.observed(cmd, answer))
-	t.moved(cmd.Op())
-	if p != nil {
-		p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.phase(cmd))
 	}
+	t.moved(cmd.Op())
 	t.rearm()
 	return p
 }
@@ -52,12 +51,10 @@ func (t *commandTable) doInner(cmd Command, prepare func(*cmid.Pending), then fu
 			then(ev)
 		}
 	})
-	if p != nil {
-		p.Inner = true
-		if t.attempts != nil {
-			p.Due = t.attempts.stepDeadline(p.Due)
-			t.rearm()
-		}
+	p.Inner = true
+	if t.attempts != nil {
+		p.Due = t.attempts.stepDeadline(p.Due)
+		t.rearm()
 	}
 }
 

@@ -100,7 +100,8 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 
 // beginHandshake is prepare for the side that connects a secured connection.
 func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err error) {
-	d := it.newDialHandshake()
+	d := &dialHandshake{handshake: handshake{commandTable: &it.commandTable, of: it, hint: it.cfg.Hint}}
+	d.side = d
 	if private, err = d.ask(user, limit); err != nil {
 		return nil, err
 	}

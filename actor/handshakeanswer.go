@@ -54,7 +54,10 @@ func (l *loop) deny(in *incoming, own secure.Features, why wire.Refusal, err err
 	l.rt.log.Warn("rdma: a peer that is not authenticated was rejected", "id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local,
 		"err", Brief(err))
 	l.refused(in.id, in.via, fateUnauthenticated)
-	l.neverShake(failureFrom(why), uint64(in.id.Handle()))
+	failure := failureFrom(why) // of a handshake that never begins
+	l.secured.Answered.Begun++
+	l.secured.Answered.Failed[failure]++
+	l.flight.Note(l.el.Now(), uint64(in.id.Handle()), FlightHandshake, handshakeNotes[failure], 0)
 	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusal(own, why)}, nil)
 	l.discard(in.id, nil)
 }
@@ -239,10 +242,3 @@ func (a *answerHandshake) giveWay() {
 // errCrowded is the error of a request that is refused because there are too many peers that are
 // not authenticated.
 var errCrowded = errors.New("too many peers that are not authenticated (Limits.Handshakes)")
-
-// neverShake counts a request that is refused before a handshake.
-func (l *loop) neverShake(why HandshakeFailure, id uint64) {
-	l.secured.Answered.Begun++
-	l.secured.Answered.Failed[why]++
-	l.flight.Note(l.el.Now(), id, FlightHandshake, handshakeNotes[why], 0)
-}

@@ -25,13 +25,6 @@ type dialHandshake struct {
 	answers *cmid.Pending     // the Connect, after the device has connected
 }
 
-// newDialHandshake returns a handshake of a Connect, which has not begun.
-func (it *ident) newDialHandshake() *dialHandshake {
-	d := &dialHandshake{handshake: handshake{commandTable: &it.commandTable, of: it, hint: it.cfg.Hint}}
-	d.side = d
-	return d
-}
-
 // ask returns the private data of the request. user is for the first message.
 func (d *dialHandshake) ask(user []byte, limit int) ([]byte, error) {
 	switch {

@@ -287,29 +287,32 @@ func (id *ID) clampBacklog(n int) int {
 	return n
 }
 
-// absent returns why an identifier without a DriverID takes no commands.
-func (id *ID) absent(op states.Op) states.Reason {
+// legal returns the state that op leads to, or why it is illegal now.
+func (id *ID) legal(op states.Op) (next states.State, why *states.Reason) {
+	in, flavor := states.Requested(op), id.Flavor()
+	var reason states.Reason
 	switch {
-	case id.state == states.Destroying && id.running != nil:
-		return states.Why(id.Flavor(), id.state, states.Requested(op))
-	case id.last == nil:
-		return states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
+	case id.driver == nil && id.last == nil:
+		reason = states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
+	case id.driver == nil && (id.state != states.Destroying || id.running == nil):
+		reason = states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
+	default:
+		next, v := states.Step(flavor, id.state, in)
+		if v == states.Allow && id.driver != nil {
+			return next, nil
+		}
+		reason = states.Why(flavor, id.state, in)
 	}
-	return states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
+	return 0, &reason
 }
 
 // judgeCall returns an error if a call that is not a Command is illegal now. call is its name in
 // messages.
 func (id *ID) judgeCall(op states.Op, call string) error {
-	if id.driver == nil {
-		why := id.absent(op)
-		return id.callFailed(call, &refusal{why.Text, unix.Errno(why.Errno)})
-	}
-	flavor := id.Flavor()
-	if _, v := states.Step(flavor, id.state, states.Requested(op)); v == states.Allow {
+	_, why := id.legal(op)
+	if why == nil {
 		return nil
 	}
-	why := states.Why(flavor, id.state, states.Requested(op))
 	f := id.failure(nil, &refusal{why.Text, unix.Errno(why.Errno)})
 	f.Op, f.Legal = call, why.Legal
 	return &CommandFailed{f}

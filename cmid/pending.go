@@ -31,29 +31,33 @@ type Pending struct {
 // the answer: inside Do if it is known by then, else by Pending.Answer with the event that the
 // channel's Sink got. The caller must answer the commands that are pending when the identifier is
 // destroyed. A nil answer ignores it. Do returns nil if the command was answered.
-func (id *ID) Do(cmd Command, answer func(Event)) *Pending { return id.DoPrepared(cmd, nil, answer) }
-
-// DoPrepared is Do for a command that needs a preparation which cannot be undone. prepare is called
-// when the command is legal, and no other one is in progress. It calls Proceed or Answer, then or
-// later. While it has called neither, an event may answer the command, and another Disconnect waits
-// for the answer of the first.
-func (id *ID) DoPrepared(cmd Command, prepare func(*Pending), answer func(Event)) *Pending {
-	p := id.note(cmd, answer)
-	next, refused := id.judge(cmd)
-	switch {
-	case refused != nil:
-		p.Answer(refused)
-	case id.joinsPrepared(p):
-	case prepare == nil:
-		p.execute(cmd, next)
-	default:
-		p.prepares, p.awaits = true, answeredByEvent(cmd)
-		prepare(p)
+func (id *ID) Do(cmd Command, answer func(Event)) *Pending {
+	p, legal := id.Begin(cmd, answer)
+	if legal {
+		p.Proceed(cmd)
 	}
 	if p.answer == nil {
 		return nil
 	}
 	return p
+}
+
+// Begin is Do for a command that needs a preparation which cannot be undone. If the command is
+// legal, and no other one is in progress, the caller prepares it, and calls Proceed or Answer, then
+// or later. Until then an event may answer the command, and another Disconnect waits for the answer
+// of the first.
+func (id *ID) Begin(cmd Command, answer func(Event)) (p *Pending, legal bool) {
+	p = id.note(cmd, answer)
+	_, refused := id.judge(cmd)
+	switch {
+	case refused != nil:
+		p.Answer(refused)
+		return p, false
+	case id.joinsPrepared(p):
+		return p, false
+	}
+	p.prepares, p.awaits = true, answeredByEvent(cmd)
+	return p, true
 }
 
 // Expect records a command that the caller carries out with other commands, and answers.
@@ -88,21 +92,6 @@ func (id *ID) Inherit(from *ID) {
 	})
 }
 
-// Proceed ends the preparation: the device executes cmd in the place of p.Command, if the state
-// machine still allows it.
-func (p *Pending) Proceed(cmd Command) {
-	if !p.prepares || p.answer == nil {
-		return // an event was the answer
-	}
-	p.prepares = false
-	next, refused := p.id.judge(p.Command)
-	if refused != nil {
-		p.Answer(refused)
-		return
-	}
-	p.execute(cmd, next)
-}
-
 // Answer answers the command, and the others that wait for the same answer. It reports false if
 // that was done before, or p is nil.
 func (p *Pending) Answer(ev Event) bool {
@@ -126,9 +115,19 @@ func (p *Pending) Answer(ev Event) bool {
 	return true
 }
 
-// execute passes cmd, which is p.Command or stands for it, to the driver.
-func (p *Pending) execute(cmd Command, next states.State) {
+// Proceed ends the preparation: the device executes cmd in the place of p.Command, if the state
+// machine still allows it.
+func (p *Pending) Proceed(cmd Command) {
+	if !p.prepares || p.answer == nil {
+		return // an event was the answer
+	}
+	p.prepares = false
 	id, driver := p.id, p.id.driver
+	next, refused := id.judge(p.Command)
+	if refused != nil {
+		p.Answer(refused)
+		return
+	}
 	switch c := cmd.(type) {
 	case *ResolveAddr:
 		id.peer = c.Dst
@@ -262,13 +261,9 @@ func (id *ID) answeredBy(ev *DriverEvent) *Pending {
 // judge returns the state that cmd leads to, or its refusal.
 func (id *ID) judge(cmd Command) (next states.State, refused *CommandFailed) {
 	op := cmd.Op()
-	if id.driver == nil {
-		return 0, id.refused(cmd, id.absent(op))
-	}
-	flavor := id.Flavor()
-	next, v := states.Step(flavor, id.state, states.Requested(op))
-	if v == states.Refuse || v == states.Guard {
-		return 0, id.refused(cmd, states.Why(flavor, id.state, states.Requested(op)))
+	next, why := id.legal(op)
+	if why != nil {
+		return 0, id.refused(cmd, *why)
 	}
 	if p := id.running; p != nil && op != states.OpDestroyID {
 		why := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", p.Command.Op())

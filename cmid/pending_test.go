@@ -13,7 +13,9 @@ import (
 // prepared asks for a command that prepare precedes. The answers are collected.
 func prepared(id *ID, cmd Command, prepare func(*Pending)) *[]Event {
 	answers := new([]Event)
-	id.DoPrepared(cmd, prepare, func(ev Event) { *answers = append(*answers, ev) })
+	if p, legal := id.Begin(cmd, func(ev Event) { *answers = append(*answers, ev) }); legal {
+		prepare(p)
+	}
 	return answers
 }
 

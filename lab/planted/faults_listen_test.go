@@ -9,8 +9,8 @@ var listenFaults = []fault{
 		"		id.request(ev)\n		return\n", "		return\n",
 	},
 	{
-		"cmid lets who is not bound listen", "listen-6", "cmid/pending.go",
-		"	if v == states.Refuse || v == states.Guard {\n", "	if (v == states.Refuse || v == states.Guard) && op != states.OpListen {\n",
+		"cmid lets who is not bound listen", "listen-6", "cmid/id.go",
+		"		if v == states.Allow && id.driver != nil {\n", "		if (v == states.Allow || op == states.OpListen) && id.driver != nil {\n",
 	},
 
 	// The embedded device.

@@ -20,9 +20,9 @@ var resolveFaults = []fault{
 		"cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:", "cmd.Op() == states.OpResolveAddr:",
 	},
 	{
-		"cmid connects without an address", "resolve_addr-10", "cmid/pending.go",
-		"	if v == states.Refuse || v == states.Guard {\n",
-		"	if (v == states.Refuse || v == states.Guard) && op != states.OpResolveRoute && op != states.OpConnect {\n",
+		"cmid connects without an address", "resolve_addr-10", "cmid/id.go",
+		"		if v == states.Allow && id.driver != nil {\n",
+		"		if (v == states.Allow || op == states.OpResolveRoute || op == states.OpConnect) && id.driver != nil {\n",
 	},
 
 	// The embedded device.

@@ -42,17 +42,6 @@ func (a *Area) On(dev verbs.Device) bool { return a.d.Verbs == dev && !a.d.remov
 // Join notes one more user, which ends with Leave.
 func (a *Area) Join() { a.users++ }
 
-// enter is Join for a connection, which ends with depart.
-func (a *Area) enter() {
-	a.conns++
-	a.Join()
-}
-
-func (a *Area) depart() {
-	a.conns--
-	a.Leave()
-}
-
 // shared reports whether peers of other connections can reach the memory that is registered in it.
 func (a *Area) shared() bool { return a != nil && a.conns > 1 }
 

@@ -52,13 +52,6 @@ func (o *Outgoing) leadsBundle() bool { return o != nil && o.next != nil }
 // bundled reports whether o may go in a bundle.
 func (o *Outgoing) bundled() bool { return o.renew == nil && o.Len() <= bundledMost }
 
-// gather queues s until the end of the turn, or until something that must not overtake it.
-func (out *sending) gather(s *Outgoing) {
-	out.queue.pushMessage(s)
-	out.queue.gathers = true
-	out.c.l.gathering.add(out)
-}
-
 // flush posts the messages that were gathered, as far as device and peer have room for them.
 func (out *sending) flush() {
 	if !out.queue.gathers {
@@ -74,7 +67,7 @@ func (out *sending) flush() {
 	out.update()
 }
 
-// add makes out be flushed at the end of the turn.
+// add makes out be flushed at the end of the turn, or before something that must not overtake it.
 func (g *gathering) add(out *sending) {
 	if out.queue.gathered {
 		return

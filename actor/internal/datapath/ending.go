@@ -263,15 +263,11 @@ func (c *Conn) queuePairFailed(e *QueuePairError) {
 	case !iwarp && !e.follows():
 		c.up.BreakOff(e)
 	default:
-		c.end.queuePairFailed(e, c.l.el, c.queuePairOverdue)
-	}
-}
-
-// queuePairOverdue breaks off a connection whose queue pair has failed, if its end was not
-// reported.
-func (c *Conn) queuePairOverdue() {
-	if c.connected() {
-		c.up.BreakOff(c.end.cause)
+		c.end.queuePairFailed(e, c.l.el, func() {
+			if c.connected() { // its end was not reported
+				c.up.BreakOff(c.end.cause)
+			}
+		})
 	}
 }
 

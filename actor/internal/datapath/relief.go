@@ -55,7 +55,7 @@ func (in *intake) reliefCheck() {
 	}
 	switch {
 	case r.due == reliefSoon:
-	case in.reliefOwnerIdle():
+	case (in.Arrivals == nil || in.Arrivals.Waiting.Len() == 0) && in.c.up.Idle():
 		r.due = reliefSoon
 		r.timer.Reset(0)
 	case r.due == reliefStopped:
@@ -70,10 +70,6 @@ func (in *intake) reliefNeeded() bool {
 		return in.c.Session.Stands() && in.c.sends()
 	}
 	return in.paused && in.c.l.Shares.may(in.c)
-}
-
-func (in *intake) reliefOwnerIdle() bool {
-	return (in.Arrivals == nil || in.Arrivals.Waiting.Len() == 0) && in.c.up.Idle()
 }
 
 func (in *intake) reliefSend() {

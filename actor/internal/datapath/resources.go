@@ -32,7 +32,8 @@ type resources struct {
 func (r *resources) claimDomain(d *Device, a *Area, large bool) error {
 	r.d = d
 	if a != nil {
-		a.enter()
+		a.Join()
+		a.conns++
 		r.area, r.pd, r.dom = a, a.pd, a.dom
 		return nil
 	}
@@ -55,7 +56,8 @@ func (r *resources) claimDomain(d *Device, a *Area, large bool) error {
 func (r *resources) releaseDomain() {
 	switch {
 	case r.area != nil:
-		r.area.depart()
+		r.area.conns--
+		r.area.Leave()
 	case r.dom.own:
 		r.dom.leave()
 	case r.scoped():

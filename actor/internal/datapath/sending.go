@@ -31,7 +31,9 @@ func (out *sending) submit(s *Outgoing, now bool) {
 		out.c.up.SendFailed(s, out.sizes.tooLarge(s.Len()))
 		out.c.traffic.messageUnsent()
 	case bundled && out.gathers():
-		out.gather(s)
+		out.queue.pushMessage(s)
+		out.queue.gathers = true
+		out.c.l.gathering.add(out)
 	case !out.queue.empty() || !out.ready() || !out.readyFor(s):
 		if out.queue.messages.Len() >= limit {
 			out.queue.refuse()
