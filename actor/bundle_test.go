@@ -94,6 +94,7 @@ func TestBundlesOfATurn(t *testing.T) {
 				w.Fatalf("got %v, want %q", g, want)
 			}
 		}
+		settle() // the peer may have a message before PostSend returns
 		if got := q.types(); !slices.Equal(got, []wire.Type{wire.TypeData, wire.TypeBundle}) {
 			w.Errorf("four messages have left as %v", got)
 		}

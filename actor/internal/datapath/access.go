@@ -17,7 +17,7 @@ import (
 // answers to that. The other side does so before its accept leaves, when its owner has decided.
 
 // guarded reports whether the peer has to be kept from memory, and let in.
-func (s *security) guarded() bool { return s != nil && s.c.res.exposed() && s.c.Device.attr.QPAccess }
+func (s *security) guarded() bool { return s != nil && s.c.res.area != nil && s.c.Device.attr.QPAccess }
 
 // shutOut denies the peer access to memory: it is not authenticated yet.
 func (s *security) shutOut() error {

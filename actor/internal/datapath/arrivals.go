@@ -74,7 +74,7 @@ func (b *arrivals) advance(granted bool) {
 
 // allot takes memory for an offer. Not ok: the device has none, and is asked again.
 func (b *arrivals) allot(a *pending) (ok bool) {
-	chunk, err := b.c.res.sinks().Get(int(a.from.Length))
+	chunk, err := b.c.res.dom.sinks.Get(int(a.from.Length))
 	if err != nil {
 		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.Device.Verbs.Name(), "err", err)
 		b.wait = true
@@ -93,7 +93,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 		b.since = b.c.l.el.Now()
 	}
 	b.filling++
-	b.c.res.sinks().Fill()
+	b.c.res.dom.sinks.Fill()
 	b.c.l.Sources.Fill(b.from, int(chunk.SGE.Length))
 	return true
 }
@@ -101,7 +101,7 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 // filled ends the reading into chunk.
 func (b *arrivals) filled(chunk *memory.Chunk) {
 	b.filling--
-	b.c.res.sinks().Filled()
+	b.c.res.dom.sinks.Filled()
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 

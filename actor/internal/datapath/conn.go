@@ -45,7 +45,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		return nil, err
 	}
 	var err error
-	if c.In.pool, err = c.res.recvPool(size); err != nil {
+	if c.In.pool, err = c.res.dom.recvPool(size); err != nil {
 		c.leave()
 		return nil, err
 	}
@@ -60,8 +60,9 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	}
 	c.In.resized(receives)
 	d.Conns++
-	attr := c.res.queuePairAttr()
-	attr.SRQ, attr.MaxSendWR, attr.Context = c.In.pool.srq, c.Out.Flight.Depth, c
+	attr := verbs.QPInitAttr{
+		PD: c.res.pd, SendCQ: c.res.cq.cq, RecvCQ: c.res.cq.cq, SRQ: c.In.pool.srq, MaxSendWR: c.Out.Flight.Depth, MaxSGE: 1, Context: c,
+	}
 	if c.In.pool.srq == nil {
 		attr.MaxRecvWR = receives
 	}
@@ -93,7 +94,7 @@ func (c *Conn) Release() {
 	c.setState(connReleased)
 	c.In.person.leave(c.l, c.In.bytes)
 	c.l.Shares.leave(c)
-	c.res.releaseCompletions()
+	c.res.cq.Room += c.res.entries
 	c.Sec.discard()
 	if c.Out.offers != nil {
 		c.Out.offers.close()

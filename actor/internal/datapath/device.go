@@ -64,7 +64,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	}
 	op := Posting{Send: s}
 	d.prepareSend(quiet)
-	switch pd, ok := c.res.sendsInPlace(); {
+	switch pd, ok := c.res.dom.pd.(verbs.Registrar); {
 	case len(b) <= d.attr.MaxInline:
 		d.wr.Inline = b
 	case ok:

@@ -27,7 +27,12 @@ func (in *intake) written(chunk *memory.Chunk, n, imm uint32) {
 		in.give(chunk)
 		return
 	}
-	err := in.judgeWritten(n)
+	var err error
+	if !in.granted {
+		err = &wire.ProtocolError{What: fmt.Sprintf("a Write of %d bytes with an immediate, and nothing was granted", n)}
+	} else if in.c.terms.Mode == ModeMessages {
+		err = in.c.Session.TakeImmediate()
+	}
 	if err != nil {
 		in.give(chunk)
 		in.c.up.BreakOff(err)
@@ -45,17 +50,6 @@ func (in *intake) written(chunk *memory.Chunk, n, imm uint32) {
 		in.deliver(m)
 	}
 	in.c.l.Shares.check(in.c)
-}
-
-// judgeWritten returns an error if the peer may not do that.
-func (in *intake) judgeWritten(n uint32) error {
-	switch {
-	case !in.granted:
-		return &wire.ProtocolError{What: fmt.Sprintf("a Write of %d bytes with an immediate, and nothing was granted", n)}
-	case in.c.terms.Mode == ModeMessages:
-		return in.c.Session.TakeImmediate()
-	}
-	return nil
 }
 
 // posted accounts for an operation that the device has taken.

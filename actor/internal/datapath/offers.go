@@ -65,7 +65,7 @@ type sealing struct {
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}
 	if _, ok := c.res.registrar(); !ok || c.Sec != nil {
-		o.memory = c.res.newRegions(c.l.HeldBudget)
+		o.memory = memory.NewRegionCache(c.Device.Verbs, c.res.pd, verbs.RemoteRead, c.l.HeldBudget, true)
 	}
 	return o
 }
@@ -160,7 +160,7 @@ func (o *offers) free(m offered) {
 		m.chunk.Free()
 		return
 	}
-	o.c.res.deregister(m.mr)
+	_ = o.c.Device.Verbs.Free(m.mr) // nothing that is posted names it
 	o.c.l.HeldBudget.GiveLarge(n)
 }
 
@@ -176,7 +176,7 @@ func (o *offers) read(unread int) {
 		switch {
 		case m.chunk != nil:
 			s.Recycle()
-		case !o.c.res.sharedArea(): // else another peer may still read it, over another connection
+		case !o.c.res.area.shared(): // else another peer may still read it, over another connection
 			o.spend(s)
 		}
 	}
@@ -316,14 +316,6 @@ func (o *offers) sealAbandon() {
 	s := m.send
 	o.free(m)
 	o.c.up.SendFailed(s, Flushed())
-}
-
-// offerReady reports whether s, a large message, may be offered now.
-func (out *sending) offerReady(s *Outgoing) bool {
-	if out.offers == nil {
-		out.offers = newOffers(out.c)
-	}
-	return out.offers.ready(s)
 }
 
 // offerMessage posts the offer of s, which is ready, or starts to seal s.

@@ -185,7 +185,7 @@ func (t *Terms) tls() bool { return secure.Features(t.Features)&secure.FeatureTL
 
 // reserve posts n receives.
 func (in *intake) reserve(n int) error {
-	if in.c.res.private() {
+	if in.c.res.dom.own {
 		in.pool.Arena.InOne(n) // one region
 	}
 	for range n {

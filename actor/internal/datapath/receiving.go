@@ -173,8 +173,9 @@ func (in *intake) give(b *memory.Chunk) {
 	default:
 		b.Free()
 	}
-	if in.c.Over() {
-		in.c.res.reclaim()
+	if in.c.Over() { // perhaps the last use of a private domain, or of a device that has gone
+		in.c.res.dom.vanish()
+		in.c.Device.vanish()
 	}
 }
 

@@ -76,7 +76,7 @@ func (t *Terms) begins(most int) int {
 
 // resized begins the account of c's receives, n of them, before they are posted.
 func (in *intake) resized(n int) {
-	if !in.c.l.resizable(&in.c.terms, &in.c.Device.attr) || !in.c.res.private() {
+	if !in.c.l.resizable(&in.c.terms, &in.c.Device.attr) || !in.c.res.dom.own {
 		return
 	}
 	most := in.c.l.largestReceive(&in.c.terms, &in.c.Device.attr)
@@ -105,7 +105,7 @@ func (r *resizing) poolOf(n int) (*recvPool, error) {
 			return p, nil
 		}
 	}
-	p, err := r.c.res.recvPool(n)
+	p, err := r.c.res.dom.recvPool(n)
 	if err == nil {
 		p.Arena.InOne(r.count)
 		r.joined = append(r.joined, p)
@@ -185,7 +185,7 @@ func (r *resizing) shrink() {
 	r.holds, r.c.In.pool = LeastPosted, p
 	r.returnAside()
 	r.counts()
-	r.c.res.sinks().Reclaim() // nor does it keep memory for the next large message
+	r.c.res.dom.sinks.Reclaim() // nor does it keep memory for the next large message
 }
 
 // counts updates the account of receives that become small. Other connections of the domain may

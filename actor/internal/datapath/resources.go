@@ -8,8 +8,8 @@ import (
 )
 
 // resources is the part of its device that a connection uses besides its queue pair: a protection
-// domain, memory to receive into and to send from, and entries of a completion queue. Only its
-// methods use its fields.
+// domain, memory to receive into and to send from, and entries of a completion queue. Other code
+// only reads its fields.
 type resources struct {
 	d       *Device
 	pd      verbs.PD     // of the queue pair
@@ -73,36 +73,11 @@ func (r *resources) claimCompletions(n int) (err error) {
 	return err
 }
 
-// releaseCompletions ends claimCompletions' claim.
-func (r *resources) releaseCompletions() { r.cq.Room += r.entries }
-
-// queuePairAttr returns the attributes of a queue pair that uses r.
-func (r *resources) queuePairAttr() verbs.QPInitAttr {
-	return verbs.QPInitAttr{PD: r.pd, SendCQ: r.cq.cq, RecvCQ: r.cq.cq, MaxSGE: 1}
-}
-
 // scoped reports whether no other connection uses the protection domain, unless it shares an Area.
 func (r *resources) scoped() bool { return r.pd != r.d.Shared.pd }
 
-// private reports whether the memory to receive into and to send from is the connection's, or its
-// Area's, and not the loop's.
-func (r *resources) private() bool { return r.dom.own }
-
-// exposed reports whether the queue pair can reach an owner's memory.
-func (r *resources) exposed() bool { return r.area != nil }
-
-// sharedArea reports whether peers of other connections can reach memory that is registered in the
-// protection domain.
-func (r *resources) sharedArea() bool { return r.area.shared() }
-
-// recvPool returns the pool of receives for messages of n bytes, and joins it.
-func (r *resources) recvPool(n int) (*recvPool, error) { return r.dom.recvPool(n) }
-
 // poolOf returns the pool that b, a receive, belongs to.
 func (r *resources) poolOf(b *memory.Chunk) *recvPool { return r.dom.recv[b.Size()] }
-
-// sinks returns the memory that large messages are read into.
-func (r *resources) sinks() *memory.RegionCache { return r.dom.sinks }
 
 // sendChunk returns memory to send n bytes from. beyond: even more than the budget allows.
 func (r *resources) sendChunk(n int, beyond bool) (*memory.Chunk, error) {
@@ -113,30 +88,8 @@ func (r *resources) sendChunk(n int, beyond bool) (*memory.Chunk, error) {
 	return a.Get()
 }
 
-// sendsInPlace returns the domain that makes regions of messages where they are. Not ok: the device
-// sends only from its registered memory.
-func (r *resources) sendsInPlace() (pd verbs.Registrar, ok bool) {
-	pd, ok = r.dom.pd.(verbs.Registrar)
-	return pd, ok
-}
-
 // registrar returns the protection domain if it can register memory of the Go heap.
 func (r *resources) registrar() (reg verbs.Registrar, ok bool) {
 	reg, ok = r.pd.(verbs.Registrar)
 	return reg, ok
-}
-
-// deregister frees memory that the registrar registered. Nothing that is posted names it.
-func (r *resources) deregister(mr *verbs.MR) { _ = r.d.Verbs.Free(mr) }
-
-// newRegions returns an empty cache of regions that the peer can read.
-func (r *resources) newRegions(b *memory.Budget) *memory.RegionCache {
-	return memory.NewRegionCache(r.d.Verbs, r.pd, verbs.RemoteRead, b, true)
-}
-
-// reclaim frees a private domain, or a device, that has no other use: a message was returned after
-// the connection was over.
-func (r *resources) reclaim() {
-	r.dom.vanish()
-	r.d.vanish()
 }

@@ -126,7 +126,13 @@ func (out *sending) ready() bool {
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
 func (out *sending) readyFor(s *Outgoing) bool {
-	return s.Len() <= out.sizes.direct || out.offerReady(s)
+	if s.Len() <= out.sizes.direct {
+		return true
+	}
+	if out.offers == nil {
+		out.offers = newOffers(out.c)
+	}
+	return out.offers.ready(s)
 }
 
 // post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
