@@ -100,7 +100,6 @@ func TestBadCommandLines(t *testing.T) {
 		"perf -c -a ::1 --duration 0s": "--duration 0s: too short",
 		"perf -s --timeout 0s":         "--timeout 0s: too short",
 		"perf -s --wait long":          "--wait long: want block, spin or busy",
-		"perf -c -a ::1 --plot p.gif":  "--plot p.gif: want .svg or .png",
 		"perf -s --tos 256":            "--tos 256: want at most 255",
 		"perf -s --tos -1":             "-tos",
 		"perf -s --qp-timeout 32":      "--qp-timeout 32: want 1 to 31",

@@ -121,7 +121,7 @@ func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) err
 	return nil
 }
 
-// leave writes the files that --json and --plot ask for.
+// leave writes the document that --json asks for.
 func (p *perfer) leave(r *perf.Report) (err error) {
 	switch p.json {
 	case "":
@@ -132,9 +132,6 @@ func (p *perfer) leave(r *perf.Report) (err error) {
 		if f, err = os.Create(p.json); err == nil {
 			err = errors.Join(r.JSON(f), f.Close())
 		}
-	}
-	if p.plot != "" && len(r.Results) > 0 {
-		err = errors.Join(err, r.Plot(p.plot))
 	}
 	return err
 }

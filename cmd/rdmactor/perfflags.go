@@ -42,7 +42,7 @@ DESCRIPTION
 
 EXAMPLES
   rdmactor perf -s -a 127.0.0.1 --wait busy
-  rdmactor perf -c -a 127.0.0.1 --wait busy --latency --op send,read --sizes 1:64K --plot latency.svg
+  rdmactor perf -c -a 127.0.0.1 --wait busy --latency --op send,read --sizes 1:64K
   rdmactor perf -c -a 127.0.0.1 --bandwidth --op write --size 1M --duration 5s --json result.json
 
 FLAGS
@@ -66,19 +66,19 @@ var waits = map[string]eventloop.WaitMode{"block": eventloop.Block, "spin": even
 // perfFlags are the values of the flags.
 type perfFlags struct {
 	where
-	ops        []perf.Op
-	kinds      []perf.Kind
-	sizes      []int
-	depth      int // 0: as many messages as fit into roomOnWay
-	wait       string
-	warmUp     time.Duration
-	duration   time.Duration
-	count      int
-	crc        bool
-	json, plot string // files; "": none
-	tos        uint
-	qpTimeout  uint
-	retries    uint
+	ops       []perf.Op
+	kinds     []perf.Kind
+	sizes     []int
+	depth     int // 0: as many messages as fit into roomOnWay
+	wait      string
+	warmUp    time.Duration
+	duration  time.Duration
+	count     int
+	crc       bool
+	json      string // file; "": none
+	tos       uint
+	qpTimeout uint
+	retries   uint
 }
 
 func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
@@ -106,7 +106,6 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	f.IntVar(&o.count, "count", 0, "measure this `NUMBER` of messages or round trips instead, or a few more")
 	f.BoolVar(&o.crc, "crc", false, "iwarp: ask the peer for CRC32c")
 	f.StringVar(&o.json, "json", "", "leave the results in `FILE`; - is standard output, and tables go nowhere")
-	f.StringVar(&o.plot, "plot", "", "leave a picture in `FILE`.svg or .png")
 	f.UintVar(&o.tos, "tos", 0, "what this side sends with: `TRAFFIC CLASS`, the DSCP times four (default the host's)")
 	f.UintVar(&o.qpTimeout, "qp-timeout", 0, "RoCE: this side waits 4.096 us times 2 to the `EXPONENT` for an acknowledgement (default the kernel's)")
 	f.UintVar(&o.retries, "retry-count", 0, "RoCE: `HOW OFTEN` this side sends again before it gives up, 1 to 6 (default 6)")
@@ -161,11 +160,6 @@ func (o *perfFlags) check() error {
 	}
 	if _, ok := waits[o.wait]; !ok {
 		return fmt.Errorf("--wait %s: want block, spin or busy", o.wait)
-	}
-	if o.plot != "" {
-		if err := perf.CheckPlotName(o.plot); err != nil {
-			return fmt.Errorf("--plot %w", err)
-		}
 	}
 	for _, t := range o.tests() {
 		if err := t.Check(); err != nil {

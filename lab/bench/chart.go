@@ -11,8 +11,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/svg"
 	"github.com/rdmactor/rdmactor/lab/measure"
+	"github.com/rdmactor/rdmactor/lab/svg"
 )
 
 const (
