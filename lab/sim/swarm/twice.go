@@ -3,7 +3,6 @@ package swarm
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,46 +10,36 @@ import (
 )
 
 // Twice plays a plan twice. If the two traces differ, that is the failure, with the first lines
-// that differ. print is called with the lines of the first run; nil: none.
+// that differ: a difference that depends on chance may not occur again. print is called with the
+// lines of the first run; nil: none.
 func (p *Plan) Twice(t *testing.T, print func(line string)) world.Result {
 	t.Helper()
-	first := p.Play(t, print)
+	first, one := p.traced(t, print)
 	if first.Failure != "" {
 		return first
 	}
-	second := p.Play(t, nil)
+	second, other := p.traced(t, nil)
 	if second.Failure != "" {
 		return second
 	}
 	if first.Hash != second.Hash {
-		first.Failure = "two runs differ: " + p.differ(t)
+		first.Failure = "two runs differ: " + Differ(one, other)
 	}
 	return first
 }
 
-// differ plays the plan repeatedly until a run differs from the first, and describes the
-// difference. A difference that depends on chance need not occur in the second run.
-func (p *Plan) differ(t *testing.T) string {
+// traced plays the plan, and returns its trace. print is called with each line; nil: none.
+func (p *Plan) traced(t *testing.T, print func(line string)) (r world.Result, trace []string) {
 	t.Helper()
-	const runs = 30
-	first := p.lines(t)
-	for range runs {
-		if lines := p.lines(t); !slices.Equal(lines, first) {
-			return Differ(first, lines)
+	r = p.Play(t, func(s string) {
+		if print != nil {
+			print(s)
 		}
-	}
-	return fmt.Sprintf("but %d further ones do not", runs)
-}
-
-// lines plays the plan, and returns its trace.
-func (p *Plan) lines(t *testing.T) (lines []string) {
-	t.Helper()
-	p.Play(t, func(s string) {
 		if !strings.HasPrefix(s, world.Aside) {
-			lines = append(lines, s)
+			trace = append(trace, s)
 		}
 	})
-	return lines
+	return r, trace
 }
 
 // Differ describes where two traces diverge, with the surrounding lines.
