@@ -195,12 +195,16 @@ func TestWaitingCallEndsOnce(t *testing.T) {
 			go func() { _ = r.s.Shutdown(r.within(time.Hour)) }()
 			r.Wait()
 		}, ErrDraining, FateRefused},
+		"place of a server that drains": {func(r *rig, _ func()) {
+			r.s.draining.Store(true) // as if a place became free before the rest of Shutdown
+			r.Advance(2 * time.Second)
+		}, ErrDraining, FateRefused},
 		"Close": {func(r *rig, _ func()) { r.s.Close() }, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var began *atomic.Int64
 			busy := time.Hour
-			if name == "place" {
+			if strings.HasPrefix(name, "place") {
 				busy = time.Second
 			}
 			inWorld(t, fewPlaces(1, 10*time.Second), func(s *Server) { began = handleWork(s, busy) }, func(r *rig) {
@@ -361,5 +365,67 @@ func TestCallsThatWaitModel(t *testing.T) {
 			clients[1].Close()
 			clients[2].Close()
 		})
+	}
+}
+
+// The same with all processors, over iWARP: no handler is called for a call that was refused, and
+// every call returns, while a server drains or is closed.
+func TestCallsThatWaitRace(t *testing.T) {
+	p := echoPair(t, HandlerConfig{})
+	for round := range 12 {
+		var began, executed, unsure atomic.Int64
+		s := NewServer(p.there, ServerConfig{MaxCallsInAll: 3, MaxWait: 2 * time.Millisecond})
+		HandleRaw(s, work, func(context.Context, []byte, []byte) ([]byte, error) {
+			began.Add(1)
+			time.Sleep(50 * time.Microsecond)
+			return nil, nil
+		})
+		at, err := s.Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		enough := make(chan struct{})
+		var all sync.WaitGroup
+		for range 3 {
+			c, err := Dial(t.Context(), p.here, at.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			for i := range 10 {
+				all.Go(func() {
+					for {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(1+i)*time.Millisecond)
+						_, err := CallRaw(ctx, c, work, nil, nil)
+						cancel()
+						e, _ := errors.AsType[*Error](err)
+						switch {
+						case err == nil:
+							if executed.Add(1) == 50 {
+								close(enough)
+							}
+						case !e.Fate.NotExecuted():
+							unsure.Add(1)
+						case !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrDeadline):
+							return // the server has ended
+						}
+					}
+				})
+			}
+		}
+		<-enough
+		if round%4 > 0 {
+			if err := s.Shutdown(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		s.Close()
+		all.Wait()
+		if n, least, more := began.Load(), executed.Load(), unsure.Load(); n < least || n > least+more {
+			t.Fatalf("%d handlers were called, %d calls were answered, and %d may have been", n, least, more)
+		}
+		if used := s.shares.Taken(); used != (share.Amounts{}) {
+			t.Fatalf("%v are taken", used)
+		}
 	}
 }
