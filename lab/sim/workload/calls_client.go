@@ -104,9 +104,7 @@ func (w *calls) call(p *world.Process, machine int) {
 		}
 	}
 	me.until(20*time.Millisecond, me.idle)
-	if !w.Disturbed() {
-		w.settle(p, me.rt, me.unanswered)
-	}
+	me.quiet()
 	for _, e := range me.clients {
 		me.client(e).Close() // its dial may still be under way
 	}
@@ -114,14 +112,24 @@ func (w *calls) call(p *world.Process, machine int) {
 	w.left[machine] = true
 }
 
-// unanswered lists the calls and streams that are still in flight for the clients.
-func (me *caller) unanswered() (all []oracle.Held) {
-	for k, e := range me.clients {
-		if e.c != nil {
-			all = append(all, oracle.Held{What: fmt.Sprintf("calls of client %d in flight", k), Count: e.c.InFlight()})
+// quiet waits until no call is in flight for the clients, or fails the world, unless a fault hits
+// it. Nothing is under way.
+func (me *caller) quiet() {
+	inFlight := func() (n int) {
+		for _, e := range me.clients {
+			if e.c != nil {
+				n += e.c.InFlight()
+			}
 		}
+		return n
 	}
-	return all
+	for range int(settles / time.Second) { // which a clock that jumps does not end
+		if me.w.Disturbed() || inFlight() == 0 {
+			return
+		}
+		me.p.Sleep(time.Second)
+	}
+	me.w.fail("machine %d: %d calls are in flight, and nobody waits for them", me.machine, inFlight())
 }
 
 // due returns when the caller performs an operation, if it does.
