@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,6 +29,10 @@ func newFakePage(t *testing.T) *fakePage {
 	t.Helper()
 	p := new(fakePage)
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/sections") {
+			fmt.Fprint(w, `[{"name":"calls","title":"Calls"}]`)
+			return
+		}
 		n := p.asked.Add(1)
 		if p.broken.Load() {
 			http.Error(w, "no answer yet \x1b[2J", http.StatusServiceUnavailable)
@@ -44,9 +47,12 @@ func newFakePage(t *testing.T) *fakePage {
 		case path == "ids" && r.URL.Query().Get("q") == "room/2":
 			fmt.Fprintf(w, `{"taken":%q,"total":3,"matched":1,"page":1,"pages":1,"rows":[%s]}`, stamp, row(2))
 		case path == "ids":
-			rows := []string{row(1), row(2), hostileRow}
-			size, _ := strconv.Atoi(r.URL.Query().Get("size"))
-			fmt.Fprintf(w, `{"taken":%q,"total":3,"matched":3,"page":1,"pages":1,"rows":[%s]}`, stamp, strings.Join(rows[:min(size, 3)], ","))
+			fmt.Fprintf(w, `{"taken":%q,"total":3,"matched":3,"page":1,"pages":1,"rows":[%s,%s,%s]}`, stamp, row(1), row(2), hostileRow)
+		case path == "sections/calls":
+			fmt.Fprintf(w, `{"taken":%q,"title":"Calls","total":1,"columns":["method","p50_seconds"],"rows":[{"method":"kv.Get","p50_seconds":0.1}]}`, stamp)
+		case path == "ids/1":
+			fmt.Fprintf(w, `{"taken":%q,"id":1,"state":"connected","meaning":"established","history":[{"state":"idle","for_seconds":0.01},`+
+				`{"state":"connected","at_seconds":0.01,"for_seconds":75}]}`, stamp)
 		default:
 			http.NotFound(w, r)
 		}
@@ -99,7 +105,7 @@ func TestTopOnce(t *testing.T) {
 	p := newFakePage(t)
 	out, _, err := output(t, "top", "--once", p.URL)
 	for _, want := range []string{
-		"3 identifiers: connected 2, idle 1\n", "BLOCKED for 2.5s by chat.room, 100% busy", "3 of 3, by id\n", "ID^  STATE ",
+		"3 identifiers: connected 2, idle 1\n", "BLOCKED for 2.5s by chat.room, 100% busy", "3 of 3, page 1 of 1, by id\n", "ID^  STATE ",
 		"1    connected  1m15s", "\n-    idle ",
 	} {
 		if !strings.Contains(out, want) {
@@ -122,3 +128,6 @@ func TestTopOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// wait sleeps for a moment: a test has no other way to wait.
+func (p *fakePage) wait() { time.Sleep(5 * time.Millisecond) }

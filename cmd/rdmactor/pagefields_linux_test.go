@@ -82,11 +82,15 @@ func TestFields(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].State != "listening" || rows[0].Local != on.Local.String() {
 		t.Fatalf("%+v, %v", rows, err)
 	}
+	one, err := c.ID(t.Context(), rows[0].PID)
+	if err != nil || one.ID != rows[0].ID || len(one.History) == 0 {
+		t.Errorf("%+v, %v", one, err)
+	}
 	o, err := c.Overview(t.Context())
 	if err != nil || o.Total != 1 || len(o.Loops) == 0 || len(o.Memory) == 0 || o.Interval != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
-	for path, read := range map[string]any{"": o, "ids": page.IDs{}} {
+	for path, read := range map[string]any{"": o, "ids": page.IDs{}, "ids/" + one.PID: one} {
 		resp, err := server.Client().Get(server.URL + "/debug/rdma/" + path)
 		if err != nil {
 			t.Fatal(err)

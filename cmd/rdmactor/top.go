@@ -22,12 +22,20 @@ SYNOPSIS
   rdmactor top URL [--filter TEXT] [--sort FIELD] [--desc] [--once] [--rows NUMBER]
 
 DESCRIPTION
-  Shows the page (package inspect) of a running program in a terminal until Ctrl-C, as often as the page has news; HOST:PORT is the
-  page at its usual path. Above: identifiers by state, each loop's busy share and what blocks it, memory by pool. Below: the first
-  identifiers, as many as there is room for. If the program does not answer, the last data stay. One identifier's history and the
-  program's own tables are in the page itself, for a browser or curl.
+  Shows the page (package inspect) of a running program in a terminal, as often as the page has news; HOST:PORT is the page at its
+  usual path. Above: identifiers by state, each loop's busy share and who blocks it, memory by pool. Below: a table of identifiers.
+  If the program does not answer, it says so, keeps what was there, and tries again.
 
   Without a terminal, or with --once, it prints one snapshot as text; rates are those between two answers.
+
+KEYS
+  arrows, j k      move; beyond the last row comes the next page
+  PgUp PgDn space  pages; g and G: the first and the last one
+  s S              sort by the next field, or the one before; r: the other way round
+  /                filter: a text in any name or address; Esc: no filter
+  Enter            one identifier and its history; q or Esc: back
+  Tab              the program's own tables, one after the other: calls, links, peers, whatever its page has
+  q Ctrl-C         quit; Ctrl-Z: the shell, as usual
 
 EXAMPLES
   rdmactor top localhost:8080
@@ -79,8 +87,8 @@ func watch(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	if !o.once && term.IsTerminal(int(os.Stdout.Fd())) {
-		return top.Run(ctx, c, o.query, os.Stdout)
+	if !o.once && term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())) {
+		return top.Run(ctx, c, o.query, os.Stdin, os.Stdout)
 	}
 	if err := top.Once(ctx, c, o.query, stdout); err != nil {
 		return fmt.Errorf("%s: %w", c, err)

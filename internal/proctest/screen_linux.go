@@ -21,6 +21,8 @@ type Screen struct {
 	master *os.File
 	cmd    *exec.Cmd
 	read   chan struct{}
+	gate   sync.Mutex // locked: the output is not read
+	stuck  bool
 	mu     sync.Mutex
 	out    bytes.Buffer
 }
@@ -57,6 +59,7 @@ func StartAtTerminal(t testing.TB, name string, cfg Config) *Screen {
 			_ = s.cmd.Process.Kill()
 			_ = s.cmd.Wait()
 		}
+		s.loosen()
 		<-s.read // the terminal reports an error once it is no longer open
 		_ = master.Close()
 	})
@@ -67,6 +70,8 @@ func (s *Screen) copy() {
 	defer close(s.read)
 	b := make([]byte, 4096)
 	for {
+		s.gate.Lock()
+		s.gate.Unlock() //nolint:staticcheck // it only waits
 		n, err := s.master.Read(b)
 		if err != nil {
 			return
@@ -74,6 +79,19 @@ func (s *Screen) copy() {
 		s.mu.Lock()
 		s.out.Write(b[:n])
 		s.mu.Unlock()
+	}
+}
+
+// Stick stops reading the output until the process ends.
+func (s *Screen) Stick() {
+	s.gate.Lock()
+	s.stuck = true
+}
+
+func (s *Screen) loosen() {
+	if s.stuck {
+		s.stuck = false
+		s.gate.Unlock()
 	}
 }
 
@@ -129,6 +147,7 @@ func (s *Screen) Exit(why string) (state *os.ProcessState, shown string) {
 	if !stuck.Stop() {
 		s.t.Fatalf("%s: %s does not end", why, s.Name)
 	}
+	s.loosen()
 	<-s.read
 	return s.cmd.ProcessState, s.out.String()
 }

@@ -25,6 +25,7 @@ const (
 	// of a list in an answer, far above a page's maximum
 	mostElements = 4096
 	mostNames    = 256
+	roomCell     = 512 // of a value that is not a text
 
 	// MostRows is how many rows one answer has at most.
 	MostRows = 500
@@ -37,6 +38,8 @@ var (
 	errLong   = fmt.Errorf("an answer without end: more than %d MiB", roomAnswer>>20)
 	// ErrSilent: no answer, or no end of it, in time.
 	ErrSilent = fmt.Errorf("no answer within %v", patience)
+	// ErrGone: there is no such identifier, or no longer.
+	ErrGone = errors.New("there is no such identifier, or no more")
 )
 
 // Client sends requests to one page.
@@ -158,10 +161,42 @@ func (c *Client) All(ctx context.Context, q Query) (rows []Row, complete bool, e
 	}
 }
 
+// ID requests one identifier, by its number or its PID's id.
+func (c *Client) ID(ctx context.Context, which string) (v ID, err error) {
+	_, err = c.get(ctx, "ids/"+url.PathEscape(which), url.Values{"format": {"json"}}, &v)
+	if gone := (*statusError)(nil); errors.As(err, &gone) && gone.code == http.StatusNotFound {
+		return v, ErrGone
+	}
+	if err == nil && v.History == nil {
+		err = errNoPage
+	}
+	return v, err
+}
+
 // Overview requests the data of the program as a whole.
 func (c *Client) Overview(ctx context.Context) (v Overview, err error) {
 	_, err = c.get(ctx, "", url.Values{"format": {"json"}}, &v)
 	if err == nil && v.Loops == nil {
+		err = errNoPage
+	}
+	v.Total = max(v.Total, 0)
+	return v, err
+}
+
+// Sections requests the list of the program's tables.
+func (c *Client) Sections(ctx context.Context) (all []Title, err error) {
+	var v list[Title]
+	_, err = c.get(ctx, "sections", url.Values{"format": {"json"}}, &v)
+	if none := (*statusError)(nil); errors.As(err, &none) && none.code == http.StatusNotFound {
+		return nil, nil
+	}
+	return v, err
+}
+
+// Section requests one of the program's tables.
+func (c *Client) Section(ctx context.Context, name string) (v Section, err error) {
+	_, err = c.get(ctx, "sections/"+url.PathEscape(name), url.Values{"format": {"json"}}, &v)
+	if err == nil && (v.Rows == nil || len(v.Columns) > mostNames) {
 		err = errNoPage
 	}
 	v.Total = max(v.Total, 0)
@@ -217,7 +252,16 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// refused returns the error of an answer with a status other than 200.
+// statusError is an answer with a status other than 200.
+type statusError struct {
+	code int
+	text string
+}
+
+func (s *statusError) Error() string {
+	return fmt.Sprintf("the server answers with %d, %s", s.code, s.text)
+}
+
 func refused(resp *http.Response) error {
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, roomSaid)) // an explanation only
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
@@ -228,5 +272,5 @@ func refused(resp *http.Response) error {
 	if line != "" {
 		text += ": " + plain.Text(line)
 	}
-	return fmt.Errorf("the server answers with %d, %s", resp.StatusCode, text)
+	return &statusError{resp.StatusCode, text}
 }

@@ -186,6 +186,7 @@ func TestSmall(t *testing.T) {
 	}
 	for name, said := range map[string]string{
 		"rows": `{"rows":[` + many("{}") + `]}`, "states": `{"states":{` + names.String() + `"":1},"rows":[]}`,
+		"cells":   `{"rows":[{` + names.String() + `"":1}]}`,
 		"unknown": `{"x":[` + many("{}") + `],"rows":null}`,
 	} {
 		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, said) })
@@ -193,6 +194,9 @@ func TestSmall(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := c.IDs(t.Context(), Query{})
+		if name == "cells" {
+			_, err = c.Section(t.Context(), "rooms")
+		}
 		runtime.ReadMemStats(&after)
 		// the answer is read into growing slices, and the race detector adds its part
 		if grown := after.TotalAlloc - before.TotalAlloc; !errors.Is(err, errNoPage) || grown > 16*room {
@@ -207,16 +211,25 @@ func TestCancelled(t *testing.T) {
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) { close(began); <-r.Context().Done() })
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
-	if _, err := c.Overview(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := c.ID(ctx, "7"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+func TestGone(t *testing.T) {
+	path := ""
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) { path = r.URL.Path; http.NotFound(w, r) })
+	if _, err := c.ID(t.Context(), "a/b $1?x"); !errors.Is(err, ErrGone) || path != "/debug/rdma/ids/a/b $1?x" {
+		t.Errorf("%v, asked for %q", err, path)
 	}
 }
 
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"rows":[{"id":7,"state":"connected","in_state_seconds":1e308}],"history":[],"loops":[{"name":"\u001b"}]}`))
 	f.Add([]byte(`{"rows":null}`))
+	f.Add([]byte(`{"columns":["a","b"],"rows":[{"a":1,"b":"x"},{"a":[{}]}]}`))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		for _, into := range []any{&IDs{}, &Overview{}} {
+		for _, into := range []any{&IDs{}, &ID{}, &Overview{}, &Section{}, &list[Title]{}} {
 			_ = decode(data, into)
 		}
 	})

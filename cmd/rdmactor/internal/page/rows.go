@@ -85,6 +85,22 @@ type IDs struct {
 	Rows    list[Row]   `json:"rows"`
 }
 
+// ID is one identifier.
+type ID struct {
+	Taken string `json:"taken"`
+	Row
+	Meaning string     `json:"meaning"`
+	Kernel  string     `json:"kernel"`
+	History list[Stay] `json:"history"`
+}
+
+// Stay is one visit to a state.
+type Stay struct {
+	State string  `json:"state"`
+	At    float64 `json:"at_seconds"`
+	For   float64 `json:"for_seconds"`
+}
+
 // Loop is an event loop.
 type Loop struct {
 	Name        string  `json:"name"`
@@ -117,6 +133,23 @@ type Overview struct {
 	States     object[int]  `json:"states"`
 	Loops      list[Loop]   `json:"loops"`
 	Memory     list[Memory] `json:"memory"`
+}
+
+// Title names one of the program's tables.
+type Title struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+// Section is such a table.
+type Section struct {
+	Taken   string             `json:"taken"`
+	Title   string             `json:"title"`
+	Error   string             `json:"error"` // the rows are those from before the error
+	Late    float64            `json:"late_seconds"`
+	Total   int                `json:"total"`
+	Columns list[string]       `json:"columns"`
+	Rows    list[object[cell]] `json:"rows"`
 }
 
 // list has a limited number of elements, so that a short answer cannot use much memory: an element
@@ -178,6 +211,20 @@ func (o *object[T]) UnmarshalJSON(data []byte) error {
 		}
 		all[name.(string)] = v // an object's key
 	}
+}
+
+// cell is a number, a bool or a text, as text.
+type cell string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *cell) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*c = cell(text)
+		return nil
+	}
+	*c = cell(data[:min(len(data), roomCell)])
+	return nil
 }
 
 // decode reads an answer. It fails for answers that a page does not send.

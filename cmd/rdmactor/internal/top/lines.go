@@ -30,31 +30,43 @@ type line struct {
 }
 
 const (
-	mostLoops = 4   // shown at most
-	widest    = 28  // columns of a cell
-	mostLine  = 400 // bytes of a list in a line
+	mostLoops  = 4   // shown at most
+	widest     = 28  // columns of a cell
+	mostLine   = 400 // bytes of a list in a line
+	keysTable  = "q quit  arrows jk move  PgUp PgDn page  Enter history  Tab tables  / filter  s S sort  r reverse"
+	keysOwn    = "q back  Tab next table  arrows jk PgUp PgDn move  Ctrl-C quit"
+	keysDetail = "q back  Ctrl-C quit"
 )
 
 // summary returns the lines about the program as a whole.
-func (v *view) summary(address string, now time.Time) []line {
+func (m *model) summary(address string, now time.Time) []line {
 	first := line{"rdmactor top  " + address, bold}
-	if o := v.overview; !v.got.IsZero() {
+	if o := m.overview; !m.got.IsZero() {
 		first.text += fmt.Sprintf("  %s  %d goroutines", plain.Text(cut(o.Go)), o.Goroutines)
 	}
 	lines := []line{first}
-	if v.err != nil {
-		text := "no news, trying again: " + cut(v.err.Error())
-		if !v.got.IsZero() {
-			text += "; below is what was " + plain.Duration(now.Sub(v.got).Seconds()) + " ago"
+	switch {
+	case m.err != nil:
+		text := "no news, trying again"
+		if wait := m.retry.Sub(now); wait > 0 {
+			text += " in " + plain.Duration(wait.Seconds())
+		}
+		text += ": " + cut(m.err.Error())
+		if !m.got.IsZero() {
+			text += "; below is what was " + plain.Duration(now.Sub(m.got).Seconds()) + " ago"
 		}
 		lines = append(lines, line{text, alarm})
+	case m.got.IsZero():
+		return append(lines, line{"waiting for the first answer", normal})
+	case now.Sub(m.got) > 3*interval(m.overview.Interval):
+		lines = append(lines, line{"no news for " + plain.Duration(now.Sub(m.got).Seconds()), alarm})
 	}
-	if v.got.IsZero() {
+	if m.got.IsZero() {
 		return lines
 	}
-	lines = append(lines, line{fmt.Sprintf("%d identifiers: %s", v.overview.Total, inStates(v.overview.States)), normal})
-	lines = append(lines, v.loops()...)
-	return append(lines, line{"memory: " + memory(v.overview.Memory), normal})
+	lines = append(lines, line{fmt.Sprintf("%d identifiers: %s", m.overview.Total, inStates(m.overview.States)), normal})
+	lines = append(lines, m.loops()...)
+	return append(lines, line{"memory: " + memory(m.overview.Memory), normal})
 }
 
 // inStates lists states, those with most identifiers first.
@@ -92,10 +104,10 @@ func list(parts []string) string {
 }
 
 // loops returns a line for each loop: blocked ones, then the busiest.
-func (v *view) loops() (lines []line) {
-	loops := slices.Clone(v.overview.Loops)
+func (m *model) loops() (lines []line) {
+	loops := slices.Clone(m.overview.Loops)
 	slices.SortStableFunc(loops, func(a, b page.Loop) int {
-		switch busyA, busyB := v.rates.busy[a.Name], v.rates.busy[b.Name]; {
+		switch busyA, busyB := m.rates.busy[a.Name], m.rates.busy[b.Name]; {
 		case a.Blocked > b.Blocked, a.Blocked == b.Blocked && busyA > busyB:
 			return -1
 		case a.Blocked < b.Blocked, busyA < busyB:
@@ -105,7 +117,7 @@ func (v *view) loops() (lines []line) {
 	})
 	for _, l := range loops[:min(len(loops), mostLoops)] {
 		busy := "   ?"
-		if share, ok := v.rates.busy[l.Name]; l.Blocked > 0 {
+		if share, ok := m.rates.busy[l.Name]; l.Blocked > 0 {
 			busy = "100%" // its turn is counted only when it ends
 		} else if ok {
 			busy = fmt.Sprintf("%3.0f%%", share*100)
@@ -157,9 +169,9 @@ func memory(pools []page.Memory) string {
 var titles = []string{"ID", "STATE", "FOR", "PEER", "LOCAL", "QUEUED", "WAITS", "SENT/S", "RECV/S", "DEVICE", "LOOP", "CREDITS", "MEMORY", "OWNER"}
 
 // cells returns a row of the table.
-func (v *view) cells(r *page.Row) []string {
+func (m *model) cells(r *page.Row) []string {
 	sent, received := "-", "-"
-	if now, ok := v.rates.ids[name(r)]; ok {
+	if now, ok := m.rates.ids[name(r)]; ok {
 		sent, received = plain.Count(now.sent), plain.Count(now.received)
 	}
 	id := "-"
@@ -170,8 +182,8 @@ func (v *view) cells(r *page.Row) []string {
 		id, r.State, plain.Duration(r.InState), r.Peer, r.Local, plain.Count(float64(r.Queued)), plain.Duration(r.WaitsFor),
 		sent, received, r.Device, r.Loop, plain.Count(float64(r.Send)), plain.Bytes(float64(r.Memory)), r.Owner,
 	}
-	if v.further() {
-		cells = append(cells, r.Text(v.query.Sort))
+	if m.further() {
+		cells = append(cells, r.Text(m.query.Sort))
 	}
 	for i := range cells {
 		cells[i] = plain.Or(cut(cells[i]))
@@ -180,26 +192,26 @@ func (v *view) cells(r *page.Row) []string {
 }
 
 // further reports whether the table is sorted by a field that needs an additional column.
-func (v *view) further() bool { return !slices.Contains(sorts, v.query.Sort) }
+func (m *model) further() bool { return !slices.Contains(sorts, m.query.Sort) }
 
 // rows returns the table. The title by which it is sorted is marked.
-func (v *view) rows() (lines []line) {
+func (m *model) rows() (lines []line) {
 	names, fields := slices.Clone(titles), slices.Clone(sorts)
-	if v.further() {
-		names, fields = append(names, strings.ToUpper(plain.Text(v.query.Sort))), append(fields, v.query.Sort)
+	if m.further() {
+		names, fields = append(names, strings.ToUpper(plain.Text(m.query.Sort))), append(fields, m.query.Sort)
 	}
 	for n, field := range fields {
-		if field == v.query.Sort {
+		if field == m.query.Sort {
 			mark := "^"
-			if v.query.Descending {
+			if m.query.Descending {
 				mark = "v"
 			}
 			names[n] += mark
 		}
 	}
 	rows := [][]string{names}
-	for i := range v.ids.Rows {
-		rows = append(rows, v.cells(&v.ids.Rows[i]))
+	for i := range m.ids.Rows {
+		rows = append(rows, m.cells(&m.ids.Rows[i]))
 	}
 	return grid(rows)
 }
@@ -228,29 +240,124 @@ func grid(table [][]string) (lines []line) {
 }
 
 // foot returns the line that describes the selection.
-func (v *view) foot() line {
-	text := fmt.Sprintf("%d of %d, by %s", v.ids.Matched, v.ids.Total, v.query.Sort)
-	if v.query.Descending {
+func (m *model) foot() line {
+	text := fmt.Sprintf("%d of %d, page %d of %d, by %s", m.ids.Matched, m.ids.Total, m.query.Page, m.ids.Pages, m.query.Sort)
+	if m.query.Descending {
 		text += " (descending)"
 	}
-	if v.query.Text != "" {
-		text += ", with " + plain.Text(strconv.Quote(v.query.Text))
+	if m.query.Text != "" {
+		text += ", with " + plain.Text(strconv.Quote(m.query.Text))
 	}
 	return line{text, normal}
 }
 
-// screen returns all lines, as many as fit.
-func (v *view) screen(address string, height int, now time.Time) []line {
-	lines := v.summary(address, now)
-	lines = append(lines[:min(len(lines), max(height/2, 1))], v.foot())
-	lines = append(lines, v.rows()...)
-	return lines[:min(len(lines), height)]
+// ownRows returns one of the program's tables.
+func (m *model) ownRows() (lines []line) {
+	t := &m.own
+	if t.Rows == nil {
+		return []line{{plain.Text(cut(m.section)) + ": no answer yet", normal}}
+	}
+	lines = append(lines, line{fmt.Sprintf("%s: %d rows", plain.Text(cut(t.Title)), t.Total), bold})
+	if t.Error != "" || t.Late > 0 {
+		lines = append(lines, line{"no news for " + plain.Duration(t.Late) + " " + plain.Text(cut(t.Error)), alarm})
+	}
+	if len(t.Columns) == 0 {
+		return lines
+	}
+	rows := [][]string{nil}
+	for _, c := range t.Columns {
+		rows[0] = append(rows[0], plain.Or(cut(strings.ToUpper(cut(c)))))
+	}
+	for _, r := range t.Rows[min(m.from, len(t.Rows)):] {
+		var cells []string
+		for _, c := range t.Columns {
+			cells = append(cells, plain.Or(cut(string(r[c]))))
+		}
+		if rows = append(rows, cells); len(rows) > largest {
+			break // no terminal has more lines
+		}
+	}
+	return append(lines, grid(rows)...)
 }
 
-// room returns how many identifiers the screen has room for.
-func (v *view) room(height int) int {
-	return min(max(height-min(len(v.summary("", v.got)), max(height/2, 1))-2, 1), page.MostRows)
+// about returns the lines of one identifier.
+func (m *model) about() (lines []line) {
+	i := &m.one
+	switch which := "identifier " + plain.Text(cut(m.detail)); {
+	case m.gone:
+		lines = append(lines, line{which + " is gone", alarm})
+	case i.History == nil:
+		lines = append(lines, line{which + ": no answer yet", normal})
+	}
+	if i.History == nil {
+		return lines
+	}
+	add := func(format string, args ...any) { lines = append(lines, line{fmt.Sprintf(format, args...), normal}) }
+	t := func(s string) string { return plain.Or(cut(s)) }
+	lines = append(lines, line{fmt.Sprintf("identifier %s, PID %s, owner %s", plain.Text(cut(name(&i.Row))), t(i.PID), t(i.Owner)), bold})
+	add("state    %s for %s: %s (the kernel: %s)", t(i.State), plain.Duration(i.InState), t(i.Meaning), t(i.Kernel))
+	add("where    %s to %s, device %s, loop %s, wire %s", t(i.Local), t(i.Peer), t(i.Device), t(i.Loop), t(i.Wire))
+	if i.Identity != "" {
+		add("who      %s, sealed with %s", t(i.Identity), t(i.Security))
+	}
+	add("waits    for %s, for credits since %s; waited for credits %d times, %s", t(i.Waiting), plain.Duration(i.WaitsFor), i.CreditWaits,
+		plain.Duration(i.CreditWait))
+	add("queues   mailbox %d, queued %d, in flight %d, unacked %d, unfreed %d; credits to send %d, to receive %d", i.Mailbox, i.Queued,
+		i.InFlight, i.Unacked, i.Unfreed, i.Send, i.Receive)
+	add("sent     %d messages, %s; %d large; writes %d, %s", i.Sent, plain.Bytes(float64(i.SentBytes)), i.LargeSent, i.Writes, plain.Bytes(float64(i.WriteBytes)))
+	add("received %d messages, %s; %d large; reads %d, %s", i.Received, plain.Bytes(float64(i.ReceivedBytes)), i.LargeReceived, i.Reads, plain.Bytes(float64(i.ReadBytes)))
+	add("memory   %s; atomics %d", plain.Bytes(float64(i.Memory)), i.Atomics)
+	return append(lines, line{"history  " + plain.Fit("AT", 8) + plain.Fit("FOR", 8) + "STATE", inverse})
 }
+
+// history returns the identifier's states so far: the last ones, if there is no room for all.
+func (m *model) history(room int) (lines []line) {
+	stays := m.one.History
+	for _, s := range stays[max(len(stays)-max(room, 0), 0):] {
+		text := "         " + plain.Fit(plain.Duration(s.At), 8) + plain.Fit(plain.Duration(s.For), 8) + plain.Or(cut(s.State))
+		lines = append(lines, line{text, normal})
+	}
+	return lines
+}
+
+// screen returns all lines, as many as the terminal has.
+func (m *model) screen(address string, height int, now time.Time) []line {
+	lines := m.head(address, height, now)
+	last := line{keysTable, inverse}
+	switch {
+	case m.section != "":
+		last.text = keysOwn
+		lines = append(lines, m.ownRows()...)
+	case m.detail != "":
+		last.text = keysDetail
+		lines = append(lines, m.about()...)
+		lines = append(lines, m.history(height-len(lines)-1)...)
+	default:
+		lines = append(lines, m.foot())
+		table := m.rows()
+		if at := m.cursor + 1; at < len(table) {
+			table[at].style = inverse
+		}
+		lines = append(lines, table...)
+	}
+	if m.editing {
+		last = line{"filter: " + plain.Text(m.edit) + "_   (Enter: apply, Esc: leave it)", bold}
+	}
+	lines = lines[:min(len(lines), max(height-1, 0))]
+	for len(lines) < height-1 {
+		lines = append(lines, line{})
+	}
+	return append(lines, last)
+}
+
+// head returns the lines above the table: the summary, in at most half of the lines.
+func (m *model) head(address string, height int, now time.Time) []line {
+	lines := m.summary(address, now)
+	return lines[:min(len(lines), max(height/2, 1))]
+}
+
+// above returns how many lines the table cannot use.
+func (m *model) above(height int, now time.Time) int { return len(m.head("", height, now)) + 3 }
 
 // cut bounds a text from the server.
 func cut(s string) string { return s[:min(len(s), 200)] }

@@ -18,29 +18,32 @@ type rates struct {
 	taken [2]time.Time // by the program's clock: rows, loops
 }
 
-// take compares answers with the previous ones. Answers of the same moment change nothing.
-func (r *rates) take(overview *page.Overview, ids *page.IDs) {
-	if since, ok := r.since(1, overview.Taken); ok {
+// take compares an answer with the previous one. Answers of the same moment change nothing.
+func (r *rates) take(a *answer) {
+	if since, ok := r.since(1, a.overview.Taken); ok {
 		before := r.loops
 		r.busy, r.loops = make(map[string]float64), make(map[string]page.Loop)
-		for _, l := range overview.Loops {
+		for _, l := range a.overview.Loops {
 			r.loops[l.Name] = l
 			if old, ok := before[l.Name]; ok && since > 0 {
 				r.busy[l.Name] = max(min((l.Busy-old.Busy)/since, 1), 0)
 			}
 		}
 	}
-	since, ok := r.since(0, ids.Taken)
+	if a.to.detail != "" || a.to.section != "" {
+		return
+	}
+	since, ok := r.since(0, a.ids.Taken)
 	before := r.rows
 	r.rows = make(map[string]page.Row)
 	if !ok { // but perhaps other rows
-		for _, row := range ids.Rows {
+		for _, row := range a.ids.Rows {
 			r.rows[name(&row)] = row
 		}
 		return
 	}
 	r.ids = make(map[string]rate)
-	for _, row := range ids.Rows {
+	for _, row := range a.ids.Rows {
 		n := name(&row)
 		r.rows[n] = row
 		if old, ok := before[n]; ok && since > 0 && row.Sent >= old.Sent && row.Received >= old.Received {

@@ -2,26 +2,30 @@ package top
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"math"
 	"os"
-	"strconv"
+	"os/signal"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
-	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
 const (
-	usual    = time.Second // between two answers
-	shortest = 100 * time.Millisecond
-	longest  = time.Minute
-	retry    = 2 * time.Second // after an error
+	usual     = time.Second // between two answers
+	shortest  = 100 * time.Millisecond
+	longest   = time.Minute
+	firstWait = time.Second      // after an error
+	mostWait  = 10 * time.Second // after several
+	staleTick = time.Second      // how often the displayed age of old data is refreshed
+	// time in which a process that stops itself has surely stopped
+	stopsWithin = 100 * time.Millisecond
 )
 
 // interval returns the interval at which the page refreshes its data, according to the page.
@@ -32,77 +36,54 @@ func interval(seconds float64) time.Duration {
 	return time.Duration(max(min(seconds, longest.Seconds()), shortest.Seconds()) * float64(time.Second))
 }
 
-// sorts are the fields of the table's columns.
-var sorts = []string{
-	"id", "state", "in_state_seconds", "peer", "local", "queued_messages", "waits_for_seconds", "sent_messages",
-	"received_messages", "device", "loop", "credits_send_messages", "memory_bytes", "owner",
-}
-
-// name returns an identifier's name: its number or, if it has none yet, its PID's id.
-func name(r *page.Row) string {
-	if r.ID == 0 {
-		return r.PID
+// ask sends a question to the page. A panic becomes an error: the terminal must be restored.
+func ask(ctx context.Context, c *page.Client, q question) (a answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			a = answer{to: q, err: fmt.Errorf("a fault in this program: %v", p)}
+		}
+	}()
+	a.to = q
+	if a.overview, a.err = c.Overview(ctx); a.err != nil {
+		return a
 	}
-	return strconv.FormatUint(r.ID, 10)
-}
-
-// view is what is shown: the last answers of a page.
-type view struct {
-	query    page.Query
-	overview page.Overview
-	ids      page.IDs
-	rates    rates
-	got      time.Time // when the last answer arrived; zero: none yet
-	err      error     // nil: the last request was answered
-}
-
-func newView(q page.Query) *view {
-	if q.Sort == "" {
-		q.Sort = sorts[0]
+	if a.sections, a.err = c.Sections(ctx); a.err != nil {
+		return a
 	}
-	q.Page = 1
-	return &view{query: q}
-}
-
-// ask asks the page.
-func (v *view) ask(ctx context.Context, c *page.Client) {
-	overview, err := c.Overview(ctx)
-	var ids page.IDs
-	if err == nil {
-		ids, err = c.IDs(ctx, v.query)
+	switch {
+	case q.section != "":
+		a.table, a.err = c.Section(ctx, q.section)
+	case q.detail != "":
+		if a.one, a.err = c.ID(ctx, q.detail); errors.Is(a.err, page.ErrGone) {
+			a.gone, a.err = true, nil
+		}
+	default:
+		a.ids, a.err = c.IDs(ctx, q.Query)
 	}
-	v.take(overview, ids, err, time.Now())
-}
-
-// take stores an answer. After an error the previous data stay.
-func (v *view) take(overview page.Overview, ids page.IDs, err error, now time.Time) {
-	if v.err = err; err != nil {
-		return
-	}
-	v.got, v.overview, v.ids = now, overview, ids
-	v.rates.take(&overview, &ids)
+	return a
 }
 
 // Once writes the current data as text. It asks twice, because rates need two answers.
 func Once(ctx context.Context, c *page.Client, q page.Query, w io.Writer) error {
-	v := newView(q)
+	m := newModel(q)
 	for n := range 2 {
 		began := time.Now()
-		if v.ask(ctx, c); v.err != nil {
-			return v.err
+		m.take(ask(ctx, c, m.question()), time.Now())
+		if m.err != nil {
+			return m.err
 		}
 		if n == 1 {
 			break
 		}
 		select {
 		// surely another sample
-		case <-time.After(time.Until(began.Add(interval(v.overview.Interval) * 5 / 4))):
+		case <-time.After(time.Until(began.Add(interval(m.overview.Interval) * 5 / 4))):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	lines := append(v.summary(c.String(), time.Now()), v.foot())
-	for _, l := range append(lines, v.rows()...) {
+	lines := append(m.summary(c.String(), time.Now()), m.foot())
+	for _, l := range append(lines, m.rows()...) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.text, " ")); err != nil {
 			return err
 		}
@@ -110,64 +91,170 @@ func Once(ctx context.Context, c *page.Client, q page.Query, w io.Writer) error 
 	return nil
 }
 
-// Run shows the page at a terminal until ctx ends. It changes no modes of the terminal.
-func Run(ctx context.Context, c *page.Client, q page.Query, out *os.File) error {
+// session is a terminal that shows a page.
+type session struct {
+	*model
+	client   *page.Client
+	in, out  *os.File
+	terminal *terminal
+	signals  chan os.Signal
+	answers  chan answer
+	asked    int // number of questions sent: only the answer to the last one is
+	// shown
+	cancel   context.CancelFunc // of the last question
+	failures int
+	due      *time.Timer // fires for the next question
+}
+
+// Run shows the page at a terminal until the user quits, ctx ends, or the terminal is gone. However
+// it ends, a panic included, the terminal is restored.
+func Run(ctx context.Context, c *page.Client, q page.Query, in, out *os.File) (err error) {
 	// net/http logs unsolicited bytes of a server: these would appear in the middle of the screen
 	defer log.SetOutput(log.Writer())
 	log.SetOutput(io.Discard)
-	v := newView(q)
-	begin := "\x1b[2J" // an empty screen
+	ctx, cancel := context.WithCancel(ctx)
+	s := &session{
+		model: newModel(q), client: c, in: in, out: out, answers: make(chan answer), due: time.NewTimer(0), cancel: func() {},
+		signals: make(chan os.Signal, 8),
+	}
+	// The first two end ctx. A second one must not kill the process before the terminal is
+	// restored.
+	signal.Notify(s.signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP)
+	defer signal.Stop(s.signals)
+	if s.terminal, err = openTerminal(in, out); err != nil {
+		cancel()
+		return err
+	}
+	defer func() { s.terminal.close() }()
+	defer s.due.Stop()
+	defer cancel() // before the terminal is restored: cancels the pending question
+	return s.loop(ctx)
+}
+
+func (s *session) loop(ctx context.Context) error {
+	stale := time.NewTicker(staleTick)
+	defer stale.Stop()
 	for {
-		columns, height := size(out)
-		v.query.Size = v.room(height)
-		v.ask(ctx, c)
-		if ctx.Err() == nil {
-			_, err := io.WriteString(out, begin+frame(v.screen(c.String(), height, time.Now()), columns))
-			if err != nil {
-				return err
-			}
-			begin = ""
-		}
-		wait := interval(v.overview.Interval)
-		if v.err != nil {
-			wait = retry
-		}
+		s.draw()
 		select {
 		case <-ctx.Done():
-			_, err := io.WriteString(out, "\n")
-			return err
-		case <-time.After(wait):
+			return nil
+		case <-s.terminal.gone:
+			return errHungUp
+		case <-s.terminal.written:
+			return errHungUp
+		case sig := <-s.signals:
+			if err := s.signal(sig); err != nil {
+				return err
+			}
+		case typed := <-s.terminal.typed:
+			before := s.question()
+			for _, k := range decode(typed) {
+				if k == keySuspend {
+					_ = unix.Kill(0, unix.SIGTSTP) // the group includes this process
+				} else if s.press(k) {
+					return nil
+				}
+			}
+			if s.question() != before {
+				s.ask(ctx)
+			}
+		case <-s.due.C:
+			s.ask(ctx)
+		case a := <-s.answers:
+			s.answered(a)
+		case <-stale.C:
 		}
 	}
 }
 
-// size returns the number of a terminal's columns and lines.
-func size(out *os.File) (columns, lines int) {
-	const largest = 1000
-	columns, lines, err := term.GetSize(int(out.Fd()))
-	if err != nil || columns < 1 || lines < 1 {
-		return 80, 24
+func (s *session) signal(sig os.Signal) error {
+	switch sig {
+	case unix.SIGHUP:
+		return errHungUp
+	case unix.SIGTSTP:
+		return s.suspend()
+	case unix.SIGCONT: // a shell has used the terminal in between
+		s.terminal.close()
+		return s.reopen()
 	}
-	return min(columns, largest), min(lines, largest)
+	return nil
 }
 
-// frame encodes the lines for a terminal. Their text is plain, so only the styles are escape
-// sequences.
-func frame(lines []line, columns int) string {
-	var b strings.Builder
-	b.WriteString("\x1b[H")
-	for n, l := range lines {
-		if n > 0 {
-			b.WriteString("\n")
-		}
-		if l.style != normal {
-			b.WriteString("\x1b[" + string(l.style) + "m")
-		}
-		b.WriteString(plain.Fit(l.text, columns))
-		if l.style != normal {
-			b.WriteString("\x1b[0m")
-		}
+// suspend restores the terminal, and stops this process if a shell is there to continue it.
+func (s *session) suspend() error {
+	s.terminal.close()
+	sid, err := unix.Getsid(0)
+	if err != nil || sid == unix.Getpgrp() { // not a job of a shell
+		return s.reopen()
 	}
-	b.WriteString("\x1b[J")
-	return b.String()
+	if err := unix.Kill(unix.Getpid(), unix.SIGSTOP); err != nil {
+		return err
+	}
+	late := time.NewTimer(stopsWithin)
+	defer late.Stop()
+	for {
+		select {
+		case sig := <-s.signals:
+			if sig == unix.SIGHUP {
+				return errHungUp
+			}
+			if sig != unix.SIGCONT {
+				continue
+			}
+		case <-late.C:
+		}
+		return s.reopen()
+	}
+}
+
+func (s *session) reopen() error {
+	t, err := openTerminal(s.in, s.out)
+	if err == nil {
+		s.terminal = t
+	}
+	return err
+}
+
+// ask sends the model's current question, and cancels the previous one.
+func (s *session) ask(ctx context.Context) {
+	s.cancel()
+	s.due.Stop()
+	_, high := s.terminal.size()
+	s.query.Size = max(min(high-s.above(high, time.Now()), page.MostRows), 1)
+	ctx, s.cancel = context.WithCancel(ctx)
+	s.asked++
+	n, q := s.asked, s.question()
+	go func() {
+		a := ask(ctx, s.client, q)
+		a.n = n
+		select {
+		case s.answers <- a:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// answered shows an answer, and schedules the next question.
+func (s *session) answered(a answer) {
+	if a.n != s.asked {
+		return // the answer to a question canceled a moment ago
+	}
+	s.cancel()
+	now := time.Now()
+	s.take(a, now)
+	wait := interval(s.overview.Interval)
+	if s.err != nil {
+		wait = min(firstWait<<min(s.failures, 8), mostWait)
+		s.failures++
+		s.retry = now.Add(wait)
+	} else {
+		s.failures = 0
+	}
+	s.due.Reset(wait)
+}
+
+func (s *session) draw() {
+	columns, high := s.terminal.size()
+	s.terminal.show(frame(s.screen(s.client.String(), high, time.Now()), columns))
 }

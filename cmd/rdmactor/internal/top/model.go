@@ -1,0 +1,243 @@
+package top
+
+import (
+	"slices"
+	"strconv"
+	"time"
+	"unicode"
+
+	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/page"
+)
+
+// sorts are the fields that the key s cycles through.
+var sorts = []string{
+	"id", "state", "in_state_seconds", "peer", "local", "queued_messages", "waits_for_seconds", "sent_messages",
+	"received_messages", "device", "loop", "credits_send_messages", "memory_bytes", "owner",
+}
+
+// longestFilter is the page's limit, for characters of one byte.
+const longestFilter = 100
+
+// name returns an identifier's name: its number or, if it has none yet, its PID's id.
+func name(r *page.Row) string {
+	if r.ID == 0 {
+		return r.PID
+	}
+	return strconv.FormatUint(r.ID, 10)
+}
+
+// model is the state of the display and the last answers.
+type model struct {
+	query    page.Query
+	detail   string // the identifier shown in detail; "": the table
+	section  string // the program's table shown instead; "": none
+	from     int    // its first visible row
+	cursor   int
+	editing  bool
+	edit     string // the filter being typed
+	overview page.Overview
+	ids      page.IDs
+	sections []page.Title
+	own      page.Section // the program's table
+	one      page.ID
+	gone     bool // the identifier has ended: one is its last state
+	rates    rates
+	got      time.Time // when the last answer arrived; zero: none yet
+	err      error     // nil: the last request was answered
+	retry    time.Time // when to send the next request, after an error
+}
+
+func newModel(q page.Query) *model {
+	if q.Sort == "" {
+		q.Sort = sorts[0]
+	}
+	q.Page = 1
+	return &model{query: q}
+}
+
+// question is the next request of the model.
+type question struct {
+	page.Query
+	detail  string
+	section string
+}
+
+func (m *model) question() question { return question{m.query, m.detail, m.section} }
+
+// answer is the page's answer to a question.
+type answer struct {
+	n        int // number of the question
+	to       question
+	overview page.Overview
+	sections []page.Title
+	table    page.Section
+	ids      page.IDs
+	one      page.ID
+	gone     bool // the identifier no longer exists
+	err      error
+}
+
+// take stores an answer. After an error the previous data stay.
+func (m *model) take(a answer, now time.Time) {
+	if m.err = a.err; a.err != nil {
+		return
+	}
+	m.got = now
+	m.rates.take(&a)
+	m.overview, m.sections = a.overview, a.sections
+	if a.to.section != "" {
+		m.own = a.table
+		m.scroll(0)
+		return
+	}
+	if a.to.detail != "" {
+		if m.gone = a.gone; !a.gone {
+			m.one = a.one
+		}
+		return
+	}
+	m.ids = a.ids
+	m.query.Page = min(m.query.Page, a.ids.Pages)
+	m.move(0)
+}
+
+// press handles a key. quit: the user quits.
+func (m *model) press(k key) (quit bool) {
+	switch {
+	case k == keyInterrupt:
+		return true
+	case m.editing:
+		m.typed(k)
+	case m.section != "":
+		m.ownTable(k)
+	case m.detail != "":
+		switch k {
+		case 'q', keyEscape, keyBackspace, keyLeft, keyEnter:
+			m.detail = ""
+		}
+	default:
+		return m.table(k)
+	}
+	return false
+}
+
+// table handles a key in the table.
+func (m *model) table(k key) (quit bool) {
+	switch k {
+	case 'q':
+		return true
+	case keyUp, 'k':
+		m.move(-1)
+	case keyDown, 'j':
+		m.move(1)
+	case keyPageUp:
+		m.turn(m.query.Page - 1)
+	case keyPageDown, ' ':
+		m.turn(m.query.Page + 1)
+	case keyHome, 'g':
+		m.turn(1)
+	case keyEnd, 'G':
+		m.turn(m.ids.Pages)
+		m.cursor = len(m.ids.Rows)
+		m.move(0)
+	case 's', keyRight:
+		m.sort(1)
+	case 'S', keyLeft:
+		m.sort(-1)
+	case 'r':
+		m.query.Descending = !m.query.Descending
+	case keyTab:
+		m.turnTo(0)
+	case '/':
+		m.editing, m.edit = true, m.query.Text
+	case keyEscape:
+		m.query.Text = ""
+	case keyEnter:
+		if m.cursor < len(m.ids.Rows) {
+			m.detail, m.one, m.gone = name(&m.ids.Rows[m.cursor]), page.ID{}, false
+		}
+	}
+	return false
+}
+
+// ownTable handles a key in one of the program's tables.
+func (m *model) ownTable(k key) {
+	switch k {
+	case 'q', keyEscape:
+		m.section = ""
+	case keyTab:
+		at := slices.IndexFunc(m.sections, func(t page.Title) bool { return t.Name == m.section })
+		m.turnTo(at + 1)
+	case keyUp, 'k':
+		m.scroll(-1)
+	case keyDown, 'j':
+		m.scroll(1)
+	case keyPageUp:
+		m.scroll(-10)
+	case keyPageDown, ' ':
+		m.scroll(10)
+	case keyHome, 'g':
+		m.scroll(-len(m.own.Rows))
+	case keyEnd, 'G':
+		m.scroll(len(m.own.Rows))
+	}
+}
+
+// turnTo shows the program's nth table, or identifiers after the last.
+func (m *model) turnTo(n int) {
+	m.section, m.own, m.from = "", page.Section{}, 0
+	if n < len(m.sections) {
+		m.section = m.sections[n].Name
+	}
+}
+
+func (m *model) scroll(by int) { m.from = max(min(m.from+by, len(m.own.Rows)-1), 0) }
+
+// typed handles a key while the filter is edited.
+func (m *model) typed(k key) {
+	switch {
+	case k == keyEscape:
+		m.editing = false
+	case k == keyEnter:
+		m.editing, m.query.Text = false, m.edit
+		m.turn(1)
+	case k == keyBackspace:
+		if r := []rune(m.edit); len(r) > 0 {
+			m.edit = string(r[:len(r)-1])
+		}
+	case k > 0 && unicode.IsPrint(rune(k)) && len(m.edit) < longestFilter:
+		m.edit += string(rune(k))
+	}
+}
+
+// move moves the cursor. At the end of the table it shows the next page.
+func (m *model) move(by int) {
+	m.cursor += by
+	last := len(m.ids.Rows) - 1
+	switch {
+	case by < 0 && m.cursor < 0 && m.query.Page > 1:
+		m.turn(m.query.Page - 1)
+		m.cursor = max(last, 0)
+	case by > 0 && m.cursor > last && m.query.Page < m.ids.Pages:
+		m.turn(m.query.Page + 1)
+	default:
+		m.cursor = max(min(m.cursor, last), 0)
+	}
+}
+
+func (m *model) turn(to int) {
+	m.query.Page = max(min(to, max(m.ids.Pages, 1)), 1)
+	m.cursor = 0
+}
+
+// sort sorts by the next or the previous field.
+func (m *model) sort(by int) {
+	at := 0
+	for n, field := range sorts {
+		if field == m.query.Sort {
+			at = n
+		}
+	}
+	m.query.Sort = sorts[(at+by+len(sorts))%len(sorts)]
+	m.turn(1)
+}
