@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// access starts an operation. If it returns an error, the operation was not started.
-func (tn *tenancy) access(cmd oneSided, sender *actor.PID) error {
-	a, s := cmd.operation()
+// startOperation starts an operation. If it returns an error, the operation was not started.
+func (tn *tenancy) startOperation(cmd oneSided, sender *actor.PID) error {
+	a, s := cmd.accessAndSpan()
 	c := tn.conn
 	switch {
 	case a.busy:
@@ -45,7 +45,7 @@ func (tn *tenancy) access(cmd oneSided, sender *actor.PID) error {
 	a.from, a.cmd, a.sender, a.busy, a.answered = tn.outbox, cmd, sender, true, false
 	err := c.OneSided(&a.posted)
 	if err != nil {
-		a.release()
+		a.releaseMemory()
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (tn *tenancy) checkSpan(s span) error {
 		right = RemoteAtomic
 	}
 	switch {
-	case tn.cfg.allows(right) != nil:
+	case tn.cfg.checkRights(right) != nil:
 		return ErrSecured
 	case s.op == verbs.WriteWithImm:
 		if err := tn.checkImmediate(s); err != nil {
@@ -76,7 +76,7 @@ func (tn *tenancy) checkSpan(s span) error {
 	case s.n == 0:
 		return nil
 	}
-	if err := tn.mine(s.memory); err != nil {
+	if err := tn.checkOwned(s.memory); err != nil {
 		return err
 	}
 	limit, remote := s.memory.n, int64(s.key.Length)
@@ -99,15 +99,15 @@ func (a *access) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
 	if err == nil && o.Op.Atomic() {
 		a.found = binary.NativeEndian.Uint64(o.Near.MR.Bytes[o.Near.Offset:])
 	}
-	a.release() // from here on, other goroutines may use the memory
-	a.answer(err)
+	a.releaseMemory() // from here on, other goroutines may use the memory
+	a.sendAnswer(err)
 }
 
 // Abandoned implements datapath.OpOwner.
-func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.answer(datapath.Flushed()) }
+func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.sendAnswer(datapath.Flushed()) }
 
-// release returns the command and the memory to the owner.
-func (a *access) release() {
+// releaseMemory returns the command and the memory to the owner.
+func (a *access) releaseMemory() {
 	a.busy = false
 	if a.memory != nil {
 		a.memory.busy--
@@ -116,8 +116,8 @@ func (a *access) release() {
 	}
 }
 
-// answer sends the answer, once.
-func (a *access) answer(err error) {
+// sendAnswer sends the answer, once.
+func (a *access) sendAnswer(err error) {
 	if a.answered {
 		return
 	}
@@ -128,10 +128,10 @@ func (a *access) answer(err error) {
 		return
 	}
 	if err != nil {
-		a.from.reply(a.sender, a.from.accessError(a.cmd, err))
+		a.from.answerSender(a.sender, a.from.accessError(a.cmd, err))
 		return
 	}
-	a.from.reply(a.sender, a.cmd.done(a.from.base()))
+	a.from.answerSender(a.sender, a.cmd.doneEvent(a.from.eventBase()))
 }
 
 // checkImmediate makes the checks that only a Write with an immediate needs. The peer would end the

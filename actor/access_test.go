@@ -15,7 +15,7 @@ import (
 // rw is what tests mostly let a peer do.
 const rw = RemoteRead | RemoteWrite
 
-// memory has a connection's owner register memory.
+// memory makes a connection's owner register memory.
 func memory(p *probe, id *actor.PID, n int, access Access) *Memory {
 	p.tb.Helper()
 	p.send(id, &AllocMemory{Bytes: n, Access: access})
@@ -23,7 +23,7 @@ func memory(p *probe, id *actor.PID, n int, access Access) *Memory {
 	return m.Memory
 }
 
-// grant has a connection's owner grant memory to the peer.
+// grant makes a connection's owner grant memory to the peer.
 func grant(p *probe, id *actor.PID, m *Memory) RemoteKey {
 	p.tb.Helper()
 	p.send(id, &Grant{Memory: m})
@@ -38,7 +38,7 @@ func touch(p *probe, id *actor.PID, fn func()) {
 	next[*Done](p)
 }
 
-// contents is what memory holds.
+// contents returns what memory contains.
 func contents(p *probe, id *actor.PID, m *Memory) []byte {
 	p.tb.Helper()
 	b := make([]byte, m.Len())

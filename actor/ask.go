@@ -24,12 +24,12 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	if err := eventloop.MayWait(); err != nil {
 		return none, fmt.Errorf("rdma: Ask: %w", err)
 	}
-	if id == nil || c == nil || missing(c) {
+	if id == nil || c == nil || isNilCommand(c) {
 		return none, fmt.Errorf("rdma: Ask: the identifier or the command is nil: %w", unix.EINVAL)
 	}
 	p := &asking{registry: rt.sys.ProcessRegistry, answer: make(chan any, 1)}
 	p.pid, _ = p.registry.Add(p, "ask"+p.registry.NextID())
-	rt.sys.Root.RequestWithCustomSender(id, within(ctx, c), p.pid)
+	rt.sys.Root.RequestWithCustomSender(id, withTimeout(ctx, c), p.pid)
 	var ev any
 	select {
 	case ev = <-p.answer:
@@ -48,7 +48,7 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	case A:
 		return ev, nil
 	case Failure:
-		restore(ev, c)
+		restoreCommand(ev, c)
 		return none, ev
 	case *actor.DeadLetterResponse:
 		return none, fmt.Errorf("rdma: %s: the identifier is gone: %w", opName(c), unix.ENOENT)
@@ -57,9 +57,9 @@ func Ask[A cmid.Event](ctx context.Context, rt *Runtime, id *actor.PID, c cmid.C
 	}
 }
 
-// within returns c, and for a Dial without Timeout a copy with ctx's. The copy's Timeout exceeds
-// ctx's by slack, so that ctx ends the wait.
-func within(ctx context.Context, c cmid.Command) cmid.Command {
+// withTimeout returns c, and for a Dial without Timeout a copy with ctx's. The copy's Timeout
+// exceeds ctx's by slack, so that ctx ends the wait.
+func withTimeout(ctx context.Context, c cmid.Command) cmid.Command {
 	d, ok := c.(*Dial)
 	by, bounded := ctx.Deadline()
 	if !ok || d == nil || d.Timeout > 0 || !bounded {

@@ -46,9 +46,9 @@ func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool)
 // answerIn is how long Inspect and Loops wait for the loops' answers.
 const answerIn = 100 * time.Millisecond
 
-// await waits for loops' answers, for at most answerIn altogether, and reports for each loop
+// awaitAnswers waits for loops' answers, for at most answerIn altogether, and reports for each loop
 // whether it has answered.
-func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
+func (rt *Runtime) awaitAnswers(asked []<-chan struct{}) (answered []bool) {
 	patience, cancel := context.WithTimeout(context.Background(), answerIn)
 	defer cancel()
 	answered = make([]bool, len(asked))
@@ -58,8 +58,9 @@ func (rt *Runtime) await(asked []<-chan struct{}) (answered []bool) {
 	return answered
 }
 
-// here returns the loop on whose goroutine it is called; nil: it was called on another goroutine.
-func (rt *Runtime) here() *loop {
+// currentLoop returns the loop on whose goroutine it is called; nil: it was called on another
+// goroutine.
+func (rt *Runtime) currentLoop() *loop {
 	for _, l := range rt.loops {
 		if l.el.OnLoop() {
 			return l

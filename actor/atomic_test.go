@@ -35,7 +35,7 @@ func (m mate) hasAtomics() bool {
 	return has
 }
 
-// integer is the integer at off in the server's memory m.
+// integer returns the integer at off in the server's memory m.
 func integer(p pair, m *Memory, off int) uint64 {
 	return binary.NativeEndian.Uint64(contents(p.server, p.s, m)[off:])
 }

@@ -16,14 +16,14 @@ type addressOwner struct {
 	destroyed error
 }
 
-func (o *addressOwner) renew() error {
+func (o *addressOwner) renewID() error {
 	if o.renews--; o.renews < 0 {
 		return unix.EMFILE
 	}
 	return nil
 }
 
-func (o *addressOwner) destroy(cause error) { o.destroyed = cause }
+func (o *addressOwner) destroyID(cause error) { o.destroyed = cause }
 
 // A Dial tries the addresses in their order, and a new identifier for each but the first, until one
 // works or the application of one rejects: that is an answer. Of several failures it reports the
@@ -66,13 +66,13 @@ func TestAttempts(t *testing.T) {
 			a.try = func(ai cmid.AddrInfo) {
 				ev := outcomes[string(ai.Connect)]()
 				tried = append(tried, ev)
-				a.outcome(ev)
+				a.handleAnswer(ev)
 			}
 			addrs := make([]cmid.AddrInfo, len(c.outcomes))
 			for i, o := range c.outcomes {
 				addrs[i].Connect = []byte(o)
 			}
-			a.begin(addrs, nil)
+			a.takeAddrs(addrs, nil)
 			if len(tried) != c.tried || len(answers) != 1 {
 				t.Fatalf("tried %v, want %d; %d answers", tried, c.tried, len(answers))
 			}

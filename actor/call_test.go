@@ -91,7 +91,7 @@ func (d *datagrams) send(to *cmid.UDParam, payload string) (err error) {
 	})
 }
 
-// close is due when the identifier, and the queue pair with it, has gone.
+// close is called when the identifier, and the queue pair with it, is gone.
 func (d *datagrams) close() (err error) {
 	d.poll()
 	if d.ah != nil {

@@ -23,14 +23,14 @@ type commandTable struct {
 	options  []*cmid.SetOption // repeated when Dial needs a new identifier
 }
 
-// do executes cmd on the device. Once cmd is legal, prepare takes the steps that cannot be undone;
-// it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
-func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
+// executeOnDevice executes cmd on the device. Once cmd is legal, prepare takes the steps that
+// cannot be undone; it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
+func (t *commandTable) executeOnDevice(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
 	t.observeCommand(func(o CommandObserver) { o.Begun(t.pid, t.id.Handle(), cmd) })
-	p, legal := t.id.Begin(cmd, t.observed(cmd, answer))
-	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.phase(cmd))
+	p, legal := t.id.Begin(cmd, t.observeAnswer(cmd, answer))
+	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.forCommand(cmd))
 	if legal {
-		if err := t.exposes(cmd); err != nil {
+		if err := t.checkExposure(cmd); err != nil {
 			p.Answer(t.commandFailed(cmd, err))
 		} else if prepare != nil {
 			prepare(p)
@@ -38,70 +38,70 @@ func (t *commandTable) do(cmd Command, prepare func(*cmid.Pending), answer func(
 			p.Proceed(cmd)
 		}
 	}
-	t.moved(cmd.Op())
-	t.rearm()
+	t.reportTransition(cmd.Op())
+	t.resetTimer()
 	return p
 }
 
-// doInner is do for a step of another command, or for a step that no command has asked for. Once
+// doInner executes a step of another command, or a step that no command has asked for. Once
 // the identifier is ending, the answer is dropped.
 func (t *commandTable) doInner(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
-	p := t.do(cmd, prepare, func(ev Event) {
-		if !t.ending() {
+	p := t.executeOnDevice(cmd, prepare, func(ev Event) {
+		if !t.isEnding() {
 			then(ev)
 		}
 	})
 	p.Inner = true
 	if t.attempts != nil {
 		p.Due = t.attempts.stepDeadline(p.Due)
-		t.rearm()
+		t.resetTimer()
 	}
 }
 
-// expect registers a command that the identifier carries out with others.
-func (t *commandTable) expect(cmd Command, sender *actor.PID) *cmid.Pending {
-	return t.id.Expect(cmd, t.observed(cmd, t.replyTo(sender)))
+// registerCommand registers a command that the identifier carries out with others.
+func (t *commandTable) registerCommand(cmd Command, sender *actor.PID) *cmid.Pending {
+	return t.id.Expect(cmd, t.observeAnswer(cmd, t.replyTo(sender)))
 }
 
-// observed notifies the Observer of cmd's transition and answer first.
-func (t *commandTable) observed(cmd Command, answer func(Event)) func(Event) {
+// observeAnswer returns answer, preceded by a notice of cmd's transition to the Observer.
+func (t *commandTable) observeAnswer(cmd Command, answer func(Event)) func(Event) {
 	return func(ev Event) {
-		t.moved(cmd.Op())
-		t.rearm()
+		t.reportTransition(cmd.Op())
+		t.resetTimer()
 		t.observeCommand(func(o CommandObserver) { o.Answered(t.pid, t.id.Handle(), cmd, ev) })
 		answer(ev)
 	}
 }
 
-// answered records that the request was answered, and how, once.
-func (t *commandTable) answered(how fate) {
+// requestAnswered records that the request was answered, and how, once.
+func (t *commandTable) requestAnswered(how fate) {
 	if in := t.asked; in != nil {
 		t.asked = nil
-		in.via.count(how)
+		in.via.countRequest(how)
 		t.l.requests.Free(in.listener)
-		t.rearm()
+		t.resetTimer()
 	}
 }
 
 // failCommand answers the command whose execution was interrupted, if there is one.
 func (t *commandTable) failCommand() {
-	if cmd := t.cmd; cmd != nil && !t.waits(cmd) {
+	if cmd := t.cmd; cmd != nil && !t.awaitsAnswer(cmd) {
 		t.cmd = nil
-		t.fail(cmd, t.cmdSender, t.life.cause)
+		t.answerFailed(cmd, t.cmdSender, t.life.cause)
 	}
 }
 
-// waits reports whether cmd will be answered later.
-func (t *commandTable) waits(cmd Command) bool {
-	return slices.ContainsFunc(t.pending(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
+// awaitsAnswer reports whether cmd will be answered later.
+func (t *commandTable) awaitsAnswer(cmd Command) bool {
+	return slices.ContainsFunc(t.pendingCommands(), func(p *cmid.Pending) bool { return p.Command == cmd }) ||
 		slices.ContainsFunc(t.closers, func(c closer) bool { return c.cmd == cmd })
 }
 
 // answerLate answers the commands that wait for something other than the end.
 func (t *commandTable) answerLate() {
-	for _, p := range slices.Clone(t.pending()) {
+	for _, p := range slices.Clone(t.pendingCommands()) {
 		if _, ok := p.Command.(*cmid.DestroyID); !ok {
-			p.Answer(t.late(p.Command))
+			p.Answer(t.endingAnswer(p.Command))
 		}
 	}
 }
@@ -110,16 +110,16 @@ func (t *commandTable) answerLate() {
 // answers first.
 func (t *commandTable) replyTo(sender *actor.PID) func(Event) {
 	return func(ev Event) {
-		if lifecycle(ev) && !t.owns(sender) && t.reportedEnd != ev {
-			t.notify(ev) // the owner always gets these
+		if isLifecycle(ev) && !t.isOwner(sender) && t.reportedEnd != ev {
+			t.notifyOwner(ev) // the owner always gets these
 		}
-		t.reply(sender, ev)
+		t.answerSender(sender, ev)
 	}
 }
 
-// rearm sets the timer to the earliest deadline.
-func (t *commandTable) rearm() {
-	if t.ending() {
+// resetTimer sets the timer to the earliest deadline.
+func (t *commandTable) resetTimer() {
+	if t.isEnding() {
 		return
 	}
 	var first time.Time
@@ -152,13 +152,13 @@ func (t *commandTable) rearm() {
 	}
 }
 
-func (t *commandTable) handover(c *Handover, sender *actor.PID) {
+func (t *commandTable) executeHandover(c *Handover, sender *actor.PID) {
 	if c.To == nil {
-		t.fail(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
+		t.answerFailed(c, sender, fmt.Errorf("Handover.To is nil: %w", unix.EINVAL))
 		return
 	}
 	if err := t.l.rt.CheckOwner(c.To); err != nil {
-		t.fail(c, sender, err)
+		t.answerFailed(c, sender, err)
 		return
 	}
 	was := t.owner
@@ -166,35 +166,35 @@ func (t *commandTable) handover(c *Handover, sender *actor.PID) {
 	if to == nil {
 		to = was.pid
 	}
-	t.unwatch()
+	t.unwatchOwner()
 	t.setOwner(t.l.rt.newOwner(t.l, c.To))
-	t.watch()
-	done := &cmid.Done{EventBase: t.base(), Command: c}
+	t.watchOwner()
+	done := &cmid.Done{EventBase: t.eventBase(), Command: c}
 	switch {
 	case to == nil:
 	case was.pid != nil && t.l.rt.registry.Same(to, was.pid):
-		t.send(was, done)
+		t.sendEvent(was, done)
 	default:
-		t.reply(to, done)
+		t.answerSender(to, done)
 	}
 }
 
-// call runs a Call's function with the plain identifier.
-func (t *commandTable) call(c *Call, sender *actor.PID) {
+// executeCall runs a Call's function with the plain identifier.
+func (t *commandTable) executeCall(c *Call, sender *actor.PID) {
 	if c.Fn == nil {
-		t.fail(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
+		t.answerFailed(c, sender, fmt.Errorf("Call.Fn is nil: %w", unix.EINVAL))
 		return
 	}
 	if err := c.Fn(t.id); err != nil {
-		t.fail(c, sender, err)
+		t.answerFailed(c, sender, err)
 		return
 	}
-	t.reply(sender, &cmid.Done{EventBase: t.base(), Command: c})
+	t.answerSender(sender, &cmid.Done{EventBase: t.eventBase(), Command: c})
 }
 
-// stays reports whether the identifier stays when its connection ends: its owner is Manual, and has
-// not sent a Close.
-func (t *commandTable) stays() bool { return t.cfg.Manual && len(t.closers) == 0 }
+// outlivesConnection reports whether the identifier stays when its connection ends: its owner is
+// Manual, and has not sent a Close.
+func (t *commandTable) outlivesConnection() bool { return t.cfg.Manual && len(t.closers) == 0 }
 
 // closer is a command that is answered with Closed.
 type closer struct {
@@ -215,8 +215,8 @@ func (t *commandTable) takeCloser() (c closer) {
 	return c
 }
 
-// overdue reports whether a Close has waited for too long.
-func (t *commandTable) overdue(now time.Time) bool {
+// closeOverdue reports whether a Close has waited for too long.
+func (t *commandTable) closeOverdue(now time.Time) bool {
 	return slices.ContainsFunc(t.closers, func(c closer) bool { return !c.due.IsZero() && !c.due.After(now) })
 }
 
@@ -225,13 +225,13 @@ func (t *commandTable) overdue(now time.Time) bool {
 // device is stuck, and the identifier is lost.
 const slack = 250 * time.Millisecond
 
-// phase returns how long a command may take.
-func (t *Timeouts) phase(cmd Command) time.Duration {
+// forCommand returns how long a command may take.
+func (t *Timeouts) forCommand(cmd Command) time.Duration {
 	switch c := cmd.(type) {
 	case *cmid.ResolveAddr:
-		return positive(c.Timeout, t.Address) + slack
+		return positiveOr(c.Timeout, t.Address) + slack
 	case *cmid.ResolveRoute:
-		return positive(c.Timeout, t.Route) + slack
+		return positiveOr(c.Timeout, t.Route) + slack
 	case *cmid.SetIBPath:
 		return t.Route + slack
 	case *cmid.Connect, *cmid.Accept, *cmid.Establish, *cmid.Disconnect, *cmid.GetAddrInfo, *cmid.ResolveIBService:

@@ -134,19 +134,19 @@ func (c Config) withDefaults() Config {
 	}
 	t, l := &c.Timeouts, &c.Limits
 	*t = Timeouts{
-		Address: positive(t.Address, 2*time.Second), Route: positive(t.Route, 2*time.Second),
-		Connect: positive(t.Connect, 10*time.Second), Request: positive(t.Request, 8*time.Second),
-		Close: positive(t.Close, 5*time.Second),
+		Address: positiveOr(t.Address, 2*time.Second), Route: positiveOr(t.Route, 2*time.Second),
+		Connect: positiveOr(t.Connect, 10*time.Second), Request: positiveOr(t.Request, 8*time.Second),
+		Close: positiveOr(t.Close, 5*time.Second),
 	}
 	*l = Limits{
-		Connections: positive(l.Connections, 100_000), PendingRequests: positive(l.PendingRequests, 4096), Handshakes: positive(l.Handshakes, 1024),
+		Connections: positiveOr(l.Connections, 100_000), PendingRequests: positiveOr(l.PendingRequests, 4096), Handshakes: positiveOr(l.Handshakes, 1024),
 		RequestRate: cmp.Or(l.RequestRate, 1000),
-		SendQueue:   positive(l.SendQueue, 256), Mailbox: positive(l.Mailbox, 65_536),
-		ReceiveMemory: positive(l.ReceiveMemory, 1<<30), SendMemory: positive(l.SendMemory, 1<<30), Memory: positive(l.Memory, 1<<30),
+		SendQueue:   positiveOr(l.SendQueue, 256), Mailbox: positiveOr(l.Mailbox, 65_536),
+		ReceiveMemory: positiveOr(l.ReceiveMemory, 1<<30), SendMemory: positiveOr(l.SendMemory, 1<<30), Memory: positiveOr(l.Memory, 1<<30),
 	}
 	c.Flight.Records = cmp.Or(c.Flight.Records, flightRecords)
 	c.Keepalive = c.Keepalive.or(Keepalive{15 * time.Second, 45 * time.Second})
 	return c
 }
 
-func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
+func positiveOr[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }

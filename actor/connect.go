@@ -13,11 +13,11 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// connect creates the queue pair and sends the request to the peer.
-func (it *ident) connect(p *cmid.Pending) {
+// sendConnect creates the queue pair and sends the request to the peer.
+func (it *ident) sendConnect(p *cmid.Pending) {
 	c := p.Command.(*cmid.Connect)
 	if it.id.Datagram() {
-		if it.cfg.secured() {
+		if it.cfg.isSecured() {
 			p.Answer(it.commandFailed(c, fmt.Errorf("a datagram identifier cannot be secured: %w", unix.EINVAL)))
 			return
 		}
@@ -26,15 +26,15 @@ func (it *ident) connect(p *cmid.Pending) {
 	}
 	own, limit := *c, it.id.Limits().ConnectData
 	own.Param = it.cfg.Transport.ConnectParam(c.Param)
-	it.depths(c.Param, nil)
+	it.setReadLimits(c.Param, nil)
 	var err error
 	switch {
-	case it.cfg.secured():
+	case it.cfg.isSecured():
 		own.PrivateData, err = it.beginHandshake(c.PrivateData, limit)
 	case it.cfg.Raw:
-		own.PrivateData, err = it.prepare(datapath.ModeRaw, c.PrivateData, limit)
+		own.PrivateData, err = it.prepareQueuePair(datapath.ModeRaw, c.PrivateData, limit)
 	default:
-		own.PrivateData, err = it.prepare(datapath.ModeMessages, c.PrivateData, limit)
+		own.PrivateData, err = it.prepareQueuePair(datapath.ModeMessages, c.PrivateData, limit)
 	}
 	if err != nil {
 		p.Answer(it.commandFailed(c, err))
@@ -43,21 +43,21 @@ func (it *ident) connect(p *cmid.Pending) {
 	p.Proceed(&own)
 }
 
-// accept is connect's counterpart on the passive side.
-func (it *ident) accept(p *cmid.Pending) {
+// acceptRequest creates the queue pair and accepts the peer's request.
+func (it *ident) acceptRequest(p *cmid.Pending) {
 	c := p.Command.(*cmid.Accept)
 	own := *c
 	own.Param = it.cfg.Transport.AcceptParam(c.Param)
-	it.depths(c.Param, &it.peer.reads)
+	it.setReadLimits(c.Param, &it.peer.reads)
 	var err error
-	if own.PrivateData, err = it.prepare(it.peer.mode, c.PrivateData, it.id.Limits().AcceptData); err != nil {
+	if own.PrivateData, err = it.prepareQueuePair(it.peer.mode, c.PrivateData, it.id.Limits().AcceptData); err != nil {
 		p.Answer(it.commandFailed(c, err)) // a device that refuses it rejects the request
 		return
 	}
 	if it.conn != nil {
 		it.conn.Agree(it.peer.hello, it.peer.mode == datapath.ModeMessages, it.id.Limits().MaxMessage)
 	}
-	it.answered(fateAccepted)
+	it.requestAnswered(fateAccepted)
 	p.Proceed(&own)
 }
 
@@ -68,23 +68,23 @@ func (it *ident) replyOrDestroy(sender *actor.PID) func(Event) {
 	return func(ev Event) {
 		reply(ev)
 		if f, ok := ev.(*cmid.CommandFailed); ok && it.id.State() == states.Failed && !it.cfg.Manual {
-			it.destroy(f)
+			it.destroyID(f)
 		}
 	}
 }
 
-// reject rejects a request. Unless the owner is Manual this ends the identifier, and the answer is
-// Closed.
-func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
+// rejectRequest rejects a request. Unless the owner is Manual this ends the identifier, and the
+// answer is Closed.
+func (it *ident) rejectRequest(c *cmid.Reject, sender *actor.PID) {
 	asked, reply := false, it.replyTo(sender)
-	it.do(c, func(p *cmid.Pending) {
+	it.executeOnDevice(c, func(p *cmid.Pending) {
 		own := *c
 		var err error
 		if own.PrivateData, err = it.privateData(it.peer.mode, c.PrivateData, it.id.Limits().RejectData); err != nil {
 			p.Answer(it.commandFailed(c, err))
 			return
 		}
-		it.answered(fateRejected)
+		it.requestAnswered(fateRejected)
 		asked = true
 		p.Proceed(&own)
 	}, func(ev Event) {
@@ -94,41 +94,41 @@ func (it *ident) reject(c *cmid.Reject, sender *actor.PID) {
 		}
 		// if the device has failed to reject the peer, destroying the identifier does that
 		it.awaitClosed(c, sender)
-		it.destroy(nil)
+		it.destroyID(nil)
 	})
 }
 
-// beginHandshake is prepare for the side that connects a secured connection.
+// beginHandshake prepares the side that connects a secured connection.
 func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err error) {
 	d := &dialHandshake{handshake: handshake{commandTable: &it.commandTable, of: it, hint: it.cfg.Hint}}
 	d.side = d
-	if private, err = d.ask(user, limit); err != nil {
+	if private, err = d.requestData(user, limit); err != nil {
 		return nil, err
 	}
 	it.handshake.countFailed(FailedLost, nil) // an earlier one has led to no connection
 	it.handshake = &d.handshake
-	d.begin(&it.l.secured.Dialled, "request sent")
+	d.countBegun(&it.l.secured.Dialled, "request sent")
 	return private, it.queuePair(datapath.ModeMessages)
 }
 
 // deviceEvent handles an event of the device.
 func (it *ident) deviceEvent(m *reported) {
-	if m.id != it.id || it.gone() { // of an earlier address of Dial, or left to the device
+	if m.id != it.id || it.isGone() { // of an earlier address of Dial, or left to the device
 		it.l.orphanEvent(m.id, m.ev)
 		return
 	}
 	if _, ok := m.ev.(*cmid.Closed); ok {
 		m.answers.Answer(m.ev)
-		it.moved(m.cause())
+		it.reportTransition(m.transitionCause())
 		return
 	}
-	it.moved(m.cause())
+	it.reportTransition(m.transitionCause())
 	switch ev := m.ev.(type) {
 	case *cmid.Established:
 		if h := it.handshake; h == nil {
-			it.opened(ev, m.answers)
-		} else if !it.ending() {
-			h.connected(ev, m.answers)
+			it.reportEstablished(ev, m.answers)
+		} else if !it.isEnding() {
+			h.handleConnected(ev, m.answers)
 		}
 		return
 	case *cmid.Rejected:
@@ -136,10 +136,10 @@ func (it *ident) deviceEvent(m *reported) {
 			it.refusedBy(ev)
 		}
 	case *cmid.Disconnected:
-		it.disconnected(ev, m.answers)
+		it.handleDisconnected(ev, m.answers)
 		return
 	case *cmid.DeviceRemoval:
-		it.removed(ev, m.answers)
+		it.handleRemoval(ev, m.answers)
 		return
 	case *cmid.QPFailed:
 		if it.conn != nil {
@@ -148,7 +148,7 @@ func (it *ident) deviceEvent(m *reported) {
 		}
 		// the queue pair is the owner's
 	}
-	it.answer(m.answers, m.ev)
+	it.answerPending(m.answers, m.ev)
 	if f, ok := m.ev.(Failure); ok {
 		it.destroyFailed(m.id, f)
 	}
@@ -157,19 +157,20 @@ func (it *ident) deviceEvent(m *reported) {
 // destroyFailed does what the manual pages demand after f. The state machine decides whether f has
 // failed the identifier.
 func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
-	if it.cfg.Manual || it.ending() {
+	if it.cfg.Manual || it.isEnding() {
 		return
 	}
 	if _, ok := f.(*cmid.ListenFailed); ok { // rdma_cm has no state for this
 		it.l.rt.log.Warn("rdma: listener ended", it.logKeys(states.OpListen, "err", Brief(f))...)
-		it.failed(f)
+		it.destroyUnrenewed(f)
 	} else if id.State() == states.Failed {
-		it.failed(f)
+		it.destroyUnrenewed(f)
 	}
 }
 
-// prepare makes the queue pair. It returns the private data for the wire, with the user's in it.
-func (it *ident) prepare(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
+// prepareQueuePair makes the queue pair. It returns the private data for the wire, with the user's
+// in it.
+func (it *ident) prepareQueuePair(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
 	if private, err = it.privateData(mode, user, limit); err == nil {
 		err = it.queuePair(mode)
 	}
@@ -178,7 +179,7 @@ func (it *ident) prepare(mode datapath.Mode, user []byte, limit int) (private []
 
 // queuePair makes the data path, once.
 func (it *ident) queuePair(mode datapath.Mode) error {
-	t := it.terms(mode)
+	t := it.newTerms(mode)
 	it.handshake.addTo(&t)
 	switch {
 	case it.conn != nil:
@@ -207,7 +208,7 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 func (it *ident) refusedBy(ev *cmid.Rejected) {
 	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 	switch {
-	case !it.cfg.secured() && h.Features == 0:
+	case !it.cfg.isSecured() && h.Features == 0:
 		ev.PrivateData = rest
 		if why := h.Refusal(); ok && why != 0 {
 			ev.Remedy = "the peer refuses it: " + why.String() + ": " + tryAgain

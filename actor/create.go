@@ -30,7 +30,7 @@ func (rt *Runtime) CreateID(owner *actor.PID, cfg ...IDConfig) *actor.PID {
 	return rt.createID(owner, optional.Value(cfg), nil)
 }
 
-// createID is CreateID. closed is called after Closed was sent, with its error.
+// createID implements CreateID. closed is called after Closed was sent, with its error.
 func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) *actor.PID {
 	cfg = cfg.withDefaults(&rt.cfg)
 	unfit := cmp.Or(rt.CheckOwner(owner), cfg.checkSecurity())
@@ -40,15 +40,15 @@ func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) 
 	if errors.Is(unfit, ErrRemoteOwner) {
 		owner = nil
 	}
-	l := rt.place(owner)
+	l := rt.assignLoopFor(owner)
 	it := rt.newIdent(l, rt.newOwner(l, owner), cfg)
 	it.life.cause, it.closed = unfit, closed
-	it.counted = rt.admit()
-	return rt.spawn(it)
+	it.counted = rt.countIfRoom()
+	return rt.spawnActor(it)
 }
 
-// admit counts an identifier, if there is room for one more.
-func (rt *Runtime) admit() bool {
+// countIfRoom counts an identifier, if there is room for one more.
+func (rt *Runtime) countIfRoom() bool {
 	if rt.count.Add(1) > int64(rt.cfg.Limits.Connections) {
 		rt.count.Add(-1)
 		return false
@@ -60,19 +60,19 @@ func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
 	it := new(ident)
 	it.l, it.cfg, it.owner, it.tenancy.outbox = l, cfg, o, &it.outbox
 	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: retained, Carried: carried, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
+		Retained: asRetained, Carried: carriedMessage, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
 	})
 	return it
 }
 
-// spawn makes the actor. The guardian does not spawn its children, so that CreateID need not wait
-// for it.
-func (rt *Runtime) spawn(it *ident) *actor.PID {
+// spawnActor makes the actor. The guardian does not spawn its children, so that CreateID need not
+// wait for it.
+func (rt *Runtime) spawnActor(it *ident) *actor.PID {
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return it },
 		actor.WithMailbox(func() actor.Mailbox { return it.box }),
 	)
-	pid, err := actor.DefaultSpawner(rt.sys, rt.name("id"), props, under{guardian: rt.guardian})
+	pid, err := actor.DefaultSpawner(rt.sys, rt.uniqueName("id"), props, under{guardian: rt.guardian})
 	if err != nil {
 		panic(fmt.Sprintf("rdma: a name was used twice: %v", err)) // rt.name does not repeat names
 	}
@@ -87,11 +87,11 @@ type under struct {
 
 func (u under) Self() *actor.PID { return u.guardian }
 
-// start makes the identifier, unless it came with a request, and watches the owner.
-func (it *ident) start(ctx actor.Context) {
+// startActor makes the identifier, unless it came with a request, and watches the owner.
+func (it *ident) startActor(ctx actor.Context) {
 	it.ctx, it.pid = ctx, ctx.Self()
-	it.l.enlist(it)
-	it.watch()
+	it.l.addIdent(it)
+	it.watchOwner()
 	if it.cfg.Context != nil {
 		box, c := it.box, it.cfg.Context
 		it.release = it.l.rt.Scheduler().OnDone(c, func() { box.PostUserMessage(&abort{context.Cause(c)}) })
@@ -102,22 +102,22 @@ func (it *ident) start(ctx actor.Context) {
 		}
 		return
 	}
-	if err := it.create(); err != nil {
+	if err := it.createIdentifier(); err != nil {
 		it.life.cause = err
 		it.setLife(lifeGone)
 		it.l.rt.sys.Root.Stop(it.pid)
 	}
 }
 
-// create is rdma_create_id(3).
-func (it *ident) create() error {
+// createIdentifier creates the device's identifier, as rdma_create_id(3) does.
+func (it *ident) createIdentifier() error {
 	switch {
 	case it.life.cause != nil: // its owner or its security is unfit
 		return fmt.Errorf("create_id: %w", it.life.cause)
 	case it.l.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
-	case it.l.goexit() != nil:
-		return fmt.Errorf("create_id: %w (%w)", it.l.goexit(), unix.ESHUTDOWN)
+	case it.l.goexitError() != nil:
+		return fmt.Errorf("create_id: %w (%w)", it.l.goexitError(), unix.ESHUTDOWN)
 	case !it.counted:
 		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.l.rt.cfg.Limits.Connections, unix.EMFILE)
 	}
@@ -128,31 +128,31 @@ func (it *ident) create() error {
 	it.id = id
 	id.Context = it
 	it.lastState = id.State()
-	it.publish()
+	it.publishState()
 	return nil
 }
 
 // createDevice makes the device's part of an identifier with that configuration.
 func (l *loop) createDevice(cfg *IDConfig) (*cmid.ID, error) {
-	id, err := l.ch.CreateIDFor(cfg.kind())
+	id, err := l.ch.CreateIDFor(cfg.addrInfo())
 	if err != nil {
 		return nil, err
 	}
 	if err := cfg.Transport.Set(id); err != nil {
-		l.discard(id, nil)
+		l.destroyOrphan(id, nil)
 		return nil, fmt.Errorf("create_id: Transport: %w", err)
 	}
 	return id, nil
 }
 
-// enlist adds an identifier, which may be there already, to those of its loop.
-func (l *loop) enlist(it *ident) {
+// addIdent adds an identifier, which may be there already, to those of its loop.
+func (l *loop) addIdent(it *ident) {
 	l.ids[it] = struct{}{}
-	l.known.add(it.box, it.describe())
+	l.known.add(it.box, it.describeID())
 }
 
-// renew gives the actor a new identifier in place of a used one.
-func (it *ident) renew() error {
+// renewID gives the actor a new identifier in place of a used one.
+func (it *ident) renewID() error {
 	old, conn := it.id, it.conn
 	id, err := it.l.createDevice(&it.cfg)
 	if err != nil {
@@ -161,17 +161,17 @@ func (it *ident) renew() error {
 	old.Context = nil
 	it.tenancy.moveOut()
 	it.handshake.countFailed(FailedLost, nil) // the failed attempt's handshake
-	it.handshake.end(nil)
+	it.handshake.failUnfinished(nil)
 	it.handshake = nil
 	it.conn, it.id, id.Context = nil, id, it
 	id.Inherit(old)
 	for _, p := range slices.Clone(old.Pending()) {
 		if !p.Inner {
-			p.Answer(it.late(p.Command))
+			p.Answer(it.endingAnswer(p.Command))
 		}
 	}
-	it.l.discard(old, conn)
-	it.moved(states.OpDestroyID)
+	it.l.destroyOrphan(old, conn)
+	it.reportTransition(states.OpDestroyID)
 	for _, o := range it.options {
 		id.Do(o, nil) // a refused option is refused again
 	}

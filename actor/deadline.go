@@ -10,21 +10,21 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// expire handles the deadlines that have passed.
-func (it *ident) expire() {
-	if it.ending() {
+// handleDeadlines handles the deadlines that have passed.
+func (it *ident) handleDeadlines() {
+	if it.isEnding() {
 		return
 	}
 	now := it.l.el.Now()
-	if in := it.asked; in.overdue(now) {
+	if in := it.asked; in.isOverdue(now) {
 		err := fmt.Errorf("the request was not answered in time: %w", unix.ETIMEDOUT)
 		it.refuseUnanswered(wire.RefusedLate)
-		if it.handshake.unheard() {
-			it.answered(fateUnauthenticated)
+		if it.handshake.isUnreported() {
+			it.requestAnswered(fateUnauthenticated)
 			it.l.rt.log.Warn("rdma: a peer did not authenticate itself in time", "id", it.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 		}
-		it.answered(fateTimedOut)
-		it.destroy(err)
+		it.requestAnswered(fateTimedOut)
+		it.destroyID(err)
 		return
 	}
 	for _, p := range it.id.Pending() {
@@ -33,11 +33,11 @@ func (it *ident) expire() {
 			return
 		}
 	}
-	if it.overdue(now) {
-		it.destroy(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
+	if it.closeOverdue(now) {
+		it.destroyID(fmt.Errorf("close: the peer has not %s in time: %w", it.closeAwaits(), unix.ETIMEDOUT))
 		return
 	}
-	it.rearm()
+	it.resetTimer()
 }
 
 // timedOut answers a command that took too long. The identifier is lost: the device's only cancel
@@ -46,21 +46,21 @@ func (it *ident) timedOut(p *cmid.Pending) {
 	h := it.id.Handle()
 	f := it.timeoutFailure(p.Command)
 	p.Answer(f)
-	if !it.ending() && it.id.Handle() == h { // else Dial continues with another address
-		it.destroy(f)
+	if !it.isEnding() && it.id.Handle() == h { // else Dial continues with another address
+		it.destroyID(f)
 	}
 }
 
 // timeoutFailure returns the failure that the device would have reported in time.
 func (t *commandTable) timeoutFailure(cmd Command) Failure {
-	f := t.failure(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
+	f := t.failureBase(cmd, opName(cmd), fmt.Errorf("no answer in time: %w", unix.ETIMEDOUT))
 	f.Remedy = tryAgain
 	if t.id.State() == states.Connecting {
 		f.Remedy = "the peer is away or busy, or the listener there does not speak RDMA, such as a web server; " + tryAgain
 	}
 	switch cmd.(type) {
 	case *Dial:
-		if t.attempts != nil && t.attempts.waits() {
+		if t.attempts != nil && t.attempts.waitsForTurn() {
 			f.Err = fmt.Errorf("this side was busy and did not continue in time: %w", unix.ETIMEDOUT)
 			return &cmid.CommandFailed{FailureBase: f}
 		}

@@ -10,23 +10,23 @@ var _ datapath.Identifier = (*ident)(nil)
 
 func (b *outbox) Deliver(in *datapath.Inbound) {
 	m := in.Of.(*Received)
-	m.EventBase, m.Data, m.Since, m.from = b.base(), in.Data, in.Since, b
+	m.EventBase, m.Data, m.Since, m.from = b.eventBase(), in.Data, in.Since, b
 	m.HasImm, m.Imm, m.Written = in.HasImm, in.Imm, int(in.Written)
-	m.begin()
+	m.initRefs()
 	b.observeEvent(m)
-	b.deliver(m)
+	b.deliverMessage(m)
 }
 
-// deliver sends the owner a message.
-func (b *outbox) deliver(m *Received) {
-	if b.owner.receive(m, b.pid) {
+// deliverMessage sends the owner a message.
+func (b *outbox) deliverMessage(m *Received) {
+	if b.owner.deliverUncopied(m, b.pid) {
 		return
 	}
 	// The owner has a mailbox that does not report the end of a message, or there is no owner: an
 	// owner gets a copy.
-	defer func() { _ = m.done(b.l.exec) }() // its only reference
+	defer func() { _ = m.releaseRef(b.l.exec) }() // its only reference
 	if b.owner.pid != nil {
-		b.send(b.owner, m.Clone())
+		b.sendEvent(b.owner, m.Clone())
 	}
 }
 
@@ -35,5 +35,5 @@ func (b *outbox) Idle() bool { return nothingWaits(b.owner.box) && nothingWaits(
 func nothingWaits(b *mailbox.Mailbox) bool { return b == nil || b.UserMessageCount() == 0 }
 
 func (b *outbox) Counted() {
-	b.observe(func(o Observer) { o.Credit(b.pid, b.id.Handle(), b.conn.Counts()) })
+	b.callObserver(func(o Observer) { o.Credit(b.pid, b.id.Handle(), b.conn.Counts()) })
 }

@@ -14,11 +14,11 @@ func TestRequestWithoutReads(t *testing.T) {
 		"none": {}, "none of ours": {ResponderResources: 1}, "none of the peer's": {InitiatorDepth: 1},
 	} {
 		it := &ident{}
-		it.depths(nil, &p)
+		it.setReadLimits(nil, &p)
 		if it.served != (p.ResponderResources > 0) || it.reading != (p.InitiatorDepth > 0) {
 			t.Errorf("%s: serves %t, reads %t", what, it.served, it.reading)
 		}
-		it.depths(&cmid.ConnParam{}, &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1})
+		it.setReadLimits(&cmid.ConnParam{}, &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1})
 		if it.served || it.reading {
 			t.Errorf("what the owner does not want is used")
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// destroy is rdma_destroy_id(3): the beginning of the end. cause is the error for Closed, unless an
-// earlier cause is known.
-func (it *ident) destroy(cause error) {
-	if it.ending() {
+// destroyID starts to destroy the identifier, as rdma_destroy_id(3) does. cause is the error for
+// Closed, unless an earlier cause is known.
+func (it *ident) destroyID(cause error) {
+	if it.isEnding() {
 		return
 	}
 	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
-	} else if it.asked != nil && it.handshake.deciding() != nil {
+	} else if it.asked != nil && it.handshake.isDeciding() != nil {
 		it.conn.Sec.Reject(nil)
 	}
 	it.setLife(lifeEnding)
@@ -27,12 +27,12 @@ func (it *ident) destroy(cause error) {
 			cause = broken
 		}
 	}
-	it.life.blame(cause)
-	it.handshake.end(it.life.cause)
-	if it.handshake.unheard() {
-		it.answered(fateUnauthenticated)
+	it.life.setCause(cause)
+	it.handshake.failUnfinished(it.life.cause)
+	if it.handshake.isUnreported() {
+		it.requestAnswered(fateUnauthenticated)
 	}
-	it.answered(fateDropped)
+	it.requestAnswered(fateDropped)
 	if it.conn != nil {
 		it.conn.Stop()
 	}
@@ -41,22 +41,22 @@ func (it *ident) destroy(cause error) {
 	}
 	it.life.goodbye.then = nil // this is the end of everything that waited
 	it.sayGoodbye(func() {
-		it.id.Do(&cmid.DestroyID{}, it.destroyed)
-		it.moved(states.OpDestroyID)
+		it.id.Do(&cmid.DestroyID{}, it.handleDestroyed)
+		it.reportTransition(states.OpDestroyID)
 	})
-	if !it.gone() {
+	if !it.isGone() {
 		// the goodbye or the device takes its time, but other commands need not wait for that
 		it.answerLate()
 	}
 }
 
-// destroyed handles the device's answer to destroy: nothing of the identifier is left there. The
-// queue pair's remaining work is flushed, and reported before Closed.
-func (it *ident) destroyed(ev Event) {
+// handleDestroyed handles the device's answer to destroyID: nothing is left there. The queue pair's
+// remaining work is flushed, and reported before Closed.
+func (it *ident) handleDestroyed(ev Event) {
 	if closed, ok := ev.(*cmid.Closed); ok && closed.Err != nil {
 		it.life.cause = errors.Join(it.life.cause, ErrHeld, closed.Err)
 	}
-	if it.gone() {
+	if it.isGone() {
 		return
 	}
 	it.setLife(lifeGone)
@@ -71,46 +71,46 @@ func (it *ident) destroyed(ev Event) {
 // returned it when Shutdown ran out of time.
 var ErrHeld = errors.New("the device has not returned the identifier")
 
-// abandoned ends an identifier that the device keeps beyond the runtime's end.
-func (it *ident) abandoned() {
-	if it.orphan(ErrShutdown) {
+// closeHeld ends an identifier that the device keeps beyond the runtime's end.
+func (it *ident) closeHeld() {
+	if it.destroyWithoutWait(ErrShutdown) {
 		it.life.cause = errors.Join(it.life.cause, ErrHeld)
 		it.l.rt.sys.Root.Stop(it.pid)
 	}
 }
 
-// stopping handles the end of the actor: after destroyed, or because of a panic, or because it was
-// stopped from elsewhere.
-func (it *ident) stopping() {
+// handleStopping handles the actor's end: after handleDestroyed, or because of a panic, or because
+// it was stopped from elsewhere.
+func (it *ident) handleStopping() {
 	switch {
-	case it.gone():
+	case it.isGone():
 	case it.id == nil:
 		it.setLife(lifeGone)
 	default:
-		it.orphan(ErrStopped)
+		it.destroyWithoutWait(ErrStopped)
 	}
 }
 
-// orphan destroys the identifier for an actor that does not wait for it. It reports whether the
-// device takes its time, so that the identifier outlives its actor.
-func (it *ident) orphan(cause error) (late bool) {
-	it.destroy(cause)
+// destroyWithoutWait destroys the identifier for an actor that does not wait for it. It reports
+// whether the device takes its time, so that the identifier outlives its actor.
+func (it *ident) destroyWithoutWait(cause error) (late bool) {
+	it.destroyID(cause)
 	it.goodbyeDone()
-	if it.gone() {
+	if it.isGone() {
 		return false
 	}
 	it.setLife(lifeGone)
 	if it.id.State() == states.Destroying {
-		it.l.adopt(it.id, it.conn)
+		it.l.keepOrphan(it.id, it.conn)
 	} else { // a panic or a Goexit has kept destroy from getting there
-		it.l.discard(it.id, it.conn)
+		it.l.destroyOrphan(it.id, it.conn)
 	}
 	it.tenancy.moveOut()
 	return true
 }
 
-// end answers all waiting commands, and reports Closed last of all.
-func (it *ident) end() {
+// reportClosed answers all waiting commands, and reports Closed last of all.
+func (it *ident) reportClosed() {
 	if it.life.stage == lifeClosed {
 		return
 	}
@@ -124,28 +124,28 @@ func (it *ident) end() {
 		it.conn.Abandon()
 	}
 	it.answerLate()
-	ev := it.settle()
+	ev := it.releaseResources()
 	for len(it.closers) > 0 {
 		c := it.takeCloser()
-		if !c.silent && !it.owns(c.sender) {
-			it.reply(c.sender, ev)
+		if !c.silent && !it.isOwner(c.sender) {
+			it.answerSender(c.sender, ev)
 		}
 	}
-	it.unwatch()
+	it.unwatchOwner()
 	it.setLife(lifeClosed)
-	it.l.forget(it)    // Shutdown goes on then
-	defer it.dismiss() // also after a Goexit
-	it.notify(ev)
+	it.l.removeIdent(it)    // Shutdown goes on then
+	defer it.finishClosed() // also after a Goexit
+	it.notifyOwner(ev)
 }
 
-// settle releases the identifier's counted resources, and returns its last event.
-func (it *ident) settle() *cmid.Closed {
-	ev := &cmid.Closed{EventBase: it.base(), Err: it.life.cause, Unsent: it.unsent}
+// releaseResources releases the identifier's counted resources, and returns its last event.
+func (it *ident) releaseResources() *cmid.Closed {
+	ev := &cmid.Closed{EventBase: it.eventBase(), Err: it.life.cause, Unsent: it.unsent}
 	if it.conn != nil {
 		it.conn.Fates(ev)
 	}
-	it.handshake.uncrowd()
-	it.handshake.end(it.life.cause) // if a panic has kept destroy from it
+	it.handshake.uncountStranger()
+	it.handshake.failUnfinished(it.life.cause) // if a panic has kept destroy from it
 	if it.person != nil {
 		it.l.rt.identities.Free(*it.person)
 		it.person = nil
@@ -160,8 +160,8 @@ func (it *ident) settle() *cmid.Closed {
 	return ev
 }
 
-// dismiss does the work that follows Closed.
-func (it *ident) dismiss() {
+// finishClosed does the work that follows Closed.
+func (it *ident) finishClosed() {
 	if it.closed != nil {
 		it.closed(it.life.cause)
 	}
@@ -170,9 +170,9 @@ func (it *ident) dismiss() {
 	}
 }
 
-// forget drops an identifier whose actor has ended.
-func (l *loop) forget(it *ident) {
-	l.retire(it)
+// removeIdent drops an identifier whose actor has ended.
+func (l *loop) removeIdent(it *ident) {
+	l.keepCounts(it)
 	delete(l.ids, it)
 	l.known.remove(it.box)
 	l.assigned.Add(-1)
@@ -186,11 +186,11 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	switch {
 	case it.asked == nil:
 		return
-	case it.handshake.deciding() != nil:
+	case it.handshake.isDeciding() != nil:
 		it.conn.Sec.Refuse(why)
 		return
-	case it.cfg.secured():
-		reject.PrivateData = it.cfg.refusal(it.handshake.features, why)
+	case it.cfg.isSecured():
+		reject.PrivateData = it.cfg.refusalData(it.handshake.features, why)
 	case it.peer.mode == datapath.ModeMessages:
 		reject.PrivateData = why.Reject()
 	}

@@ -23,7 +23,7 @@ type attempts struct {
 	p     *cmid.Pending       // the Dial or Serve
 	name  string              // of a Dial: its name for the other side
 	host  string              // of a Dial: the host in its address
-	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in outcome
+	try   func(cmid.AddrInfo) // takes the steps for one address; the last ends in handleAnswer
 	addrs []cmid.AddrInfo     // the one being tried first
 	spent bool                // an address was tried: the next one needs a new identifier
 	by    time.Time           // the addresses share the time until then; zero: they share none
@@ -36,20 +36,20 @@ type attempts struct {
 
 // dialer is the actor of the identifier that dials or serves.
 type dialer interface {
-	// connect creates the queue pair and sends the request to the peer.
-	connect(p *cmid.Pending)
-	// renew gives the actor a new identifier in place of a used one.
-	renew() error
-	// destroy ends the identifier.
-	destroy(cause error)
+	// sendConnect creates the queue pair and sends the request to the peer.
+	sendConnect(p *cmid.Pending)
+	// renewID gives the actor a new identifier in place of a used one.
+	renewID() error
+	// destroyID ends the identifier.
+	destroyID(cause error)
 }
 
 // leastShare is the least time for an address that is not the last one, as in net.Dialer.
 const leastShare = 2 * time.Second
 
-// composite checks what Dial and Serve ask for. They need an idle identifier, because each further
-// address needs a new one.
-func (t *commandTable) composite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
+// checkComposite checks what Dial and Serve ask for. They need an idle identifier, because each
+// further address needs a new one.
+func (t *commandTable) checkComposite(cmd Command, addr string, sender *actor.PID) (node, service string, ok bool) {
 	node, service, err := net.SplitHostPort(addr)
 	switch s := t.id.State(); {
 	case s != states.Idle:
@@ -63,25 +63,25 @@ func (t *commandTable) composite(cmd Command, addr string, sender *actor.PID) (n
 	default:
 		return node, service, true
 	}
-	t.fail(cmd, sender, err)
+	t.answerFailed(cmd, sender, err)
 	return "", "", false
 }
 
-// begin takes the result of the look-up.
-func (a *attempts) begin(info []cmid.AddrInfo, err error) {
+// takeAddrs takes the result of the look-up.
+func (a *attempts) takeAddrs(info []cmid.AddrInfo, err error) {
 	if err != nil {
-		a.fail(a.table.addrInfoError(a.p.Command, err))
+		a.failAndDestroy(a.table.addrInfoError(a.p.Command, err))
 		return
 	}
 	a.addrs = info
-	a.next()
+	a.tryNext()
 }
 
-// next tries an address.
-func (a *attempts) next() {
+// tryNext tries the next address.
+func (a *attempts) tryNext() {
 	if a.spent {
-		if err := a.of.renew(); err != nil {
-			a.fail(a.table.commandFailed(a.p.Command, err))
+		if err := a.of.renewID(); err != nil {
+			a.failAndDestroy(a.table.commandFailed(a.p.Command, err))
 			return
 		}
 	}
@@ -108,11 +108,11 @@ func (a *attempts) stepDeadline(due time.Time) time.Time {
 	return a.due
 }
 
-// step executes cmd, and calls then if it has succeeded.
-func (a *attempts) step(cmd Command, then func()) {
+// runStep executes cmd, and calls then if it has succeeded.
+func (a *attempts) runStep(cmd Command, then func()) {
 	a.table.doInner(cmd, nil, func(ev Event) {
 		if f, ok := ev.(Failure); ok {
-			a.failed(f)
+			a.handleFailure(f)
 			return
 		}
 		then()
@@ -123,19 +123,19 @@ func (a *attempts) step(cmd Command, then func()) {
 func (a *attempts) whenTurn(begin func()) {
 	if q := &a.table.l.dials; !q.tryNow(begin) {
 		a.pending, a.queued = begin, a.table.l.el.Now()
-		q.add(a)
+		q.queueStep(a)
 	}
 }
 
-// waits reports whether a step waits for its turn.
-func (a *attempts) waits() bool {
-	return a.pending != nil && a.table.attempts == a && !a.table.ending()
+// waitsForTurn reports whether a step waits for its turn.
+func (a *attempts) waitsForTurn() bool {
+	return a.pending != nil && a.table.attempts == a && !a.table.isEnding()
 }
 
-// resume begins the pending step. The address's deadline moves by the time that the step has
+// resumeStep begins the pending step. The address's deadline moves by the time that the step has
 // waited, because the address did not cause the wait.
-func (a *attempts) resume() {
-	if !a.waits() {
+func (a *attempts) resumeStep() {
+	if !a.waitsForTurn() {
 		return
 	}
 	begin := a.pending
@@ -146,19 +146,19 @@ func (a *attempts) resume() {
 	begin()
 }
 
-// outcome handles the last step's answer.
-func (a *attempts) outcome(ev Event) {
+// handleAnswer handles the last step's answer.
+func (a *attempts) handleAnswer(ev Event) {
 	if f, ok := ev.(Failure); ok {
-		a.failed(f)
+		a.handleFailure(f)
 		return
 	}
 	a.table.attempts = nil
-	a.table.answer(a.p, ev)
+	a.table.answerPending(a.p, ev)
 }
 
-// failed tries the next address, unless none is left or the peer's application rejected the
+// handleFailure tries the next address, unless none is left or the peer's application rejected the
 // request. A rejection by the peer's CM may concern this address only.
-func (a *attempts) failed(f Failure) {
+func (a *attempts) handleFailure(f Failure) {
 	if r, ok := f.(*cmid.Rejected); ok && r.Reason.ByApplication() {
 		a.addrs = a.addrs[:1]
 	}
@@ -166,11 +166,11 @@ func (a *attempts) failed(f Failure) {
 		a.why = f
 	}
 	if len(a.addrs) <= 1 {
-		a.fail(a.why)
+		a.failAndDestroy(a.why)
 		return
 	}
 	a.addrs = a.addrs[1:]
-	a.next()
+	a.tryNext()
 }
 
 // isConnect reports whether an address has failed at the last step. Such a failure is more
@@ -181,49 +181,49 @@ func isConnect(f Failure) bool {
 	return ok
 }
 
-// fail answers the command, and destroys the identifier.
-func (a *attempts) fail(f Failure) {
-	restore(f, a.p.Command)
+// failAndDestroy answers the command, and destroys the identifier.
+func (a *attempts) failAndDestroy(f Failure) {
+	restoreCommand(f, a.p.Command)
 	a.p.Answer(f)
-	a.of.destroy(f)
+	a.of.destroyID(f)
 }
 
-// dial connects, in the steps that librdmacm has for it.
-func (t *commandTable) dial(c *Dial, sender *actor.PID, of dialer) {
-	node, service, ok := t.composite(c, c.Addr, sender)
+// startDial connects, in the steps that librdmacm has for it.
+func (t *commandTable) startDial(c *Dial, sender *actor.PID, of dialer) {
+	node, service, ok := t.checkComposite(c, c.Addr, sender)
 	if !ok {
 		return
 	}
-	p, now := t.expect(c, sender), t.l.el.Now()
+	p, now := t.registerCommand(c, sender), t.l.el.Now()
 	if c.Timeout > 0 {
 		p.Due = now.Add(c.Timeout)
 	}
-	t.rearm()
+	t.resetTimer()
 	timeouts := &t.l.rt.cfg.Timeouts
 	a := &attempts{
-		table: t, of: of, p: p, name: cmp.Or(c.Name, c.Addr), host: node, by: now.Add(positive(c.Timeout, timeouts.Connect)),
+		table: t, of: of, p: p, name: cmp.Or(c.Name, c.Addr), host: node, by: now.Add(positiveOr(c.Timeout, timeouts.Connect)),
 	}
 	t.attempts = a
 	a.try = func(ai cmid.AddrInfo) {
 		connect := func() {
 			c := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
-			t.doInner(c, of.connect, a.outcome)
+			t.doInner(c, of.sendConnect, a.handleAnswer)
 		}
 		a.whenTurn(func() {
-			a.step(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
-				a.step(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { a.whenTurn(connect) })
+			a.runStep(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
+				a.runStep(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { a.whenTurn(connect) })
 			})
 		})
 	}
 	t.lookUp(p, node, service, &cmid.AddrInfo{PortSpace: t.id.PortSpace(), QPType: t.cfg.QPType, Src: c.Src}, func(info []cmid.AddrInfo, err error) {
-		a.begin(firstOf(from(info, c.Src), c.First), err)
+		a.takeAddrs(firstOf(reachableFrom(info, c.Src), c.First), err)
 	})
 }
 
-// from leaves out the addresses of another family than src: they cannot be reached from it, and
-// would take time from the others. If all are of another family it keeps them, and the device
-// returns the error.
-func from(info []cmid.AddrInfo, src cmid.Addr) []cmid.AddrInfo {
+// reachableFrom leaves out the addresses of another family than src: they cannot be reached from
+// it, and would take time from the others. If all are of another family it keeps them, and the
+// device returns the error.
+func reachableFrom(info []cmid.AddrInfo, src cmid.Addr) []cmid.AddrInfo {
 	if src.IsZero() {
 		return info
 	}
@@ -248,32 +248,32 @@ func firstOf(info []cmid.AddrInfo, first cmid.Addr) []cmid.AddrInfo {
 	return info
 }
 
-// serve listens, in the steps that librdmacm has for it.
-func (t *commandTable) serve(c *Serve, sender *actor.PID, of dialer) {
-	node, service, ok := t.composite(c, c.Addr, sender)
+// startServe listens, in the steps that librdmacm has for it.
+func (t *commandTable) startServe(c *Serve, sender *actor.PID, of dialer) {
+	node, service, ok := t.checkComposite(c, c.Addr, sender)
 	if !ok {
 		return
 	}
-	p := t.expect(c, sender)
+	p := t.registerCommand(c, sender)
 	a := &attempts{table: t, of: of, p: p}
 	t.attempts = a
 	if err := t.cfg.canListen(); err != nil {
-		a.fail(t.commandFailed(c, err))
+		a.failAndDestroy(t.commandFailed(c, err))
 		return
 	}
 	a.try = func(ai cmid.AddrInfo) {
-		a.step(&cmid.BindAddr{Addr: ai.Src}, func() {
+		a.runStep(&cmid.BindAddr{Addr: ai.Src}, func() {
 			t.doInner(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
 				if l, ok := ev.(*cmid.Listening); ok && onLoopback(l.Local) && !namesLoopback(node) {
 					t.l.rt.log.Warn("rdma: the name is a loopback address here, so only this machine can connect: "+
 						"listen on an address of the network, or on \":PORT\"", t.logKeys(states.OpListen, "addr", c.Addr)...)
 				}
-				a.outcome(ev)
+				a.handleAnswer(ev)
 			})
 		})
 	}
 	t.lookUp(p, node, service, &cmid.AddrInfo{Flags: cmid.RAIPassive, PortSpace: t.id.PortSpace(), QPType: t.cfg.QPType}, func(info []cmid.AddrInfo, err error) {
-		a.begin(listenOrder(info), err)
+		a.takeAddrs(listenOrder(info), err)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// addresses is a resolver for tests.
+// addresses returns a resolver for tests.
 func addresses(list ...string) func(context.Context, string, string, *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 	return func(_ context.Context, _, _ string, hints *cmid.AddrInfo) ([]cmid.AddrInfo, error) {
 		var infos []cmid.AddrInfo

@@ -21,8 +21,8 @@ type dialQueue struct {
 	spent   time.Duration // time of that turn used for steps
 }
 
-// fits reports whether the present turn has time for another step.
-func (q *dialQueue) fits() bool {
+// hasTime reports whether the present turn has time for another step.
+func (q *dialQueue) hasTime() bool {
 	if now := q.l.el.Now(); !q.turn.Equal(now) {
 		q.turn, q.spent = now, 0
 	}
@@ -31,26 +31,26 @@ func (q *dialQueue) fits() bool {
 
 // tryNow begins a step immediately, unless steps are queued or the present turn has no time left.
 func (q *dialQueue) tryNow(begin func()) (begun bool) {
-	if q.waiting.Len() > 0 || !q.fits() {
+	if q.waiting.Len() > 0 || !q.hasTime() {
 		return false
 	}
-	q.measure(begin)
+	q.measureStep(begin)
 	return true
 }
 
-func (q *dialQueue) measure(begin func()) {
+func (q *dialQueue) measureStep(begin func()) {
 	before := q.l.clock()
 	begin()
 	q.spent += q.l.clock().Sub(before)
 }
 
-// add queues the pending step of a for the end of this turn, or of a later one.
-func (q *dialQueue) add(a *attempts) {
+// queueStep queues the pending step of a for the end of this turn, or of a later one.
+func (q *dialQueue) queueStep(a *attempts) {
 	q.waiting.Push(a)
-	q.arm()
+	q.deferRun()
 }
 
-func (q *dialQueue) arm() {
+func (q *dialQueue) deferRun() {
 	if !q.armed && q.waiting.Len() > 0 {
 		q.armed = true
 		q.l.el.Defer(q)
@@ -60,10 +60,10 @@ func (q *dialQueue) arm() {
 // Run begins as many queued steps as the turn has time for. A turn may call it several times.
 func (q *dialQueue) Run(int) (more bool) {
 	q.armed = false
-	defer q.arm() // also if user code does not return
-	for q.waiting.Len() > 0 && q.fits() {
-		if a := q.waiting.Pop(); a.waits() {
-			q.measure(func() { a.table.box.Deliver(&dialTurn{a}) })
+	defer q.deferRun() // also if user code does not return
+	for q.waiting.Len() > 0 && q.hasTime() {
+		if a := q.waiting.Pop(); a.waitsForTurn() {
+			q.measureStep(func() { a.table.box.Deliver(&dialTurn{a}) })
 		}
 	}
 	return false

@@ -103,7 +103,7 @@ func (id *slowID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return id.DriverID.CreateQP(attr)
 }
 
-// accepting is an owner there that accepts every request.
+// accepting starts an owner there that accepts every request.
 func (w *world) accepting() {
 	w.Helper()
 	p := w.farProbe()

@@ -13,7 +13,7 @@ import (
 // A connection has one end, whichever side notices it first. All ends of connections come here:
 //
 //   - BreakOff, when this side notices: the peer breaks the protocol, the queue pair has failed.
-//   - disconnected and removed, when the device reports it.
+//   - handleDisconnected and handleRemoval, when the device reports it.
 //
 // The first cause that is found is reported: later ones are its consequences. When the device
 // reports an end without a cause, the cause is the one that this side knows, which may be found in
@@ -24,27 +24,27 @@ func (it *ident) brokenOff(m *brokenOff) {
 	if m.conn != it.conn { // of an earlier address of Dial
 		return
 	}
-	if it.ending() || it.reportedEnd != nil {
+	if it.isEnding() || it.reportedEnd != nil {
 		return
 	}
 	if it.lostUnheard(it.conn.BrokenBy()) {
 		return
 	}
-	ev := &cmid.Disconnected{EventBase: it.base(), Err: it.conn.BrokenBy()}
-	if it.stays() {
+	ev := &cmid.Disconnected{EventBase: it.eventBase(), Err: it.conn.BrokenBy()}
+	if it.outlivesConnection() {
 		it.endOf(ev, nil) // the device answers the waiting command
 		return
 	}
 	it.sayGoodbye(func() {
-		if !it.ending() && it.reportedEnd == nil {
-			it.conclude(ev, it.id.TakeWaiting())
+		if !it.isEnding() && it.reportedEnd == nil {
+			it.disconnectAndDestroy(ev, it.id.TakeWaiting())
 		}
 	})
 }
 
-// disconnected handles the end of a connection that the device reports. Messages that the peer sent
-// before are delivered first.
-func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
+// handleDisconnected handles the end of a connection that the device reports. Messages that the
+// peer sent before are delivered first.
+func (it *ident) handleDisconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	if c := it.conn; c != nil {
 		c.CatchUp()
 		ev.Err = c.Verdict(ev.Err)
@@ -54,40 +54,40 @@ func (it *ident) disconnected(ev *cmid.Disconnected, answers *cmid.Pending) {
 	if it.lostUnheard(ev.Err) {
 		return
 	}
-	if it.stays() || it.ending() {
+	if it.outlivesConnection() || it.isEnding() {
 		it.endOf(ev, answers)
 		it.goodbyeDone()
 		return
 	}
-	it.conclude(ev, answers)
+	it.disconnectAndDestroy(ev, answers)
 }
 
 // lostUnheard takes the peer's first message, if it waits. Unless the owner knows of the connection
 // by then, lostUnheard ends the identifier, because its connection has ended or was broken off.
 func (it *ident) lostUnheard(cause error) (ended bool) {
 	it.handshake.heardFirst()
-	if !it.handshake.unheard() {
+	if !it.handshake.isUnreported() {
 		return false
 	}
-	if !it.ending() {
-		it.handshake.lost(cause)
+	if !it.isEnding() {
+		it.handshake.destroyLost(cause)
 	}
 	it.goodbyeDone()
 	return true
 }
 
-// conclude reports the end, and does what the man pages demand after it.
-func (it *ident) conclude(ev *cmid.Disconnected, answers *cmid.Pending) {
+// disconnectAndDestroy reports the end, and does what the man pages demand after it.
+func (it *ident) disconnectAndDestroy(ev *cmid.Disconnected, answers *cmid.Pending) {
 	it.endOf(ev, answers)
 	if !isDisconnect(answers) {
 		// rdma_get_cm_event(3): the answer is due, if the state machine requires it
 		it.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	}
-	it.destroy(ev.Err) // this answers a peer whose disconnect has crossed this side's
+	it.destroyID(ev.Err) // this answers a peer whose disconnect has crossed this side's
 }
 
-// removed handles the end of a connection whose device is gone.
-func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
+// handleRemoval handles the end of a connection whose device is gone.
+func (it *ident) handleRemoval(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 	dev := it.id.Device()
 	if c := it.conn; c != nil {
 		c.CatchUp()
@@ -96,61 +96,61 @@ func (it *ident) removed(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 	}
 	it.l.Removed(dev)
 	it.endOf(ev, answers)
-	if !it.stays() {
-		it.destroy(&RemovedError{ev.Device, ev.Err})
+	if !it.outlivesConnection() {
+		it.destroyID(&RemovedError{ev.Device, ev.Err})
 	}
 	it.goodbyeDone()
 }
 
-// close ends a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An identifier
-// that is not connected is destroyed immediately.
-func (it *ident) close(c *Close, sender *actor.PID, silent bool) {
+// startClose closes a connection in order: drain, rdma_disconnect(3), rdma_destroy_id(3). An
+// identifier that is not connected is destroyed immediately.
+func (it *ident) startClose(c *Close, sender *actor.PID, silent bool) {
 	it.closers = append(it.closers, closer{
 		cmd: c, sender: sender, silent: silent,
-		due: it.l.el.Now().Add(positive(c.Timeout, it.l.rt.cfg.Timeouts.Close)),
+		due: it.l.el.Now().Add(positiveOr(c.Timeout, it.l.rt.cfg.Timeouts.Close)),
 	})
 	switch {
 	case it.conn == nil || it.conn.Connecting() || it.id.State() != states.Connected:
 		if it.id.State() != states.Disconnecting { // else Disconnected is on its way
-			it.destroy(nil)
+			it.destroyID(nil)
 			return
 		}
-		it.rearm()
+		it.resetTimer()
 	case it.conn.Closing(): // because of another Close
-		it.rearm()
+		it.resetTimer()
 	case it.conn.Over(): // broken off, and the owner is Manual
-		it.rearm()
-		it.disconnect()
+		it.resetTimer()
+		it.disconnectDrained()
 	default:
-		it.rearm()
+		it.resetTimer()
 		it.conn.Drain()
 	}
 }
 
-// disconnect follows the drain. Disconnected then brings the end.
-func (it *ident) disconnect() {
-	if it.ending() || !it.legal(states.OpDisconnect) {
+// disconnectDrained disconnects after the drain. Disconnected then brings the end.
+func (it *ident) disconnectDrained() {
+	if it.isEnding() || !it.isLegal(states.OpDisconnect) {
 		return // it is ended already
 	}
 	it.doInner(&cmid.Disconnect{}, nil, func(ev Event) {
 		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
 			if it.reportedEnd != ev {
-				it.notify(d)
+				it.notifyOwner(d)
 			}
 			cause = d.Err
 		}
 		if _, ok := ev.(Failure); ok || it.cfg.Manual {
-			it.destroy(cause)
+			it.destroyID(cause)
 		}
 	})
 }
 
 // closeSilently ends an identifier in order, because of cause; nil: a PoisonPill.
 func (it *ident) closeSilently(cause error) {
-	if !it.ending() {
-		it.life.blame(cause)
-		it.close(&Close{}, nil, true)
+	if !it.isEnding() {
+		it.life.setCause(cause)
+		it.startClose(&Close{}, nil, true)
 	}
 }
 
@@ -164,7 +164,7 @@ func (it *ident) BreakOff(err error) {
 	}
 	it.l.rt.log.Warn("rdma: connection broken off", it.logKeys(states.OpDisconnect, "err", Brief(err))...)
 	c.BreakDown(err)
-	it.note(FlightEnd, "broken off", errnoOf(err))
+	it.recordFlight(FlightEnd, "broken off", errnoOf(err))
 	var (
 		wrong    *ProtocolError
 		tampered *TamperedError
@@ -178,7 +178,7 @@ func (it *ident) BreakOff(err error) {
 		it.l.secured.Overused++
 	}
 	if errors.As(err, &wrong) {
-		it.l.dump(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
+		it.l.dumpFlight(FlightEnd, "protocol violation of "+it.pid.Id+"'s peer: "+Brief(err))
 	}
 	it.box.PostUserMessage(&brokenOff{c})
 }
@@ -189,5 +189,5 @@ func (it *ident) GoodbyeLeft() { it.box.PostUserMessage(&goodbyeLeft{}) }
 
 func (it *ident) RenewFailed(value any) {
 	it.BreakOff(&PanicError{value})
-	it.l.escaped("Renew of a Send to", it.pid.Id, value)
+	it.l.reportEscaped("Renew of a Send to", it.pid.Id, value)
 }

@@ -45,8 +45,8 @@ type Domain struct {
 // device. errors.Is finds EXDEV beside it.
 var ErrDomainElsewhere = errors.New("the domain's connections are on another loop or device: let one OnLoop actor own all of them")
 
-// vacate removes h, which no identifier uses any longer, from the domain.
-func (d *Domain) vacate(h *home) {
+// removeHome removes h, which no identifier uses any longer, from the domain.
+func (d *Domain) removeHome(h *home) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.home == h {

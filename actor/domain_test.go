@@ -23,7 +23,7 @@ type inDomain struct {
 	*Domain
 }
 
-// shareDomain has two listeners, and the connections of the first share a domain.
+// shareDomain starts two listeners. The connections of the first share a domain.
 func shareDomain(tb testing.TB, far, near *Runtime, at, outside string, cfg IDConfig) *inDomain {
 	tb.Helper()
 	server := newProbe(tb, far.sys, far.OnLoop(), nil)
@@ -51,7 +51,7 @@ func onDomains(t *testing.T, cfg IDConfig, test func(tb testing.TB, d *inDomain)
 	})
 }
 
-// put has p's client write text into the peer's memory, and wait until it is there.
+// put makes p's client write text into the peer's memory, and waits until it is there.
 func put(p pair, key RemoteKey, text string) {
 	p.client.tb.Helper()
 	near := memory(p.client, p.c, len(text), 0)
@@ -66,7 +66,7 @@ func put(p pair, key RemoteKey, text string) {
 	next[*Done](p.client)
 }
 
-// have is n bytes of the peer's memory as p's client reads them.
+// have returns n bytes of the peer's memory, as read by p's client.
 func have(p pair, key RemoteKey, n int) string {
 	p.client.tb.Helper()
 	near := memory(p.client, p.c, n, 0)
@@ -78,13 +78,13 @@ func have(p pair, key RemoteKey, n int) string {
 	return text
 }
 
-// overreach has p's client use a key.
+// overreach makes p's client use a key.
 func overreach(p pair, key RemoteKey) {
 	p.client.tb.Helper()
 	p.client.send(p.c, &Read{Memory: memory(p.client, p.c, 8, 0), Length: 8, Key: key})
 }
 
-// costs has p's client use a key that costs it the connection.
+// costs makes p's client use a key that costs it the connection.
 func costs(p pair, key RemoteKey) {
 	p.client.tb.Helper()
 	overreach(p, key)

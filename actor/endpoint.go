@@ -36,30 +36,31 @@ type endpoint struct {
 	counted    bool         // in Runtime.count
 }
 
-// base returns the part of an event that names the identifier.
-func (e *endpoint) base() EventBase {
+// eventBase returns the part of an event that names the identifier.
+func (e *endpoint) eventBase() EventBase {
 	if e.id == nil {
 		return EventBase{}
 	}
 	return EventBase{ID: e.id.Handle()}
 }
 
-// ending reports whether it is being destroyed, or was.
-func (e *endpoint) ending() bool { return e.life.stage != lifeAlive }
+// isEnding reports whether it is being destroyed, or was.
+func (e *endpoint) isEnding() bool { return e.life.stage != lifeAlive }
 
-// gone reports whether the device has nothing of it that its actor waits for.
-func (e *endpoint) gone() bool { return e.life.stage >= lifeGone }
+// isGone reports whether the device has nothing of it that its actor waits for.
+func (e *endpoint) isGone() bool { return e.life.stage >= lifeGone }
 
-// pending returns the commands that have no answer yet, except for those that wait for the end.
-func (e *endpoint) pending() []*cmid.Pending {
+// pendingCommands returns the commands that have no answer yet, except for those that wait for the
+// end.
+func (e *endpoint) pendingCommands() []*cmid.Pending {
 	if e.id == nil {
 		return nil
 	}
 	return e.id.Pending()
 }
 
-// legal reports whether the state machine allows a command now.
-func (e *endpoint) legal(op states.Op) bool {
+// isLegal reports whether the state machine allows a command now.
+func (e *endpoint) isLegal(op states.Op) bool {
 	_, v := states.Step(e.id.Flavor(), e.id.State(), states.Requested(op))
 	return v == states.Allow
 }
@@ -69,8 +70,8 @@ func (e *endpoint) leavesQueuePair() bool {
 	return e.id.Datagram() || e.cfg.Manual && e.id.Flavor()&states.IWARP == 0
 }
 
-// counts returns a listener's counters. The first call creates them.
-func (e *endpoint) counts() *listening {
+// listenerCounts returns a listener's counters. The first call creates them.
+func (e *endpoint) listenerCounts() *listening {
 	if e.listened == nil {
 		e.listened = new(listening)
 	}
@@ -97,7 +98,7 @@ func (e *endpoint) closeAwaits() string {
 }
 
 func (e *endpoint) listenerInfo() ListenerInfo {
-	i := *e.listened.info()
+	i := *e.listened.listenerInfo()
 	i.Strangers, i.Starved = e.id.Strangers(), e.id.Starved()
 	return i
 }

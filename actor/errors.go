@@ -90,9 +90,9 @@ func rdmaName(typ string) string {
 	return typ
 }
 
-// restore puts cmd, which the user has sent, into an answer in place of the command that was
+// restoreCommand puts cmd, which the user has sent, into an answer in place of the command that was
 // carried out for it, and sets advice that fits cmd.
-func restore(ev Event, cmd Command) {
+func restoreCommand(ev Event, cmd Command) {
 	switch e := ev.(type) {
 	case *cmid.Done:
 		e.Command = cmd
@@ -111,8 +111,8 @@ func restore(ev Event, cmd Command) {
 // tryAgain is the advice when the identifier is lost.
 const tryAgain = "create a new identifier to try again"
 
-// shakes reports whether cmd's answer contains the outcome of a handshake.
-func shakes(cmd Command) bool {
+// reportsHandshake reports whether cmd's answer contains the outcome of a handshake.
+func reportsHandshake(cmd Command) bool {
 	switch cmd.(type) {
 	case *Dial, *cmid.Connect:
 		return true

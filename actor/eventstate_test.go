@@ -124,7 +124,7 @@ func actsAsTheStateSays(w *world, st stage, kind states.Kind) {
 	}
 }
 
-// inject has the device report what event returns for an identifier.
+// inject makes the device report what event returns for an identifier.
 func inject(w *world, pid *actor.PID, event func(*cmid.ID) *cmid.DriverEvent) {
 	w.Helper()
 	for _, rt := range []*Runtime{w.rt, w.far} {

@@ -25,7 +25,7 @@ type failing struct {
 	cause          string // a row of docs/operating.md
 }
 
-// failures are the causes that docs/operating.md explains.
+// failures returns the causes that docs/operating.md explains.
 func failures(tb testing.TB) []failing {
 	using := func(c Credential) *Security {
 		s := psk(tb)
@@ -161,7 +161,7 @@ func (w *world) fails(c failing, log *bytes.Buffer) (seen [3]string) {
 	return seen
 }
 
-// reasons are those for which handshakes have failed, as docs/operating.md has them.
+// reasons returns why handshakes have failed, as in docs/operating.md.
 func reasons(h Handshakes) (s string) {
 	for f, n := range h.Failed {
 		if n > 0 {

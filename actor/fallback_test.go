@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 )
 
-// hangUpOnce is a proxy that hangs up on the first connection, as if its server were not there
+// hangUpOnce starts a proxy that hangs up on the first connection, as if its server were not there
 // yet, and passes the others on. It returns the address to dial.
 func hangUpOnce(t *testing.T, to string) string {
 	t.Helper()

@@ -28,7 +28,7 @@ func rawPair(t *testing.T, rt *Runtime, addr string, serve IDConfig) pair {
 	return p
 }
 
-// endOf is the cause of the next end that p gets, which is reported once.
+// endOf returns the cause of the next end that p gets, which is reported once.
 func endOf(t *testing.T, p *probe) error {
 	t.Helper()
 	var ended []got

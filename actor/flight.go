@@ -67,8 +67,8 @@ type dumps struct {
 	waits [FlightStall + 1]bool
 }
 
-// due reports whether another dump is allowed, and then counts it as waiting.
-func (d *dumps) due(k FlightKind, now time.Time) bool {
+// allowDump reports whether another dump is allowed, and then counts it as waiting.
+func (d *dumps) allowDump(k FlightKind, now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last := d.last[k]; d.waits[k] || !last.IsZero() && now.Sub(last) < flightEvery {
@@ -78,8 +78,8 @@ func (d *dumps) due(k FlightKind, now time.Time) bool {
 	return true
 }
 
-// handed records that a dump is no longer waiting.
-func (d *dumps) handed(k FlightKind) {
+// clearWaiting records that a dump is no longer waiting.
+func (d *dumps) clearWaiting(k FlightKind) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waits[k] = false
@@ -102,7 +102,7 @@ func (*dumpHandler) Enabled(context.Context, slog.Level) bool { return true }
 
 // Handle outputs the dump, on the goroutine that writes the log.
 func (h *dumpHandler) Handle(ctx context.Context, rec slog.Record) error {
-	h.of.handed(h.kind)
+	h.of.clearWaiting(h.kind)
 	d := dumpOf(h.loop, h.why, h.at, h.copied)
 	if h.to != nil {
 		h.to(d)

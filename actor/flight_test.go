@@ -22,7 +22,7 @@ import (
 // flights gets dumps.
 type flights chan Flight
 
-// next is the next one, whose reason begins with why and whose records contain what.
+// next returns the next one, whose reason begins with why and whose records contain what.
 func (f flights) next(w *world, why, what string) Flight {
 	w.Helper()
 	select {

@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// flood has goroutines call post without a pause until the test, or stop, ends it.
+// flood makes goroutines call post without a pause until the test, or stop, ends it.
 func flood(tb testing.TB, goroutines int, post func()) (stop func()) {
 	var (
 		over atomic.Bool
@@ -35,7 +35,7 @@ func flood(tb testing.TB, goroutines int, post func()) (stop func()) {
 	return stop
 }
 
-// most is the mailbox's bound: Sends, commands, and what ends it.
+// most returns the mailbox's bound: Sends, commands, and what ends it.
 func most(rt *Runtime) int { return rt.cfg.Limits.Mailbox + 2*commandRoom + 100 }
 
 // Two goroutines send without a pause: admitted messages flow, memory is bounded, and the

@@ -7,33 +7,33 @@ package actor
 // User code may do so again, wherever it is called. So from the first Goexit on, and while an
 // identifier ends, actors receive in their own turn only, and what was broken off is done again.
 
-// goexited ends everything on a loop whose goroutine a callback has ended. It is called after each
-// Goexit.
-func (l *loop) goexited(err error) {
+// handleGoexit ends everything on a loop whose goroutine a callback has ended. It is called after
+// each Goexit.
+func (l *loop) handleGoexit(err error) {
 	l.failure.Store(&err)
 	l.exec.Resume()
 	l.askIDs.breakOff()
 	l.askRest.breakOff()
 	l.notifyLeavers()
 	for _, it := range l.inOrder() {
-		it.goexited(err)
+		it.handleGoexit(err)
 	}
 	if l.el.Post(l.forgetLeavers) != nil { // behind the messages to them
 		l.forgetLeavers()
 	}
 }
 
-// goexited ends an identifier whose loop has ended. The command in progress is answered.
-func (it *ident) goexited(err error) {
-	it.life.blame(err)
+// handleGoexit ends an identifier whose loop has ended. The command in progress is answered.
+func (it *ident) handleGoexit(err error) {
+	it.life.setCause(err)
 	it.failCommand()
-	if it.gone() { // its end may have been broken off
+	if it.isGone() { // its end may have been broken off
 		if _, held := it.l.orphans[it.id]; it.conn != nil && !held {
 			it.conn.Release()
 		}
 		it.tenancy.moveOut()
 	} else {
-		it.orphan(err)
+		it.destroyWithoutWait(err)
 	}
 	if it.box.Closed() {
 		it.box.PostUserMessage(&lastMessage{})

@@ -160,7 +160,7 @@ func TestReceiveThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// commandsOf are all commands, as they come out of new.
+// commandsOf returns all commands, as new makes them.
 func commandsOf() []Command {
 	return []Command{
 		&cmid.BindAddr{}, &cmid.ResolveAddr{}, &cmid.ResolveRoute{}, &Listen{}, &Connect{}, &Accept{}, &Reject{}, &cmid.Establish{}, &Disconnect{},

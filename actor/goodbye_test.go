@@ -89,14 +89,14 @@ func shutDown(w *world, rt *Runtime, ctx context.Context) {
 	}
 }
 
-// over is a context that has ended.
+// over returns a context that has ended.
 func over() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }
 
-// mallory3 is a raw peer that speaks version 3 by hand, connected to an owner there.
+// mallory3 connects a raw peer that speaks version 3 by hand to an owner there.
 func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
 	w.Helper()
 	mallory = w.probe()

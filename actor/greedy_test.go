@@ -62,7 +62,7 @@ func (h *hoarder) end(why string) {
 	h.more()
 }
 
-// wrong is what went wrong, each error once: when a connection ends, all its messages fail alike.
+// wrong returns what went wrong, each error once: when a connection ends, its messages fail alike.
 func (h *hoarder) wrong() []string {
 	all := slices.Compact(slices.Clone(h.ends))
 	return all[:min(len(all), 10)]

@@ -36,7 +36,7 @@ type handshake struct {
 	side handshakeSide
 	hint uint32 // the request's hint
 
-	stage       handshakeStage    // set by handshake.set
+	stage       handshakeStage    // set by handshake.setStage
 	tally       *Handshakes       // where it is counted; nil: it has completed or failed
 	features    secure.Features   // of this side's hello
 	promised    int               // bytes of a receive in that hello; 0: as the queue pair
@@ -71,16 +71,16 @@ type handshakeSide interface {
 type shaker interface {
 	// queuePair makes the data path, once.
 	queuePair(mode datapath.Mode) error
-	// limit counts the peer, within the limits that are set for it. Not 0: there is no room.
-	limit(r *ConnectRequest, set PeerLimits) wire.Refusal
-	// opened ends the handshake: the connection is the owner's.
-	opened(ev *cmid.Established, answers *cmid.Pending)
-	// failed destroys the identifier, unless Dial continues with another address.
-	failed(f Failure)
+	// countPeer counts the peer, within the limits that are set for it. Not 0: there is no room.
+	countPeer(r *ConnectRequest, set PeerLimits) wire.Refusal
+	// reportEstablished ends the handshake: the connection is the owner's.
+	reportEstablished(ev *cmid.Established, answers *cmid.Pending)
+	// destroyUnrenewed destroys the identifier, unless Dial continues with another address.
+	destroyUnrenewed(f Failure)
 	// BreakOff ends the connection.
 	BreakOff(err error)
-	// destroy ends the identifier.
-	destroy(cause error)
+	// destroyID ends the identifier.
+	destroyID(cause error)
 }
 
 // handshakeStage is the progress of a handshake. It never goes back. The device of the side that
@@ -108,20 +108,21 @@ func (s handshakeStage) String() string {
 	return [...]string{"begun", "replied", "proved", "heard", "known", "deciding"}[s]
 }
 
-// set advances to a later stage. In builds that look for misuse a step back panics.
-func (h *handshake) set(to handshakeStage) {
+// setStage advances to a later stage. In builds that look for misuse a step back panics.
+func (h *handshake) setStage(to handshakeStage) {
 	if overwrite.On && to <= h.stage {
 		panic("rdma: a handshake that is " + h.stage.String() + " cannot become " + to.String())
 	}
 	h.stage = to
 }
 
-// unheard reports whether the owner was not notified yet of the connection that the device has.
-func (h *handshake) unheard() bool { return h != nil && h.stage != handshakeDeciding }
+// isUnreported reports whether the owner was not notified yet of the connection that the device
+// has.
+func (h *handshake) isUnreported() bool { return h != nil && h.stage != handshakeDeciding }
 
-// deciding returns the handshake of an authenticated peer that waits for the owner's decision; nil:
-// there is none.
-func (h *handshake) deciding() *answerHandshake {
+// isDeciding returns the handshake of an authenticated peer that waits for the owner's decision;
+// nil: there is none.
+func (h *handshake) isDeciding() *answerHandshake {
 	if h == nil || h.stage != handshakeDeciding {
 		return nil
 	}
@@ -135,8 +136,8 @@ func (h *handshake) addTo(t *datapath.Terms) {
 	}
 }
 
-// binding returns the values that must be the same for both sides.
-func (h *handshake) binding() secure.Binding {
+// newBinding returns the values that must be the same for both sides.
+func (h *handshake) newBinding() secure.Binding {
 	b := secure.Binding{Device: secure.DeviceInfiniBand, Hint: h.hint}
 	if h.id.Flavor()&states.IWARP != 0 {
 		b.Device = secure.DeviceIWARP
@@ -151,28 +152,28 @@ func (h *handshake) binding() secure.Binding {
 
 // First implements datapath.Handshake.
 func (h *handshake) First(t wire.Type, body []byte) {
-	h.set(handshakeHeard)
+	h.setStage(handshakeHeard)
 	h.first = firstMessage{t, bytes.Clone(body)}
 	h.box.PostUserMessage(&heard{})
 }
 
-// begin counts the handshake.
-func (h *handshake) begin(tally *Handshakes, step string) {
+// countBegun counts the handshake.
+func (h *handshake) countBegun(tally *Handshakes, step string) {
 	h.tally = tally
 	tally.Begun++
-	h.note(FlightHandshake, step, 0)
+	h.recordFlight(FlightHandshake, step, 0)
 }
 
-// passed records a step of the handshake.
-func (h *handshake) passed(step string) {
+// notePassed records a step of the handshake.
+func (h *handshake) notePassed(step string) {
 	if h.tally != nil {
-		h.note(FlightHandshake, step, 0)
+		h.recordFlight(FlightHandshake, step, 0)
 	}
 }
 
-// completed counts the handshake as successful.
-func (h *handshake) completed(step string) {
-	h.passed(step)
+// countCompleted counts the handshake as successful.
+func (h *handshake) countCompleted(step string) {
+	h.notePassed(step)
 	if tally := h.tally; tally != nil {
 		h.tally = nil
 		tally.Completed++
@@ -186,17 +187,17 @@ func (h *handshake) countFailed(why HandshakeFailure, err error) bool {
 	}
 	h.tally.Failed[why]++
 	h.tally = nil
-	h.note(FlightHandshake, handshakeNotes[why], errnoOf(err))
+	h.recordFlight(FlightHandshake, handshakeNotes[why], errnoOf(err))
 	return true
 }
 
-// countFailedBy is countFailed for the reason that is in err.
+// countFailedBy calls countFailed with the reason in err.
 func (h *handshake) countFailedBy(err error) bool {
 	return h != nil && h.tally != nil && h.countFailed(failureOf(err), err)
 }
 
-// end aborts the handshake, because of cause; nil: the identifier ends in order.
-func (h *handshake) end(cause error) {
+// failUnfinished aborts the handshake, because of cause; nil: the identifier ends in order.
+func (h *handshake) failUnfinished(cause error) {
 	if h == nil {
 		return
 	}
@@ -219,8 +220,8 @@ func (h *handshake) end(cause error) {
 	}
 }
 
-// uncrowd returns the place that loop.crowd has taken.
-func (h *handshake) uncrowd() {
+// uncountStranger returns the place that loop.countStranger has taken.
+func (h *handshake) uncountStranger() {
 	if h != nil && h.stranger != nil {
 		h.l.rt.strangers.Leave(h.stranger)
 	}
@@ -264,8 +265,9 @@ type firstMessage struct {
 	body []byte
 }
 
-// connected handles the device's report that it has connected. The peer is not authenticated yet.
-func (h *handshake) connected(ev *cmid.Established, answers *cmid.Pending) {
+// handleConnected handles the device's report that it has connected. The peer is not authenticated
+// yet.
+func (h *handshake) handleConnected(ev *cmid.Established, answers *cmid.Pending) {
 	data := ev.PrivateData
 	h.established, ev.PrivateData = ev, nil
 	h.side.deviceConnected(answers, data)
@@ -273,20 +275,20 @@ func (h *handshake) connected(ev *cmid.Established, answers *cmid.Pending) {
 
 // heardFirst handles the peer's first message, once, if it has arrived.
 func (h *handshake) heardFirst() {
-	if h == nil || h.stage != handshakeHeard || h.ending() {
+	if h == nil || h.stage != handshakeHeard || h.isEnding() {
 		return
 	}
-	h.set(handshakeKnown)
+	h.setStage(handshakeKnown)
 	h.side.handleFirst(h.first)
 }
 
-// lost ends an identifier whose connection has ended, because of cause, before its owner was
+// destroyLost ends an identifier whose connection has ended, because of cause, before its owner was
 // notified of it. If the device or the peer has ended it, that is no evidence of a wrong key: the
 // connecting side may try again.
-func (h *handshake) lost(cause error) {
+func (h *handshake) destroyLost(cause error) {
 	h.doInner(&cmid.Disconnect{}, nil, func(Event) {})
 	if h.conn.BrokenBy() != nil {
-		h.of.destroy(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
+		h.of.destroyID(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
 		return
 	}
 	err := fmt.Errorf("the connection has ended before it was established: %w", unix.ECONNRESET)

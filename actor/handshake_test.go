@@ -21,8 +21,8 @@ type handshakeRecord struct {
 	broken, destroys []error
 }
 
-func (r *handshakeRecord) BreakOff(err error)  { r.broken = append(r.broken, err) }
-func (r *handshakeRecord) destroy(cause error) { r.destroys = append(r.destroys, cause) }
+func (r *handshakeRecord) BreakOff(err error)    { r.broken = append(r.broken, err) }
+func (r *handshakeRecord) destroyID(cause error) { r.destroys = append(r.destroys, cause) }
 
 func lone(stage handshakeStage) (*answerHandshake, *handshakeRecord) {
 	r := new(handshakeRecord)
@@ -39,33 +39,33 @@ func lone(stage handshakeStage) (*answerHandshake, *handshakeRecord) {
 // An identifier may call these methods in any state, also without a handshake.
 func TestNoHandshakeIsUnderWay(t *testing.T) {
 	var h *handshake
-	if h.unheard() || h.deciding() != nil || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
+	if h.isUnreported() || h.isDeciding() != nil || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
 		t.Error("a nil handshake is under way")
 	}
 	h.addTo(nil)
-	h.stepped(nil)
+	h.continueTLS(nil)
 	h.heardFirst()
-	h.uncrowd()
-	h.end(nil)
+	h.uncountStranger()
+	h.failUnfinished(nil)
 }
 
 // The owner knows nothing until it decides, and the first message is taken once.
 func TestHandshakeStages(t *testing.T) {
 	h, _ := lone(handshakeBegun)
 	for s := handshakeReplied; s < handshakeHeard; s++ {
-		h.set(s)
+		h.setStage(s)
 		h.heardFirst()
-		if !h.unheard() || h.deciding() != nil || h.stage != s {
+		if !h.isUnreported() || h.isDeciding() != nil || h.stage != s {
 			t.Errorf("%v: the owner or the first message is known", s)
 		}
 	}
-	h.set(handshakeHeard)
+	h.setStage(handshakeHeard)
 	if h.heardFirst(); h.stage != handshakeKnown {
 		t.Errorf("%v after the first message was taken", h.stage)
 	}
-	h.heardFirst() // set would panic
-	h.set(handshakeDeciding)
-	if h.unheard() || h.deciding() != h {
+	h.heardFirst() // setStage would panic
+	h.setStage(handshakeDeciding)
+	if h.isUnreported() || h.isDeciding() != h {
 		t.Error("the owner does not decide")
 	}
 	if !overwrite.On {
@@ -76,21 +76,21 @@ func TestHandshakeStages(t *testing.T) {
 			t.Error("a handshake has gone back")
 		}
 	}()
-	h.set(handshakeProved)
+	h.setStage(handshakeProved)
 }
 
 // A handshake counts as completed or as failed, once.
 func TestHandshakeCountsOnce(t *testing.T) {
 	var of Handshakes
 	h, _ := lone(handshakeBegun)
-	h.begin(&of, "begun")
-	h.completed("completed")
-	h.end(nil)
+	h.countBegun(&of, "begun")
+	h.countCompleted("completed")
+	h.failUnfinished(nil)
 	if of.Begun != 1 || of.Completed != 1 || of.AllFailed() != 0 {
 		t.Errorf("completed: %+v", of)
 	}
-	h.begin(&of, "begun")
-	h.end(unix.ETIMEDOUT)
+	h.countBegun(&of, "begun")
+	h.failUnfinished(unix.ETIMEDOUT)
 	if h.countFailed(FailedLost, nil) || of.Failed[FailedTimedOut] != 1 || of.AllFailed() != 1 {
 		t.Errorf("failed: %+v", of)
 	}
@@ -110,8 +110,8 @@ func TestHandshakeGivesWay(t *testing.T) {
 // A message that is too early or too late for the handshake breaks the connection off.
 func TestHandshakeTakesNothingOutOfTurn(t *testing.T) {
 	h, r := lone(handshakeReplied) // of TLS mode, or without a key
-	if _, _, err := h.Prove(nil); err == nil || r.listener.info().Refused != (Refused{}) {
-		t.Errorf("without a key: %v, %+v", err, r.listener.info())
+	if _, _, err := h.Prove(nil); err == nil || r.listener.listenerInfo().Refused != (Refused{}) {
+		t.Errorf("without a key: %v, %+v", err, r.listener.listenerInfo())
 	}
 	h.server = new(secure.PSKServer)
 	for _, s := range []handshakeStage{handshakeBegun, handshakeProved} {
@@ -128,7 +128,7 @@ func TestHandshakeTakesNothingOutOfTurn(t *testing.T) {
 	}
 	h.stage = handshakeReplied
 	h.Frame(secure.InternalAlert())
-	if len(r.broken) != 3 || r.listener.info().Refused != (Refused{Unauthenticated: 1}) || h.who != "" {
-		t.Errorf("an alert: %v, %+v", r.broken, r.listener.info())
+	if len(r.broken) != 3 || r.listener.listenerInfo().Refused != (Refused{Unauthenticated: 1}) || h.who != "" {
+		t.Errorf("an alert: %v, %+v", r.broken, r.listener.listenerInfo())
 	}
 }

@@ -26,40 +26,40 @@ type answerHandshake struct {
 	server  *secure.PSKServer // PSK mode; nil: not computed
 }
 
-// same refuses a request for another mode than this listener's.
-func (l *loop) same(in *incoming) (ok bool) {
-	if in.cfg.Raw || in.id.Datagram() && !in.cfg.secured() {
+// checkMode refuses a request for another mode than this listener's.
+func (l *loop) checkMode(in *incoming) (ok bool) {
+	if in.cfg.Raw || in.id.Datagram() && !in.cfg.isSecured() {
 		return true
 	}
 	h, behind, _ := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)
 	peer := secure.Features(h.Features)
-	own := in.cfg.features(peer)
+	own := in.cfg.helloFeatures(peer)
 	if err := own.Same(peer, h.Version); err != nil {
-		l.deny(in, own, wire.RefusedMode, err)
+		l.rejectUnauthenticated(in, own, wire.RefusedMode, err)
 		return false
 	}
-	if !in.cfg.secured() {
+	if !in.cfg.isSecured() {
 		return true
 	}
 	if in.hint, in.behind, ok = secure.ParseHint(behind); !ok {
-		l.deny(in, own, wire.RefusedOther, errNoHint)
+		l.rejectUnauthenticated(in, own, wire.RefusedOther, errNoHint)
 	}
 	return ok
 }
 
 var errNoHint = &HandshakeError{What: "a request without a hint"}
 
-// deny rejects a request that has no actor, because of err.
-func (l *loop) deny(in *incoming, own secure.Features, why wire.Refusal, err error) {
+// rejectUnauthenticated rejects a request that has no actor, because of err.
+func (l *loop) rejectUnauthenticated(in *incoming, own secure.Features, why wire.Refusal, err error) {
 	l.rt.log.Warn("rdma: a peer that is not authenticated was rejected", "id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local,
 		"err", Brief(err))
-	l.refused(in.id, in.via, fateUnauthenticated)
+	l.countRefused(in.id, in.via, fateUnauthenticated)
 	failure := failureFrom(why) // of a handshake that never begins
 	l.secured.Answered.Begun++
 	l.secured.Answered.Failed[failure]++
 	l.flight.Note(l.el.Now(), uint64(in.id.Handle()), FlightHandshake, handshakeNotes[failure], 0)
-	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusal(own, why)}, nil)
-	l.discard(in.id, nil)
+	in.id.Do(&cmid.Reject{PrivateData: in.cfg.refusalData(own, why)}, nil)
+	l.destroyOrphan(in.id, nil)
 }
 
 // challenge answers a request: the handshake's reply is computed off the loop, and the device then
@@ -71,12 +71,12 @@ func (it *ident) challenge(in *incoming) {
 	a.side, it.handshake = a, &a.handshake
 	peer, _, _ := wire.ParseHello(in.r.PrivateData, a.id.Limits().Padded)
 	a.peer = peerTerms{datapath.ModeMessages, peer, in.r.Param}
-	a.features = a.cfg.features(secure.Features(peer.Features))
-	a.depths(nil, &a.peer.reads)
-	own := a.hello(a.features)
+	a.features = a.cfg.helloFeatures(secure.Features(peer.Features))
+	a.setReadLimits(nil, &a.peer.reads)
+	own := a.newHello(a.features)
 	a.promised = own.Eager // also if memory becomes short before the queue pair is made
 	in.stranger.Evict = func() { a.box.PostUserMessage(&evicted{a}) }
-	a.begin(&a.l.secured.Answered, "request received")
+	a.countBegun(&a.l.secured.Answered, "request received")
 	a.computeReply(own)
 }
 
@@ -90,7 +90,7 @@ func (a *answerHandshake) computeReply(own wire.Hello) {
 		return
 	}
 	a.request, a.reply = bytes.Clone(a.in.behind), own.Put(make([]byte, secure.PSKReplyLen))
-	keys, suite, binding, reply := a.cfg.Security.Keys.known(), a.features.Suite(), a.binding(), secure.Hello(a.reply)
+	keys, suite, binding, reply := a.cfg.Security.Keys.peerKeys(), a.features.Suite(), a.newBinding(), secure.Hello(a.reply)
 	rt := a.l.rt
 	rt.running.Add(1)
 	rt.computing.Do(a.stranger.From, func() {
@@ -103,14 +103,14 @@ func (a *answerHandshake) computeReply(own wire.Hello) {
 
 // sendReply sends the computed reply.
 func (a *answerHandshake) sendReply(m *computed) {
-	if a.ending() {
+	if a.isEnding() {
 		if m.server != nil {
 			m.server.Forget()
 		}
 		return
 	}
 	if m.err != nil {
-		a.deny(m.err)
+		a.rejectUnauthenticated(m.err)
 		return
 	}
 	if a.tls == nil {
@@ -122,31 +122,31 @@ func (a *answerHandshake) sendReply(m *computed) {
 	a.doInner(accept, func(p *cmid.Pending) {
 		asked = true
 		if err := a.of.queuePair(datapath.ModeMessages); err != nil {
-			a.deny(err)
+			a.rejectUnauthenticated(err)
 			return
 		}
 		a.conn.Agree(a.peer.hello, true, a.id.Limits().MaxMessage)
-		a.passed("reply sent")
-		a.set(handshakeReplied)
+		a.notePassed("reply sent")
+		a.setStage(handshakeReplied)
 		a.awaitPeer()
 		p.Proceed(accept)
 	}, func(ev Event) {
 		f, failed := ev.(Failure)
 		switch {
 		case !asked: // the peer has gone
-			a.of.destroy(unix.ECONNRESET)
+			a.of.destroyID(unix.ECONNRESET)
 		case failed:
-			a.of.destroy(f)
+			a.of.destroyID(f)
 		}
 	})
 }
 
-// deny rejects the request because of err.
-func (a *answerHandshake) deny(err error) {
+// rejectUnauthenticated rejects the request because of err.
+func (a *answerHandshake) rejectUnauthenticated(err error) {
 	a.warnRefused(err)
-	a.answered(fateUnauthenticated)
-	a.doInner(&cmid.Reject{PrivateData: a.cfg.refusal(a.features, refusalOf(err))}, nil, func(Event) {})
-	a.of.destroy(err)
+	a.requestAnswered(fateUnauthenticated)
+	a.doInner(&cmid.Reject{PrivateData: a.cfg.refusalData(a.features, refusalOf(err))}, nil, func(Event) {})
+	a.of.destroyID(err)
 }
 
 // warnRefused logs that the peer is rejected because of err.
@@ -167,11 +167,11 @@ func (a *answerHandshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) 
 		}
 	}
 	if err != nil {
-		a.answered(fateUnauthenticated)
+		a.requestAnswered(fateUnauthenticated)
 		return nil, nil, err
 	}
-	a.passed("peer authenticated")
-	a.set(handshakeProved)
+	a.notePassed("peer authenticated")
+	a.setStage(handshakeProved)
 	a.who = identity
 	return first, ch, nil
 }
@@ -181,7 +181,7 @@ func (a *answerHandshake) keyIsKnown() error {
 	if a.cfg.Security.Mode != PSK {
 		return nil
 	}
-	return a.cfg.Security.Keys.known().Know(a.request)
+	return a.cfg.Security.Keys.peerKeys().Know(a.request)
 }
 
 // deviceConnected continues with TLS frames, or with the first message, which may have arrived.
@@ -191,15 +191,15 @@ func (a *answerHandshake) deviceConnected(answers *cmid.Pending, _ []byte) {
 		a.stepTLS()
 		return
 	}
-	a.introduce()
+	a.introduceRequest()
 }
 
 func (a *answerHandshake) addresses() (client, server Addr) { return a.in.r.Peer, a.in.r.Local }
 
 // handleFirst handles the peer's request.
-func (a *answerHandshake) handleFirst(firstMessage) { a.introduce() }
+func (a *answerHandshake) handleFirst(firstMessage) { a.introduceRequest() }
 
-func (a *answerHandshake) connectionLost(err error) { a.of.destroy(err) }
+func (a *answerHandshake) connectionLost(err error) { a.of.destroyID(err) }
 
 func (a *answerHandshake) newTLS(peer secure.TLSPeer) func(context.Context) (*secure.TLS, error) {
 	config := a.cfg.Security.TLS
@@ -214,9 +214,9 @@ func (a *answerHandshake) startRecords(channel *secure.Channel) error {
 	return nil
 }
 
-// crowd counts a peer that is not authenticated. Another one may have to give way, on any loop. Not
-// ok: there are too many, or too many from its address or network.
-func (l *loop) crowd(in *incoming) (ok bool) {
+// countStranger counts a peer that is not authenticated. Another one may have to give way, on any
+// loop. Not ok: there are too many, or too many from its address or network.
+func (l *loop) countStranger(in *incoming) (ok bool) {
 	in.stranger = &limits.Stranger{From: in.r.Peer.Source()}
 	evicted, ok := l.rt.strangers.Enter(in.stranger, l.rt.cfg.Limits.Handshakes, l.el.Now())
 	if evicted != nil {
@@ -236,7 +236,7 @@ func (a *answerHandshake) giveWay() {
 	}
 	a.warnRefused(errCrowded)
 	a.countFailed(FailedCrowded, errCrowded)
-	a.of.destroy(errCrowded)
+	a.of.destroyID(errCrowded)
 }
 
 // errCrowded is the error of a request that is refused because there are too many peers that are

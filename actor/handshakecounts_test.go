@@ -12,13 +12,13 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/cmidtest"
 )
 
-// totals are what both sides have counted of their secured connections.
+// totals returns what both sides have counted of their secured connections.
 func (w *world) totals() (near, far SecurityTotals) {
 	settle()
 	return w.rt.Loops()[0].Security, w.far.Loops()[0].Security
 }
 
-// outcome is counts in a line: "1 begun, 1 completed, 2 crowded".
+// outcome returns counts in a line: "1 begun, 1 completed, 2 crowded".
 func outcome(h Handshakes) string {
 	s := fmt.Sprintf("%d begun", h.Begun)
 	if h.Completed > 0 {
@@ -32,7 +32,7 @@ func outcome(h Handshakes) string {
 	return s
 }
 
-// changes are an attacker's modifications of the nth message of a kind.
+// changes makes an attacker modify the nth message of a kind.
 func changes(w *world, kind cmidtest.Message, nth int) {
 	n := 0
 	w.f.Intercept(func(m cmidtest.Message, b []byte) []byte {

@@ -25,8 +25,8 @@ type dialHandshake struct {
 	answers *cmid.Pending     // the Connect, after the device has connected
 }
 
-// ask returns the private data of the request. user is for the first message.
-func (d *dialHandshake) ask(user []byte, limit int) ([]byte, error) {
+// requestData returns the private data of the request. user is for the first message.
+func (d *dialHandshake) requestData(user []byte, limit int) ([]byte, error) {
 	switch {
 	case len(user) > wire.MaxUserData:
 		return nil, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)
@@ -40,15 +40,15 @@ func (d *dialHandshake) ask(user []byte, limit int) ([]byte, error) {
 	}
 	if d.cfg.Security.Mode == TLS {
 		d.features = secure.FeatureTLS
-		return d.askTLS(d.hello(d.features)), nil
+		return d.askTLS(d.newHello(d.features)), nil
 	}
-	key := d.cfg.Security.Keys.toward(name)
+	key := d.cfg.Security.Keys.credentialFor(name)
 	if key == nil {
 		return nil, fmt.Errorf("Security.Keys has no key to connect with (Keyring.Use): %w", unix.EINVAL)
 	}
 	suite := secure.PreferredSuite()
 	d.features = secure.PSKFeatures(suite)
-	private, err := d.askPSK(d.hello(d.features), key, suite, limit)
+	private, err := d.askPSK(d.newHello(d.features), key, suite, limit)
 	if err == nil {
 		d.who = key.Identity // valid only if the reply opens
 	}
@@ -61,7 +61,7 @@ func (d *dialHandshake) askPSK(own wire.Hello, key *Credential, suite secure.Sui
 	if len(b) > limit {
 		return nil, fmt.Errorf("a handshake needs %d bytes of private data, the device has %d: %w", len(b), limit, unix.EINVAL)
 	}
-	client, data, err := secure.NewPSKClient(key, suite, d.binding(), secure.Hello(b))
+	client, data, err := secure.NewPSKClient(key, suite, d.newBinding(), secure.Hello(b))
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (d *dialHandshake) takeReply(data []byte) error {
 		d.countFailed(FailedMode, err)
 		return err
 	}
-	d.passed("reply received")
-	d.set(handshakeReplied)
+	d.notePassed("reply received")
+	d.setStage(handshakeReplied)
 	if d.tls != nil {
 		d.conn.Agree(hello, true, limits.MaxMessage)
 		d.tls.Reply = secure.Hello(data)
@@ -100,7 +100,7 @@ func (d *dialHandshake) takeReply(data []byte) error {
 		d.countFailed(FailedTampered, err)
 		return err
 	}
-	d.set(handshakeProved)
+	d.setStage(handshakeProved)
 	d.conn.Agree(hello, true, limits.MaxMessage)
 	return d.startRecords(ch)
 }
@@ -109,7 +109,7 @@ func (d *dialHandshake) takeReply(data []byte) error {
 func (d *dialHandshake) deviceConnected(answers *cmid.Pending, data []byte) {
 	d.answers = answers
 	if err := d.takeReply(data); err != nil {
-		d.of.destroy(err) // this also answers the Connect
+		d.of.destroyID(err) // this also answers the Connect
 	}
 }
 
@@ -125,14 +125,14 @@ func (d *dialHandshake) Prove([]byte) ([]byte, *secure.Channel, error) { return 
 func (d *dialHandshake) handleFirst(m firstMessage) {
 	switch m.typ {
 	case wire.TypeAccept:
-		d.completed("accepted by the peer")
+		d.countCompleted("accepted by the peer")
 		d.established.PrivateData = m.body
-		d.of.opened(d.established, d.answers)
+		d.of.reportEstablished(d.established, d.answers)
 	case wire.TypeReject:
-		d.completed("rejected by the peer")
+		d.countCompleted("rejected by the peer")
 		d.rejectedBy(m.body, fmt.Errorf("rejected: by the application: %w", unix.ECONNREFUSED))
 	case wire.TypeRefusal:
-		d.completed("refused by the peer")
+		d.countCompleted("refused by the peer")
 		d.rejectedBy(nil, sealedRefusalError(m.body))
 	}
 }
@@ -144,22 +144,22 @@ func (d *dialHandshake) rejectedBy(body []byte, err error) {
 		reason = cmid.RejectReset
 	}
 	c := d.answers.Command
-	d.failConnect(&cmid.Rejected{FailureBase: d.failure(c, opName(c), err), Reason: reason, PrivateData: body})
+	d.failConnect(&cmid.Rejected{FailureBase: d.failureBase(c, opName(c), err), Reason: reason, PrivateData: body})
 }
 
 // connectionLost fails the Connect.
 func (d *dialHandshake) connectionLost(err error) {
 	if d.answers == nil { // the device has not connected
-		d.of.destroy(err)
+		d.of.destroyID(err)
 		return
 	}
 	c := d.answers.Command
-	d.failConnect(&cmid.ConnectError{FailureBase: d.failure(c, opName(c), err)})
+	d.failConnect(&cmid.ConnectError{FailureBase: d.failureBase(c, opName(c), err)})
 }
 
 func (d *dialHandshake) failConnect(f Failure) {
-	d.answer(d.answers, f)
-	d.of.failed(f)
+	d.answerPending(d.answers, f)
+	d.of.destroyUnrenewed(f)
 }
 
 func (d *dialHandshake) newTLS(peer secure.TLSPeer) func(context.Context) (*secure.TLS, error) {

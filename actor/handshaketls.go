@@ -18,7 +18,7 @@ func (h *handshake) Frame(b []byte) {
 		return
 	}
 	if err := h.tls.Put(b); err != nil {
-		h.answered(fateUnauthenticated)
+		h.requestAnswered(fateUnauthenticated)
 		h.of.BreakOff(err)
 		return
 	}
@@ -44,7 +44,7 @@ func (h *handshake) stepTLS() {
 	if step.First() {
 		step.Begin(h.side.newTLS(secure.TLSPeer{
 			Request: t.Request, Reply: t.Reply, Receive: h.conn.FrameSize(), Place: handshakes.Place{Of: &rt.computing, From: charged},
-			Authorities: h.cfg.Security.Authorities, Binding: h.binding(),
+			Authorities: h.cfg.Security.Authorities, Binding: h.newBinding(),
 		}))
 	}
 	rt.running.Add(1)
@@ -54,9 +54,9 @@ func (h *handshake) stepTLS() {
 	})
 }
 
-// stepped continues after a step, unless the connection has ended: then the end closes the
+// continueTLS continues after a step, unless the connection has ended: then the end closes the
 // handshake. If the step has failed, the peer gets an alert.
-func (h *handshake) stepped(m *tlsStep) {
+func (h *handshake) continueTLS(m *tlsStep) {
 	if h == nil || h.tls != m.of || h.conn.Over() {
 		return
 	}
@@ -64,7 +64,7 @@ func (h *handshake) stepped(m *tlsStep) {
 	case m.Err != nil:
 		h.side.warnRefused(m.Err)
 		h.conn.Sec.Alert(m.Frames[len(m.Frames)-1])
-		h.of.destroy(m.Err)
+		h.of.destroyID(m.Err)
 	case m.State == nil:
 		h.conn.Sec.SendFrames(m.Frames)
 		h.side.awaitFrames()
@@ -78,12 +78,12 @@ func (h *handshake) stepped(m *tlsStep) {
 // finishTLS begins the records: the peer is authenticated, as far as Security.TLS requires.
 func (h *handshake) finishTLS(m *tlsStep) {
 	channel, records := m.of.Finish(m.Outcome)
-	h.passed("TLS finished")
-	h.set(handshakeProved)
+	h.notePassed("TLS finished")
+	h.setStage(handshakeProved)
 	h.who = handshakes.IdentityOf(m.State)
 	h.established.TLS = m.State
 	if err := h.side.startRecords(channel); err != nil {
-		h.of.destroy(err)
+		h.of.destroyID(err)
 		return
 	}
 	for _, b := range records {

@@ -20,25 +20,25 @@ func newHome(e *endpoint) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &home{el: e.l.el, area: area, allowed: e.cfg.allowed(), idents: 1}, nil
+	return &home{el: e.l.el, area: area, allowed: e.cfg.allowedRights(), idents: 1}, nil
 }
 
 // moveIn makes the home, or joins that of its Domain, once. An error: it does not fit there.
 func (tn *tenancy) moveIn() (_ *home, err error) {
 	switch d := tn.cfg.Domain; {
 	case tn.home != nil:
-		return tn.home, tn.home.fits(&tn.cfg)
+		return tn.home, tn.home.checkAllowed(&tn.cfg)
 	case d != nil:
-		tn.home, err = d.join(&tn.endpoint)
+		tn.home, err = d.joinHome(&tn.endpoint)
 	default:
 		tn.home, err = newHome(&tn.endpoint)
 	}
 	return tn.home, err
 }
 
-// meet joins the other connections of the Domain, if there is one.
-func (tn *tenancy) meet() error {
-	if tn.cfg.Domain == nil || !tn.connects() {
+// joinDomain joins the other connections of the Domain, if there is one.
+func (tn *tenancy) joinDomain() error {
+	if tn.cfg.Domain == nil || !tn.canConnect() {
 		return nil
 	}
 	_, err := tn.moveIn()
@@ -55,14 +55,14 @@ func (tn *tenancy) moveOut() {
 	if h.idents--; h.idents == 0 {
 		h.left = true
 		if h.domain != nil {
-			h.domain.vacate(h)
+			h.domain.removeHome(h)
 		}
 	}
 	h.area.Leave()
 }
 
-// join returns the home that d's connections share, and adds the identifier to it.
-func (d *Domain) join(e *endpoint) (*home, error) {
+// joinHome returns the home that d's connections share, and adds the identifier to it.
+func (d *Domain) joinHome(e *endpoint) (*home, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.home
@@ -76,7 +76,7 @@ func (d *Domain) join(e *endpoint) (*home, error) {
 	if h.el != e.l.el || !h.area.On(e.id.Device()) {
 		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
 	}
-	if err := h.fits(&e.cfg); err != nil {
+	if err := h.checkAllowed(&e.cfg); err != nil {
 		return nil, err
 	}
 	h.idents++
@@ -84,30 +84,30 @@ func (d *Domain) join(e *endpoint) (*home, error) {
 	return h, nil
 }
 
-// fits returns an error if the other connections of h's Domain allow other operations than cfg
-// does. The operations that a secured connection allows may have changed since it joined, when its
-// peer was identified.
-func (h *home) fits(cfg *IDConfig) error {
-	if h.domain != nil && h.allowed != cfg.allowed() {
+// checkAllowed returns an error if the other connections of h's Domain allow other operations than
+// cfg does. The operations that a secured connection allows may have changed since it joined, when
+// its peer was identified.
+func (h *home) checkAllowed(cfg *IDConfig) error {
+	if h.domain != nil && h.allowed != cfg.allowedRights() {
 		return fmt.Errorf("domain: its connections allow other one-sided operations than this one (Security.AllowOneSided, PeerLimits): %w",
 			unix.EINVAL)
 	}
 	return nil
 }
 
-// connects reports whether the identifier is connected, or may connect now.
-func (tn *tenancy) connects() bool {
+// canConnect reports whether the identifier is connected, or may connect now.
+func (tn *tenancy) canConnect() bool {
 	switch {
 	case tn.conn != nil:
 		return !tn.conn.Over()
 	case tn.leavesQueuePair() || tn.id.Device() == nil:
 		return false
 	}
-	return tn.legal(states.OpConnect) || tn.legal(states.OpAccept)
+	return tn.isLegal(states.OpConnect) || tn.isLegal(states.OpAccept)
 }
 
-// used returns how many bytes of AllocMemory there are.
-func (tn *tenancy) used() int {
+// usedBytes returns how many bytes of AllocMemory there are.
+func (tn *tenancy) usedBytes() int {
 	if tn.home == nil {
 		return 0
 	}

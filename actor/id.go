@@ -82,18 +82,18 @@ func (*goodbyeLeft) Lane() mailbox.Lane   { return mailbox.Event }
 func (*shutdownAsked) Lane() mailbox.Lane { return mailbox.Control }
 func (*abort) Lane() mailbox.Lane         { return mailbox.Control }
 
-// carried returns the message that the watchdog names: an event, and not the message that brings
-// it.
-func carried(msg any) any {
+// carriedMessage returns the message that the watchdog names: an event, and not the message that
+// brings it.
+func carriedMessage(msg any) any {
 	if m, ok := msg.(*reported); ok {
 		return m.ev
 	}
 	return msg
 }
 
-// cause returns the cause of a transition: the device's event, or the command when the event is
-// only this package's answer to it.
-func (m *reported) cause() fmt.Stringer {
+// transitionCause returns the cause of a transition: the device's event, or the command when the
+// event is only this package's answer to it.
+func (m *reported) transitionCause() fmt.Stringer {
 	if m.answers != nil && int(m.ev.Kind()) >= states.NumKernelKinds {
 		return m.answers.Command.Op()
 	}

@@ -153,27 +153,28 @@ const (
 
 // withDefaults returns c with the defaults for an identifier of a runtime with cfg.
 func (c IDConfig) withDefaults(cfg *Config) IDConfig {
-	c.MaxMessage = (min(positive(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
+	c.MaxMessage = (min(positiveOr(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
-	c.Credits = min(positive(c.Credits, datapath.DefaultCredits), 0xFFFF)
+	c.Credits = min(positiveOr(c.Credits, datapath.DefaultCredits), 0xFFFF)
 	c.Keepalive = c.Keepalive.or(cfg.Keepalive)
 	c.Transport = c.Transport.Or(cfg.Transport)
 	c.Security = cmp.Or(c.Security, cfg.Security)
-	c.AcceptTimeout = positive(c.AcceptTimeout, cfg.Timeouts.Request)
+	c.AcceptTimeout = positiveOr(c.AcceptTimeout, cfg.Timeouts.Request)
 	return c
 }
 
-// kind returns the properties with which the identifier is created.
-func (c *IDConfig) kind() *cmid.AddrInfo {
+// addrInfo returns the properties with which the identifier is created.
+func (c *IDConfig) addrInfo() *cmid.AddrInfo {
 	return &cmid.AddrInfo{PortSpace: c.PortSpace, QPType: c.QPType}
 }
 
-// secured reports whether connections have a mode.
-func (c *IDConfig) secured() bool { return c.Security != nil && c.Security.Mode != Insecure }
+// isSecured reports whether connections have a mode.
+func (c *IDConfig) isSecured() bool { return c.Security != nil && c.Security.Mode != Insecure }
 
-// features returns the features of this side's hello, in answer to a peer with the same suites.
-func (c *IDConfig) features(peer secure.Features) secure.Features {
-	if !c.secured() {
+// helloFeatures returns the features of this side's hello, in answer to a peer with the same
+// suites.
+func (c *IDConfig) helloFeatures(peer secure.Features) secure.Features {
+	if !c.isSecured() {
 		return 0
 	}
 	if c.Security.Mode == TLS {
@@ -186,7 +187,7 @@ func (c *IDConfig) features(peer secure.Features) secure.Features {
 func (c *IDConfig) checkSecurity() error {
 	var what string
 	switch s := c.Security; {
-	case !c.secured():
+	case !c.isSecured():
 		return nil
 	case s.Mode != PSK && s.Mode != TLS:
 		what = "there is no " + s.Mode.String()
@@ -213,7 +214,7 @@ var errNoCertificate = fmt.Errorf("Security.TLS has no certificate to listen wit
 
 // canListen returns an error if peers could not connect to a listener in its mode.
 func (c *IDConfig) canListen() error {
-	if !c.secured() || c.Security.Mode != TLS {
+	if !c.isSecured() || c.Security.Mode != TLS {
 		return nil
 	}
 	if t := c.Security.TLS; len(t.Certificates) == 0 && t.GetCertificate == nil && t.GetConfigForClient == nil {
@@ -222,23 +223,23 @@ func (c *IDConfig) canListen() error {
 	return nil
 }
 
-// refusal returns the private data of a reject, with the reason of the refusal.
-func (c *IDConfig) refusal(own secure.Features, why wire.Refusal) []byte {
+// refusalData returns the private data of a reject, with the reason of the refusal.
+func (c *IDConfig) refusalData(own secure.Features, why wire.Refusal) []byte {
 	h := wire.Hello{Features: uint8(own), Credits: c.Credits, Eager: kib, MaxMessage: kib}
 	return h.Put([]byte{byte(why)})
 }
 
-// allows returns an error if peers may not be granted all of rights, in a mode.
-func (c *IDConfig) allows(rights Access) error {
-	if rights&remoteRights&^c.allowed() != 0 {
+// checkRights returns an error if peers may not be granted all of rights, in a mode.
+func (c *IDConfig) checkRights(rights Access) error {
+	if rights&remoteRights&^c.allowedRights() != 0 {
 		return ErrSecured
 	}
 	return nil
 }
 
-// allowed returns the remote rights that a connection and its peer may use.
-func (c *IDConfig) allowed() Access {
-	if c.secured() {
+// allowedRights returns the remote rights that a connection and its peer may use.
+func (c *IDConfig) allowedRights() Access {
+	if c.isSecured() {
 		return remoteRights & c.Security.AllowOneSided
 	}
 	return remoteRights

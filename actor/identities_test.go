@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peopled are listeners' configurations that know alice and bob.
+// peopled returns a listener's configuration that knows alice and bob.
 func peopled(tb testing.TB, limits func(identity string) PeerLimits) IDConfig {
 	tb.Helper()
 	keys := new(Keyring)

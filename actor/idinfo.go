@@ -2,14 +2,14 @@ package actor
 
 import "slices"
 
-// info returns Inspect's report.
-func (it *ident) info() IDInfo {
+// idInfo returns Inspect's report.
+func (it *ident) idInfo() IDInfo {
 	now := it.l.el.Now()
-	known := it.describe()
-	i := known.info(it.l.el.Name(), now)
-	i.Mailbox, i.Memory, i.AsOf = it.box.UserMessageCount(), it.tenancy.used(), now
+	known := it.describeID()
+	i := known.idInfo(it.l.el.Name(), now)
+	i.Mailbox, i.Memory, i.AsOf = it.box.UserMessageCount(), it.tenancy.usedBytes(), now
 	if it.listened != nil {
-		i.Listener = it.listened.info()
+		i.Listener = it.listened.listenerInfo()
 	}
 	if it.id != nil {
 		i.History, i.Path = it.id.History(), it.id.Path()
@@ -22,7 +22,7 @@ func (it *ident) info() IDInfo {
 			i.Waiting = opName(c.cmd)
 		}
 	}
-	for _, p := range slices.Backward(it.pending()) {
+	for _, p := range slices.Backward(it.pendingCommands()) {
 		if !p.Inner {
 			i.Waiting = opName(p.Command)
 		}

@@ -38,8 +38,8 @@ type incoming struct {
 	stranger *limits.Stranger // among the runtime's, until its peer is authenticated
 }
 
-// overdue reports whether the request was not answered in time.
-func (in *incoming) overdue(now time.Time) bool { return in != nil && !in.due.After(now) }
+// isOverdue reports whether the request was not answered in time.
+func (in *incoming) isOverdue(now time.Time) bool { return in != nil && !in.due.After(now) }
 
 // peerTerms describes the connection that the peer of a request wants. The identifier keeps it
 // beyond the answer: if the device fails to send a Reject, the owner may answer again.

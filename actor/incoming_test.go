@@ -40,7 +40,7 @@ func TestRequestIsOverdue(t *testing.T) {
 	var none *incoming
 	now := time.Now()
 	in := &incoming{due: now}
-	if none.overdue(now) || !in.overdue(now) || in.overdue(now.Add(-1)) {
+	if none.isOverdue(now) || !in.isOverdue(now) || in.isOverdue(now.Add(-1)) {
 		t.Error("a request is overdue at its time, and not before")
 	}
 }

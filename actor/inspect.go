@@ -18,28 +18,28 @@ func (rt *Runtime) Inspect() []IDInfo {
 	if rt.over.Load() {
 		return nil
 	}
-	if l := rt.here(); l != nil {
-		return ordered(l.inspect())
+	if l := rt.currentLoop(); l != nil {
+		return sortInfos(l.inspectAll())
 	}
 	asked := make([]<-chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
-		asked[i] = l.askIDs.begin(l.el, l.inspectInTurns)
+		asked[i] = l.askIDs.askLoop(l.el, l.inspectInTurns)
 	}
 	var all []IDInfo
-	for i, answered := range rt.await(asked) {
+	for i, answered := range rt.awaitAnswers(asked) {
 		switch l := rt.loops[i]; {
 		case answered:
 			all = append(all, l.askIDs.lastAnswer()...)
 		case asked[i] != nil:
-			all = append(all, l.known.all(l.el.Name(), l.clock())...)
+			all = append(all, l.known.allInfos(l.el.Name(), l.clock())...)
 		}
 	}
-	return ordered(all)
+	return sortInfos(all)
 }
 
-// ordered returns a copy of infos, sorted by number: the loop's answer stays unchanged, because it
-// is also kept in known. An IDInfo is large, so each is moved once.
-func ordered(infos []IDInfo) []IDInfo {
+// sortInfos returns a copy of infos, sorted by number: the loop's answer stays unchanged, because
+// it is also kept in known. An IDInfo is large, so each is moved once.
+func sortInfos(infos []IDInfo) []IDInfo {
 	order := make([]*IDInfo, len(infos))
 	for i := range infos {
 		order[i] = &infos[i]
@@ -69,7 +69,7 @@ type walk struct {
 	infos []IDInfo
 }
 
-func (l *loop) walk() *walk {
+func (l *loop) newWalk() *walk {
 	w := &walk{l: l, left: make([]*ident, 0, len(l.ids)), ids: make([]*mailbox.Mailbox, 0, len(l.ids)), infos: make([]IDInfo, 0, len(l.ids))}
 	for it := range l.ids {
 		w.left = append(w.left, it)
@@ -77,32 +77,32 @@ func (l *loop) walk() *walk {
 	return w
 }
 
-// step looks at up to n identifiers that are still there.
-func (w *walk) step(n int) {
+// inspectNext looks at up to n identifiers that are still there.
+func (w *walk) inspectNext(n int) {
 	n = min(n, len(w.left))
 	for _, it := range w.left[:n] {
 		if _, here := w.l.ids[it]; here {
-			w.ids, w.infos = append(w.ids, it.box), append(w.infos, it.info())
+			w.ids, w.infos = append(w.ids, it.box), append(w.infos, it.idInfo())
 		}
 	}
 	if w.left = w.left[n:]; len(w.left) == 0 {
-		w.l.known.keep(w.ids, w.infos)
+		w.l.known.storeAnswers(w.ids, w.infos)
 	}
 }
 
-// inspect returns the loop's answer in one turn.
-func (l *loop) inspect() []IDInfo {
-	w := l.walk()
-	w.step(len(w.left))
+// inspectAll returns the loop's answer in one turn.
+func (l *loop) inspectAll() []IDInfo {
+	w := l.newWalk()
+	w.inspectNext(len(w.left))
 	return w.infos
 }
 
 // inspectInTurns calls answer when it has looked at all identifiers, in as many turns as it takes.
 func (l *loop) inspectInTurns(answer func([]IDInfo)) {
-	w := l.walk()
+	w := l.newWalk()
 	var next func()
 	next = func() {
-		if w.step(inspectedAtOnce); len(w.left) == 0 {
+		if w.inspectNext(inspectedAtOnce); len(w.left) == 0 {
 			answer(w.infos)
 			return
 		}

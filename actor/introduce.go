@@ -13,26 +13,26 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// introduce gives the request to its future owner, once the peer is authenticated and the device
-// has connected.
-func (a *answerHandshake) introduce() {
+// introduceRequest gives the request to its future owner, once the peer is authenticated and the
+// device has connected.
+func (a *answerHandshake) introduceRequest() {
 	if a.established == nil || a.stage != handshakeKnown || a.conn.Over() {
 		return
 	}
-	a.uncrowd()
+	a.uncountStranger()
 	r := *a.in.r
 	r.PrivateData, r.Identity, r.TLS = a.first.body, a.who, a.established.TLS
-	reject, over, ok := a.authorize(&r)
-	a.set(handshakeDeciding)
-	a.judged(&r, ok && reject == nil && over == 0)
+	reject, over, ok := a.authorizePeer(&r)
+	a.setStage(handshakeDeciding)
+	a.recordDecision(&r, ok && reject == nil && over == 0)
 	switch {
-	case a.ending():
+	case a.isEnding():
 	case !ok:
 		a.refuseFailed()
 	case over != 0:
 		a.l.rt.log.Warn("rdma: a peer has reached the limits of its identity: rejected", "id", a.id.Handle(), "peer", r.Peer,
 			"local", r.Local, "identity", a.who, "err", over.String())
-		a.refuse(fateIdentity, over, nil)
+		a.refuseAuthenticated(fateIdentity, over, nil)
 	case reject != nil:
 		private := reject.PrivateData
 		if len(private) > wire.MaxUserData {
@@ -40,9 +40,9 @@ func (a *answerHandshake) introduce() {
 				"id", a.id.Handle(), "peer", r.Peer, "bytes", len(private))
 			private = nil
 		}
-		a.answered(fateRejected)
+		a.requestAnswered(fateRejected)
 		a.conn.Sec.Reject(private)
-		a.of.destroy(nil)
+		a.of.destroyID(nil)
 	default:
 		a.introduceTo(a.in, &r)
 	}
@@ -56,8 +56,8 @@ func (a *answerHandshake) introduceTo(in *incoming, r *cmid.ConnectRequest) {
 	} else {
 		return
 	}
-	a.watch()
-	a.notify(r) // the deadline is that of the handshake: the peer's own goes on, too
+	a.watchOwner()
+	a.notifyOwner(r) // the deadline is that of the handshake: the peer's own goes on, too
 }
 
 // errRouteFailed is the error of a request whose Authorize, Route or Handler has failed.
@@ -65,24 +65,25 @@ var errRouteFailed = errors.New("Security.Authorize, IDConfig.Route or IDConfig.
 
 // refuseFailed ends a request because of the listener's code.
 func (a *answerHandshake) refuseFailed() {
-	a.refuse(fateFailed, wire.RefusedFailed, errRouteFailed)
+	a.refuseAuthenticated(fateFailed, wire.RefusedFailed, errRouteFailed)
 }
 
-// refuse ends a connection whose peer is authenticated, and reports the reason to the peer.
-func (a *answerHandshake) refuse(how fate, why wire.Refusal, cause error) {
-	a.answered(how)
+// refuseAuthenticated ends a connection whose peer is authenticated, and reports the reason to the
+// peer.
+func (a *answerHandshake) refuseAuthenticated(how fate, why wire.Refusal, cause error) {
+	a.requestAnswered(how)
 	a.conn.Sec.Refuse(why)
-	a.of.destroy(cause)
+	a.of.destroyID(cause)
 }
 
-// authorize calls Authorize and Route, which are user code. Not ok: one of them has panicked, or
-// has chosen an owner that cannot receive messages.
-func (a *answerHandshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
+// authorizePeer calls Authorize and Route, which are user code. Not ok: one of them has panicked,
+// or has chosen an owner that cannot receive messages.
+func (a *answerHandshake) authorizePeer(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, ok bool) {
 	in, l := a.in, a.l
 	var owner *actor.PID
-	ok = l.callUser("Authorize or Route of a listener", in.name, func() { reject, over, owner = a.judge(r) })
+	ok = l.callUser("Authorize or Route of a listener", in.name, func() { reject, over, owner = a.callAuthorize(r) })
 	if !ok {
-		a.answered(fateFailed)
+		a.requestAnswered(fateFailed)
 		return nil, 0, false
 	}
 	if owner != nil && reject == nil {
@@ -95,15 +96,15 @@ func (a *answerHandshake) authorize(r *cmid.ConnectRequest) (reject *cmid.Reject
 	return reject, over, true
 }
 
-// judge calls Authorize and Route.
-func (a *answerHandshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
+// callAuthorize calls Authorize and Route.
+func (a *answerHandshake) callAuthorize(r *cmid.ConnectRequest) (reject *cmid.Reject, over wire.Refusal, owner *actor.PID) {
 	var set PeerLimits
 	if f := a.cfg.Security.Authorize; f != nil {
 		seen := *r
 		set, reject = f(&seen)
 	}
 	if reject == nil {
-		over = a.of.limit(r, set)
+		over = a.of.countPeer(r, set)
 	}
 	if route := a.in.route; route != nil && reject == nil && over == 0 {
 		seen := *r
@@ -112,10 +113,10 @@ func (a *answerHandshake) judge(r *cmid.ConnectRequest) (reject *cmid.Reject, ov
 	return reject, over, owner
 }
 
-// judged records the decision of Authorize and Route on a peer that is authenticated.
-func (a *answerHandshake) judged(r *cmid.ConnectRequest, welcome bool) {
+// recordDecision records the decision of Authorize and Route on a peer that is authenticated.
+func (a *answerHandshake) recordDecision(r *cmid.ConnectRequest, welcome bool) {
 	if welcome {
-		a.completed("authorized")
+		a.countCompleted("authorized")
 		return
 	}
 	a.countFailed(FailedNotAuthorized, nil)
@@ -127,10 +128,10 @@ func (a *answerHandshake) judged(r *cmid.ConnectRequest, welcome bool) {
 // yet. The device would answer the request without the handshake.
 var errHandshaking = fmt.Errorf("the handshake is under way: %w", unix.EINVAL)
 
-// accept carries out Accept for an owner whose peer is authenticated.
-func (a *answerHandshake) accept(c *cmid.Accept, sender *actor.PID) {
-	if err := cmp.Or(canAnswer(a.conn, c.PrivateData), a.tenancy.meet()); err != nil {
-		a.fail(c, sender, err)
+// acceptPeer carries out Accept for an owner whose peer is authenticated.
+func (a *answerHandshake) acceptPeer(c *cmid.Accept, sender *actor.PID) {
+	if err := cmp.Or(canAnswer(a.conn, c.PrivateData), a.tenancy.joinDomain()); err != nil {
+		a.answerFailed(c, sender, err)
 		return
 	}
 	err := a.keyIsKnown()
@@ -138,24 +139,24 @@ func (a *answerHandshake) accept(c *cmid.Accept, sender *actor.PID) {
 		err = a.conn.Sec.Accept(c.PrivateData)
 	}
 	if err != nil {
-		a.fail(c, sender, err)
-		a.of.destroy(err)
+		a.answerFailed(c, sender, err)
+		a.of.destroyID(err)
 		return
 	}
-	a.answered(fateAccepted)
-	a.of.opened(a.established, a.expect(c, sender))
+	a.requestAnswered(fateAccepted)
+	a.of.reportEstablished(a.established, a.registerCommand(c, sender))
 }
 
-// reject carries out Reject in the same way.
-func (a *answerHandshake) reject(c *cmid.Reject, sender *actor.PID) {
+// rejectPeer carries out Reject for an owner whose peer is authenticated.
+func (a *answerHandshake) rejectPeer(c *cmid.Reject, sender *actor.PID) {
 	if err := canAnswer(a.conn, c.PrivateData); err != nil {
-		a.fail(c, sender, err)
+		a.answerFailed(c, sender, err)
 		return
 	}
-	a.answered(fateRejected)
+	a.requestAnswered(fateRejected)
 	a.conn.Sec.Reject(c.PrivateData)
 	a.awaitClosed(c, sender)
-	a.of.destroy(nil)
+	a.of.destroyID(nil)
 }
 
 // canAnswer returns an error if c cannot carry an answer with user in it.

@@ -163,7 +163,7 @@ func TestListenerKilled(t *testing.T) {
 	}
 }
 
-// listeningAt is the file descriptor of this process that listens there.
+// listeningAt returns the file descriptor of this process that listens there.
 func listeningAt(t *testing.T, at string) int {
 	t.Helper()
 	for fd := range 1 << 12 {

@@ -45,7 +45,7 @@ func TestKernelIdleConnections(t *testing.T) {
 	}
 }
 
-// receiveMemory is how many bytes a runtime has registered to receive into.
+// receiveMemory returns how many bytes a runtime has registered to receive into.
 func receiveMemory(rt *Runtime) (n int) {
 	done := make(chan struct{})
 	_ = rt.loops[0].el.Post(func() { // refused after the loop's end only
@@ -56,7 +56,7 @@ func receiveMemory(rt *Runtime) (n int) {
 	return n
 }
 
-// status is a line of such a file of the kernel's, in bytes.
+// status returns a line of such a file of the kernel's, in bytes.
 func status(tb testing.TB, file, name string) (n int) {
 	tb.Helper()
 	text, err := os.ReadFile(file)

@@ -91,7 +91,7 @@ func echo(ctx actor.Context) {
 	}
 }
 
-// serveKernel has a new runtime listen on addr. Each connection has an owner that echoes.
+// serveKernel makes a new runtime listen on addr. Each connection has an owner that echoes.
 func serveKernel(tb testing.TB, rt *Runtime, addr string, cfg ...IDConfig) (at string) {
 	tb.Helper()
 	owner := newProbe(tb, rt.sys, rt.OnLoop(), nil)

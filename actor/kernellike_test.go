@@ -264,10 +264,10 @@ func (q *kernelQP) free(id uint64) {
 	}
 }
 
-// conn is an identifier's connection. On its loop.
+// conn returns an identifier's connection. On its loop.
 func (w *world) conn(l *loop, id *actor.PID) *datapath.Conn { return w.ident(l, id).conn }
 
-// ident is an identifier's actor. On its loop.
+// ident returns an identifier's actor. On its loop.
 func (w *world) ident(l *loop, id *actor.PID) *ident {
 	for it := range l.ids {
 		if it.pid.Equal(id) {

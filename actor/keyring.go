@@ -46,8 +46,8 @@ func (k *Keyring) UseFor(name string, c Credential) error {
 // Forget reverts UseFor: future connections to name use Use's credential.
 func (k *Keyring) Forget(name string) { k.named.Delete(name) }
 
-// toward returns the credential for connections to name; nil: there is none.
-func (k *Keyring) toward(name string) *secure.Credential {
+// credentialFor returns the credential for connections to name; nil: there is none.
+func (k *Keyring) credentialFor(name string) *secure.Credential {
 	if c, ok := k.named.Load(name); ok {
 		return c.(*secure.Credential)
 	}
@@ -65,8 +65,8 @@ func (k *Keyring) Accept(list ...Credential) error {
 	return nil
 }
 
-// known returns the peers that may connect.
-func (k *Keyring) known() *secure.Keys {
+// peerKeys returns the keys of the peers that may connect.
+func (k *Keyring) peerKeys() *secure.Keys {
 	if keys := k.peers.Load(); keys != nil {
 		return keys
 	}

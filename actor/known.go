@@ -33,9 +33,9 @@ type knownID struct {
 	said          *IDInfo    // the loop's last answer; nil: none yet
 }
 
-// info returns the information on the identifier, of a loop with that name, without what is as of
+// idInfo returns the information on the identifier, of a loop with that name, without what is as of
 // AsOf.
-func (k *knownID) info(loop string, now time.Time) IDInfo {
+func (k *knownID) idInfo(loop string, now time.Time) IDInfo {
 	i := IDInfo{PID: k.pid, Owner: k.owner, Loop: loop}
 	if k.id != 0 {
 		i.ID, i.State, i.Local, i.Peer, i.Device = k.id, k.state, k.local, k.peer, k.device
@@ -79,8 +79,8 @@ func (k *known) remove(box *mailbox.Mailbox) {
 	delete(k.ids, box)
 }
 
-// keep stores the loop's answers.
-func (k *known) keep(ids []*mailbox.Mailbox, infos []IDInfo) {
+// storeAnswers stores the loop's answers.
+func (k *known) storeAnswers(ids []*mailbox.Mailbox, infos []IDInfo) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for i, box := range ids {
@@ -96,16 +96,17 @@ func (i *IDInfo) asSaid(s *IDInfo) {
 	i.Memory, i.Delivered, i.History = s.Memory, s.Delivered, s.History
 }
 
-// all returns the known state of the identifiers of a loop with that name that does not answer.
-func (k *known) all(loop string, now time.Time) []IDInfo {
+// allInfos returns the known state of the identifiers of a loop with that name that does not
+// answer.
+func (k *known) allInfos(loop string, now time.Time) []IDInfo {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	infos := make([]IDInfo, 0, len(k.ids))
 	for box, id := range k.ids {
-		i := id.info(loop, now)
+		i := id.idInfo(loop, now)
 		i.Mailbox = box.UserMessageCount()
 		if id.listened != nil {
-			i.Listener = id.listened.info()
+			i.Listener = id.listened.listenerInfo()
 		}
 		if s := id.said; s != nil {
 			i.asSaid(s)
@@ -128,23 +129,23 @@ type inquiry[T any] struct {
 	last     T             // answer
 }
 
-// begin asks a loop, and returns a channel that is closed when it has answered; nil: the loop has
+// askLoop asks a loop, and returns a channel that is closed when it has answered; nil: the loop has
 // ended. The loop calls ask, which answers immediately or in a later turn.
-func (q *inquiry[T]) begin(el *eventloop.Loop, ask func(answer func(T))) <-chan struct{} {
+func (q *inquiry[T]) askLoop(el *eventloop.Loop, ask func(answer func(T))) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.answered != nil {
 		return q.answered
 	}
-	if !q.works && el.Post(func() { q.work(el, ask) }) != nil {
+	if !q.works && el.Post(func() { q.beginAnswer(el, ask) }) != nil {
 		return nil
 	}
 	q.answered = make(chan struct{})
 	return q.answered
 }
 
-// work begins an answer. It runs on the loop.
-func (q *inquiry[T]) work(el *eventloop.Loop, ask func(answer func(T))) {
+// beginAnswer begins an answer. It runs on the loop.
+func (q *inquiry[T]) beginAnswer(el *eventloop.Loop, ask func(answer func(T))) {
 	q.mu.Lock()
 	answered := q.answered
 	q.answered, q.works = nil, true
@@ -153,7 +154,7 @@ func (q *inquiry[T]) work(el *eventloop.Loop, ask func(answer func(T))) {
 		q.mu.Lock()
 		q.last, q.works = a, false
 		if q.answered != nil {
-			_ = el.Post(func() { q.work(el, ask) }) // callers do not wait long for an ended loop
+			_ = el.Post(func() { q.beginAnswer(el, ask) }) // no caller waits long for an ended loop
 		}
 		q.mu.Unlock()
 		close(answered)
@@ -170,7 +171,7 @@ func (q *inquiry[T]) breakOff() {
 	}
 }
 
-func (q *inquiry[T]) set(answer T) {
+func (q *inquiry[T]) setAnswer(answer T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last = answer

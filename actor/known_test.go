@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// block has something wait on a loop, until release is called or the test ends.
+// block makes something wait on a loop, until release is called or the test ends.
 func (w *world) block(l *loop) (release func()) {
 	w.Helper()
 	free := make(chan struct{})
@@ -45,7 +45,7 @@ func TestKnownUntilRemoved(t *testing.T) {
 		t.Error("an update has added an identifier")
 	}
 	k.add(box, knownID{state: states.Idle})
-	k.keep([]*mailbox.Mailbox{box}, []IDInfo{{}})
+	k.storeAnswers([]*mailbox.Mailbox{box}, []IDInfo{{}})
 	k.update(box, knownID{state: states.Bound})
 	if id := k.ids[box]; id == nil || id.state != states.Bound || id.said == nil {
 		t.Errorf("known is %+v, want the new state, and the loop's last answer", id)

@@ -25,7 +25,7 @@ func onAllKinds(t *testing.T, test func(w *world), opts ...Config) {
 	})
 }
 
-// pattern is n bytes that differ from message to message.
+// pattern returns n bytes that differ from message to message.
 func pattern(n, seed int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(n), byte(n >> 8)})
@@ -33,7 +33,7 @@ func pattern(n, seed int) []byte {
 	return b
 }
 
-// budgets are the bytes of a loop's memory that large messages use: those received, and those for
+// budgets returns the bytes of a loop's memory for large messages: those received, and those for
 // the peer to read.
 func (w *world) budgets(rt *Runtime) (in, out int) {
 	w.onLoop(rt, func(l *loop) {
@@ -237,7 +237,7 @@ func TestOneReaderDoesNotStarveOthers(t *testing.T) {
 	}, Config{Limits: Limits{ReceiveMemory: 1 << 20}})
 }
 
-// connectTo is another connection to an owner that listens.
+// connectTo makes another connection to an owner that listens.
 func (w *world) connectTo(server *probe, opts ...IDConfig) pair {
 	w.Helper()
 	p := pair{client: w.probe(), server: server}

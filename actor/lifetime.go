@@ -41,8 +41,8 @@ const (
 
 func (s lifeStage) String() string { return [...]string{"alive", "ending", "gone", "closed"}[s] }
 
-// blame sets the cause, unless an earlier one is known.
-func (l *lifetime) blame(cause error) {
+// setCause sets the cause, unless an earlier one is known.
+func (l *lifetime) setCause(cause error) {
 	if l.cause == nil {
 		l.cause = cause
 	}
@@ -54,8 +54,8 @@ type goodbye struct {
 	timer *eventloop.Timer // bounds the wait; nil: not set
 }
 
-// add registers then to be called after the functions that wait already.
-func (g *goodbye) add(then func()) {
+// addWaiter registers then to be called after the functions that wait already.
+func (g *goodbye) addWaiter(then func()) {
 	if before := g.then; before != nil {
 		after := then
 		then = func() { before(); after() }
@@ -63,8 +63,8 @@ func (g *goodbye) add(then func()) {
 	g.then = then
 }
 
-// take ends the wait. nil: nothing waits.
-func (g *goodbye) take() (then func()) {
+// takeWaiters ends the wait. nil: nothing waits.
+func (g *goodbye) takeWaiters() (then func()) {
 	then, g.then = g.then, nil
 	if then != nil && g.timer != nil {
 		g.timer.Stop()
@@ -79,7 +79,7 @@ const goodbyeTime = 500 * time.Millisecond
 // sayGoodbye sends the goodbye. then is called when the goodbye has left, after the functions that
 // already wait for that.
 func (e *endpoint) sayGoodbye(then func()) {
-	e.life.goodbye.add(then)
+	e.life.goodbye.addWaiter(then)
 	switch c := e.conn; {
 	case c == nil || !c.SayGoodbye():
 		e.goodbyeDone()
@@ -90,7 +90,7 @@ func (e *endpoint) sayGoodbye(then func()) {
 
 // goodbyeDone calls the functions that wait for the goodbye, if there are any.
 func (e *endpoint) goodbyeDone() {
-	then := e.life.goodbye.take()
+	then := e.life.goodbye.takeWaiters()
 	if then == nil {
 		return
 	}

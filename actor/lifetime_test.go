@@ -9,9 +9,9 @@ import (
 func TestFirstCauseCounts(t *testing.T) {
 	first := errors.New("first")
 	var l lifetime
-	l.blame(nil)
-	l.blame(first)
-	l.blame(errors.New("its consequence"))
+	l.setCause(nil)
+	l.setCause(first)
+	l.setCause(errors.New("its consequence"))
 	if l.cause != first { //nolint:errorlint // the very one
 		t.Errorf("the cause is %v", l.cause)
 	}
@@ -22,10 +22,10 @@ func TestGoodbyeIsAwaitedOnce(t *testing.T) {
 	var g goodbye
 	var went []int
 	for i := range 3 {
-		g.add(func() { went = append(went, i) })
+		g.addWaiter(func() { went = append(went, i) })
 	}
-	g.take()()
-	if g.take() != nil || !slices.Equal(went, []int{0, 1, 2}) {
+	g.takeWaiters()()
+	if g.takeWaiters() != nil || !slices.Equal(went, []int{0, 1, 2}) {
 		t.Errorf("went on: %v", went)
 	}
 }

@@ -88,14 +88,14 @@ func (f fate) String() string {
 // other loops count, too. Any goroutine may use it.
 type listening struct{ of [fates]atomic.Uint64 }
 
-// count counts one request. nil: it came through no listener.
-func (l *listening) count(f fate) {
+// countRequest counts one request. nil: it came through no listener.
+func (l *listening) countRequest(f fate) {
 	if l != nil {
 		l.of[f].Add(1)
 	}
 }
 
-func (l *listening) info() *ListenerInfo {
+func (l *listening) listenerInfo() *ListenerInfo {
 	var n [fates]uint64
 	answered := uint64(0)
 	for f := fates - 1; f > fateRequested; f-- {

@@ -48,7 +48,7 @@ func (l Local) Err() error {
 	case l.l.rt.closing.Load():
 		return ErrShutdown
 	}
-	return l.l.goexit()
+	return l.l.goexitError()
 }
 
 // Woke reports that the actor has just woken a goroutine that works for it, by a channel or a
@@ -92,7 +92,7 @@ func (l Local) Has(h Handle) bool { return l.l != nil && l.l.ch.ID(h) != nil }
 // Line gives the actor the Line of the connection h, whose Established it has received. ok is false
 // when h has no data path or lives on another loop, and when the Local has no loop.
 func (l Local) Line(h Handle) (line *Line, ok bool) {
-	it := l.ident(h)
+	it := l.identOf(h)
 	if it == nil || it.conn == nil {
 		return nil, false
 	}
@@ -151,7 +151,7 @@ func (l *Line) Challenge(answered func()) (asked bool) { return l.c.Challenge(an
 // Take reserves s for the caller to Post: it cannot be sent in another way afterwards. Not ok: it
 // was not made by NewSend, or was sent before. Any goroutine that owns s may call it.
 func (s *Send) Take() (ok bool) {
-	if !s.usable() {
+	if !s.isUsable() {
 		return false
 	}
 	s.out.Take()
@@ -176,7 +176,7 @@ func (r *Relay) Near() bool { return r.to.near }
 
 // Send sends msg, behind everything that was sent before.
 func (r *Relay) Send(msg any) {
-	r.to.send(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self}, true)
+	r.to.sendEnvelope(r.l, &actor.MessageEnvelope{Message: msg, Sender: r.self}, true)
 }
 
 // HandOn passes on the message that is being received, without a copy. The other actor has it as if
@@ -186,7 +186,7 @@ func (r *Relay) HandOn(m *Received) {
 		r.Send(m.Clone())
 		return
 	}
-	m.keep()
+	m.addRef()
 	if b := m.from; b != nil && b.l == r.l {
 		b.onward = r.to.box
 	}
@@ -194,5 +194,5 @@ func (r *Relay) HandOn(m *Received) {
 	if m.refs.Load() > 2 { // it is on its way to others, in its own envelope
 		env = new(actor.MessageEnvelope)
 	}
-	r.to.hand(m, env, r.self)
+	r.to.deliverReferenced(m, env, r.self)
 }

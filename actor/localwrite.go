@@ -17,7 +17,7 @@ import (
 // It is called in the Receive of h's owner, but not while the owner receives an event of this very
 // connection.
 func (l Local) Write(h Handle, w *Write, done func(error)) error {
-	it := l.ident(h)
+	it := l.identOf(h)
 	switch {
 	case it == nil:
 		return datapath.ErrNotConnected
@@ -25,7 +25,7 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 		return fmt.Errorf("rdma: sent before, and not answered yet: %w", unix.EINVAL)
 	}
 	w.access.done = done
-	err := it.tenancy.access(w, nil)
+	err := it.tenancy.startOperation(w, nil)
 	if err != nil {
 		w.access.done = nil
 	}
@@ -35,12 +35,12 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 // Immediates reports whether Writes on the connection h may have an immediate: device and peer
 // support them (Write.HasImm).
 func (l Local) Immediates(h Handle) bool {
-	it := l.ident(h)
+	it := l.identOf(h)
 	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.lined
 }
 
-// ident returns the identifier h; nil: it is not on the actor's loop.
-func (l Local) ident(h Handle) *ident {
+// identOf returns the identifier h; nil: it is not on the actor's loop.
+func (l Local) identOf(h Handle) *ident {
 	if l.l == nil {
 		return nil
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// lookUp is rdma_getaddrinfo(3) for a command that waits. A look-up of literals is done
+// lookUp runs rdma_getaddrinfo(3) for a command that waits. A look-up of literals is done
 // immediately. Any other has a goroutine, since a name server may take its time.
 func (t *commandTable) lookUp(p *cmid.Pending, node, service string, hints *cmid.AddrInfo, then func([]cmid.AddrInfo, error)) {
-	if literal(node, service) {
+	if isLiteral(node, service) {
 		then(t.l.rt.resolve(context.Background(), node, service, hints))
 		return
 	}
@@ -33,13 +33,13 @@ func (t *commandTable) lookUp(p *cmid.Pending, node, service string, hints *cmid
 
 // lookedUp continues the command, if it still waits.
 func (t *commandTable) lookedUp(m *lookedUp) {
-	if !t.ending() && slices.Contains(t.id.Pending(), m.of) {
+	if !t.isEnding() && slices.Contains(t.id.Pending(), m.of) {
 		m.then(m.info, m.err)
 	}
 }
 
-// literal reports whether a look-up needs no name server.
-func literal(node, service string) bool {
+// isLiteral reports whether a look-up needs no name server.
+func isLiteral(node, service string) bool {
 	if _, err := netip.ParseAddr(node); err != nil && node != "" {
 		return false
 	}
@@ -48,18 +48,18 @@ func literal(node, service string) bool {
 }
 
 func (t *commandTable) getAddrInfo(c *cmid.GetAddrInfo, sender *actor.PID) {
-	p := t.expect(c, sender)
-	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.phase(c))
-	t.rearm()
+	p := t.registerCommand(c, sender)
+	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.forCommand(c))
+	t.resetTimer()
 	t.lookUp(p, c.Node, c.Service, c.Hints, func(info []cmid.AddrInfo, err error) {
 		if err != nil {
 			p.Answer(t.addrInfoError(c, err))
 			return
 		}
-		p.Answer(&cmid.AddrInfoResolved{EventBase: t.base(), Info: info})
+		p.Answer(&cmid.AddrInfoResolved{EventBase: t.eventBase(), Info: info})
 	})
 }
 
 func (e *endpoint) addrInfoError(cmd Command, err error) Failure {
-	return &cmid.AddrInfoError{FailureBase: e.failure(cmd, opName(cmd), err)}
+	return &cmid.AddrInfoError{FailureBase: e.failureBase(cmd, opName(cmd), err)}
 }

@@ -64,22 +64,22 @@ type load struct {
 	arrived  atomic.Uint64 // connections that have come from other loops to stay
 }
 
-// discard destroys an identifier that has no actor, or whose actor has another identifier in its
-// place. c is its connection, or nil. A device may take its time: the kernel's rdma_cm up to 100 s
-// (rdma_destroy_id(3) waits for pending operations).
-func (l *loop) discard(id *cmid.ID, c *datapath.Conn) {
+// destroyOrphan destroys an identifier that has no actor, or whose actor has another identifier in
+// its place. c is its connection, or nil. A device may take its time: the kernel's rdma_cm up to
+// 100 s (rdma_destroy_id(3) waits for pending operations).
+func (l *loop) destroyOrphan(id *cmid.ID, c *datapath.Conn) {
 	if c != nil {
 		c.Stop()
 	}
 	if id.Do(&cmid.DestroyID{}, nil) != nil {
-		l.adopt(id, c)
+		l.keepOrphan(id, c)
 	} else if c != nil {
 		c.Release()
 	}
 }
 
-// adopt keeps an identifier without an actor until the device returns it.
-func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
+// keepOrphan keeps an identifier without an actor until the device returns it.
+func (l *loop) keepOrphan(id *cmid.ID, c *datapath.Conn) {
 	id.Context = nil
 	if l.orphans == nil {
 		l.orphans = make(map[*cmid.ID]*datapath.Conn)
@@ -87,7 +87,7 @@ func (l *loop) adopt(id *cmid.ID, c *datapath.Conn) {
 	l.orphans[id] = c
 }
 
-// orphanEvent handles an event of an identifier without an actor. Closed ends the work of adopt:
+// orphanEvent handles an event of an identifier without an actor. Closed ends keepOrphan's work:
 // the device has returned the identifier.
 func (l *loop) orphanEvent(id *cmid.ID, ev cmid.Event) {
 	c, ok := l.orphans[id]
@@ -101,8 +101,8 @@ func (l *loop) orphanEvent(id *cmid.ID, ev cmid.Event) {
 	l.checkEmptied()
 }
 
-// empty reports whether no identifier is left, none may arrive, and no actor still has to leave.
-func (l *loop) empty() bool {
+// isEmpty reports whether no identifier is left, none may arrive, and no actor still has to leave.
+func (l *loop) isEmpty() bool {
 	return len(l.ids) == 0 && len(l.orphans) == 0 && l.coming.Load() == 0 && len(l.leavers.waiting) == 0
 }
 
@@ -122,10 +122,10 @@ func (l *loop) inOrder() []*ident {
 // checkEmptied notifies Shutdown when the loop is empty. The actors of one that a callback has
 // ended receive nothing more then.
 func (l *loop) checkEmptied() {
-	if !l.empty() {
+	if !l.isEmpty() {
 		return
 	}
-	if l.goexit() != nil {
+	if l.goexitError() != nil {
 		l.rt.registry.LastCalls(l.exec)
 	}
 	if l.emptied != nil {
@@ -160,14 +160,14 @@ func (g *goneActors) take() map[string]*actor.PID {
 	return pids
 }
 
-// goexit returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.
-func (l *loop) goexit() error {
+// goexitError returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.
+func (l *loop) goexitError() error {
 	if err := l.failure.Load(); err != nil {
 		return *err
 	}
 	return nil
 }
 
-// closing reports whether the loop accepts no identifiers: the runtime is shut down, or a callback
-// has ended the loop. Any goroutine.
-func (l *loop) closing() bool { return l.rt.closing.Load() || l.goexit() != nil }
+// isClosing reports whether the loop accepts no identifiers: the runtime is shut down, or a
+// callback has ended the loop. Any goroutine.
+func (l *loop) isClosing() bool { return l.rt.closing.Load() || l.goexitError() != nil }

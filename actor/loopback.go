@@ -23,9 +23,9 @@ import (
 var ErrNoSecurity = fmt.Errorf("this address is beyond loopback, and no Security is set: set Config.Security or IDConfig.Security "+
 	"to a mode, as in &Security{Mode: PSK, Keys: keys} (or TLS), or to &Security{Mode: Insecure} on a network whose machines are all trusted: %w", unix.EACCES)
 
-// exposes returns an error if cmd goes beyond loopback, and no Security specifies how that is
+// checkExposure returns an error if cmd goes beyond loopback, and no Security specifies how that is
 // secured.
-func (e *endpoint) exposes(cmd Command) error {
+func (e *endpoint) checkExposure(cmd Command) error {
 	if e.cfg.Security != nil || e.cfg.Raw || e.cfg.Manual || e.id.Datagram() || e.l.ch.Enclosed() {
 		return nil
 	}

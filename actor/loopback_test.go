@@ -134,7 +134,7 @@ func TestLoopbackNeedsNoSecurity(t *testing.T) {
 	}
 }
 
-// ownAddresses are this machine's beyond loopback.
+// ownAddresses returns this machine's addresses beyond loopback.
 func ownAddresses(tb testing.TB) (list []string) {
 	tb.Helper()
 	all, err := net.InterfaceAddrs()

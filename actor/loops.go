@@ -1,7 +1,7 @@
 package actor
 
-func (l *loop) figures() loopFigures {
-	return loopFigures{l.el.Now(), l.Pools(), l.DeviceInfos(), l.totals()}
+func (l *loop) currentFigures() loopFigures {
+	return loopFigures{l.el.Now(), l.Pools(), l.DeviceInfos(), l.sumTotals()}
 }
 
 // Loops reports on the loops, in their order. It asks them for the values that only they know, and
@@ -30,19 +30,19 @@ func (rt *Runtime) Loops() []LoopInfo {
 
 func (rt *Runtime) askFigures() []loopFigures {
 	figures := make([]loopFigures, len(rt.loops))
-	here := rt.here()
+	here := rt.currentLoop()
 	asked := make([]<-chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
 		if here == nil && !rt.over.Load() {
-			asked[i] = l.askRest.begin(l.el, func(answer func(loopFigures)) { answer(l.figures()) })
+			asked[i] = l.askRest.askLoop(l.el, func(answer func(loopFigures)) { answer(l.currentFigures()) })
 		}
 	}
 	if here == nil {
-		rt.await(asked)
+		rt.awaitAnswers(asked)
 	}
 	for i, l := range rt.loops {
 		if l == here {
-			figures[i] = l.figures()
+			figures[i] = l.currentFigures()
 		} else {
 			figures[i] = l.askRest.lastAnswer()
 		}

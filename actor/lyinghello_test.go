@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// liar is a peer whose hello, of version 2, claims that its receives hold 65,535 KiB and that it
+// liar returns a hello, of version 2, that claims receives of 65,535 KiB and that its sender
 // accepts everything.
 func liar() []byte {
 	b := wire.Hello{Credits: math.MaxUint16, MaxMessage: math.MaxUint32}.Put(nil)

@@ -45,24 +45,24 @@ var (
 
 // Len returns its length in bytes. Any goroutine may call it.
 func (m *Memory) Len() int {
-	m.need()
+	m.panicIfNil()
 	return m.n
 }
 
 // Access returns the access of its AllocMemory. Any goroutine may call it.
 func (m *Memory) Access() Access {
-	m.need()
+	m.panicIfNil()
 	return m.access
 }
 
-// need panics if there is no Memory.
-func (m *Memory) need() {
+// panicIfNil panics if there is no Memory.
+func (m *Memory) panicIfNil() {
 	if m == nil {
 		panic("rdma: a nil *Memory: MemoryAllocated has one")
 	}
 }
 
-// errGone is the error of a Memory that is gone, or was never made.
+// errGone returns the error of a Memory that is gone, or was never made.
 func errGone() error { return fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EINVAL) }
 
 // Bytes returns the memory itself; nil when it is gone, or a goroutine uses it (Use). It is valid
@@ -70,8 +70,8 @@ func errGone() error { return fmt.Errorf("rdma: %w (%w)", ErrMemoryGone, unix.EI
 // unmaps the memory, and an access then crashes the process. ReadAt and WriteAt are safe from that.
 // On the connection's loop.
 func (m *Memory) Bytes() []byte {
-	m.need()
-	if m.gone() || m.lease.Owned() {
+	m.panicIfNil()
+	if m.isGone() || m.lease.Owned() {
 		return nil
 	}
 	return m.mr.Bytes
@@ -81,7 +81,7 @@ func (m *Memory) Bytes() []byte {
 // ErrMemoryGone, with EINVAL for bytes outside of the memory, with ErrMemoryUsed, and with
 // ErrOffLoop.
 func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
-	b, err := m.borrow(off, len(p))
+	b, err := m.borrowBytes(off, len(p))
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +92,7 @@ func (m *Memory) ReadAt(p []byte, off int64) (int, error) {
 // WriteAt copies p to the bytes at off, as io.WriterAt does, but all or nothing. Its errors are
 // ReadAt's.
 func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
-	b, err := m.borrow(off, len(p))
+	b, err := m.borrowBytes(off, len(p))
 	if err != nil {
 		return 0, err
 	}
@@ -100,15 +100,15 @@ func (m *Memory) WriteAt(p []byte, off int64) (int, error) {
 	return copy(b, p), nil
 }
 
-// borrow returns n bytes from off, which Use cannot lend to a goroutine before Unreach.
-func (m *Memory) borrow(off int64, n int) ([]byte, error) {
+// borrowBytes returns n bytes from off, which Use cannot lend to a goroutine before Unreach.
+func (m *Memory) borrowBytes(off int64, n int) ([]byte, error) {
 	if m == nil || m.home == nil {
 		return nil, errGone()
 	}
 	if overwrite.On && !m.home.el.OnLoop() {
 		return nil, fmt.Errorf("rdma: memory: %w (%w)", ErrOffLoop, unix.EPERM)
 	}
-	if m.gone() {
+	if m.isGone() {
 		return nil, errGone()
 	}
 	b := m.mr.Bytes
@@ -216,15 +216,15 @@ func (m *Memory) free() error {
 	if !m.lease.Free() {
 		return errUsed
 	}
-	err := m.drop()
+	err := m.releaseRegistration()
 	if err != nil {
 		m.lease.Refused()
 	}
 	return err
 }
 
-// drop releases the registration. After an error a peer may still reach it.
-func (m *Memory) drop() error {
+// releaseRegistration releases the registration. After an error a peer may still reach it.
+func (m *Memory) releaseRegistration() error {
 	if err := m.home.area.Free(m.mr); err != nil {
 		return err
 	}
@@ -236,8 +236,8 @@ func (m *Memory) drop() error {
 // errUsed is ErrMemoryUsed with its errno.
 var errUsed = fmt.Errorf("%w (%w)", ErrMemoryUsed, unix.EBUSY)
 
-// gone reports whether the memory is gone. Loop goroutine.
-func (m *Memory) gone() bool { return m.mr == nil || m.mr.PD == nil || m.lease.Gone() }
+// isGone reports whether the memory is gone. Loop goroutine.
+func (m *Memory) isGone() bool { return m.mr == nil || m.mr.PD == nil || m.lease.Gone() }
 
 // The errors of memory that goroutines use off the loop. errors.Is finds EBUSY beside them.
 var (

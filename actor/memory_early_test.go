@@ -22,7 +22,7 @@ func ready(p *probe, rt *Runtime, addr string, cfg IDConfig) *actor.PID {
 	return id
 }
 
-// keyOf is a key that has come.
+// keyOf returns a key that has arrived.
 func keyOf(tb testing.TB, b []byte) (k RemoteKey) {
 	tb.Helper()
 	if err := k.UnmarshalBinary(b); err != nil {
@@ -31,7 +31,7 @@ func keyOf(tb testing.TB, b []byte) (k RemoteKey) {
 	return k
 }
 
-// sent is a key as it travels.
+// sent returns a key as it travels.
 func sent(tb testing.TB, k RemoteKey) []byte {
 	tb.Helper()
 	b, err := k.MarshalBinary()

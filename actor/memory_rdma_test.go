@@ -70,7 +70,7 @@ func TestKernelMemory(t *testing.T) {
 	}
 }
 
-// kernelAtomics has a client add to its server's integer and swap it on soft-RoCE, and be refused
+// kernelAtomics makes a client add to its server's integer and swap it on soft-RoCE, and be refused
 // on soft-iWARP.
 func kernelAtomics(t *testing.T, p pair) {
 	t.Helper()

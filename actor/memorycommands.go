@@ -13,44 +13,44 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// command executes a command about memory.
-func (tn *tenancy) command(cmd Command, sender *actor.PID) {
+// executeMemoryCommand executes a command about memory.
+func (tn *tenancy) executeMemoryCommand(cmd Command, sender *actor.PID) {
 	var ev Event
 	var err error
 	switch c := cmd.(type) {
 	case *AllocMemory:
 		var m *Memory
 		m, err = tn.allocMemory(c)
-		ev = &MemoryAllocated{tn.base(), m}
+		ev = &MemoryAllocated{tn.eventBase(), m}
 	case *Grant:
 		var key RemoteKey
-		key, err = tn.grant(c.Memory)
-		ev = &Granted{tn.base(), c.Memory, key}
+		key, err = tn.grantMemory(c.Memory)
+		ev = &Granted{tn.eventBase(), c.Memory, key}
 	case *Revoke:
-		err = tn.revoke(c.Memory)
-		ev = &Revoked{tn.base(), c.Memory}
+		err = tn.revokeGrant(c.Memory)
+		ev = &Revoked{tn.eventBase(), c.Memory}
 	case *FreeMemory:
-		if err = tn.idle(c.Memory); err == nil {
+		if err = tn.checkIdle(c.Memory); err == nil {
 			err = c.Memory.free()
 		}
-		ev = &Done{EventBase: tn.base(), Command: c}
+		ev = &Done{EventBase: tn.eventBase(), Command: c}
 	}
 	if err != nil {
-		tn.fail(cmd, sender, err)
+		tn.answerFailed(cmd, sender, err)
 		return
 	}
-	tn.reply(sender, ev)
+	tn.answerSender(sender, ev)
 }
 
 func (tn *tenancy) allocMemory(c *AllocMemory) (*Memory, error) {
 	switch {
-	case !tn.connects():
+	case !tn.canConnect():
 		return nil, datapath.ErrNotConnected
 	case c.Bytes <= 0 || c.Bytes > math.MaxUint32:
 		return nil, fmt.Errorf("%d bytes of memory: %w", c.Bytes, unix.EINVAL)
 	case c.Access&^(LocalWrite|remoteRights) != 0:
 		return nil, fmt.Errorf("memory with unknown access %#x: %w", uint8(c.Access), unix.EINVAL)
-	case tn.cfg.allows(c.Access) != nil:
+	case tn.cfg.checkRights(c.Access) != nil:
 		return nil, ErrSecured
 	case c.Access&RemoteAtomic != 0:
 		if err := tn.canAtomics(); err != nil {
@@ -58,7 +58,7 @@ func (tn *tenancy) allocMemory(c *AllocMemory) (*Memory, error) {
 		}
 	}
 	m := &Memory{n: c.Bytes, access: c.Access}
-	mr, err := tn.register(c.Bytes, c.Access, &m.lease)
+	mr, err := tn.registerMemory(c.Bytes, c.Access, &m.lease)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (tn *tenancy) allocMemory(c *AllocMemory) (*Memory, error) {
 	return m, nil
 }
 
-// register allocates memory within IDConfig.Memory.
-func (tn *tenancy) register(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
-	if err := tn.meet(); err != nil {
+// registerMemory allocates memory within IDConfig.Memory.
+func (tn *tenancy) registerMemory(n int, access Access, lease *datapath.Lease) (*verbs.MR, error) {
+	if err := tn.joinDomain(); err != nil {
 		return nil, err
 	}
-	if limit, used := tn.cfg.Memory, tn.used(); n > limit-used {
+	if limit, used := tn.cfg.Memory, tn.usedBytes(); n > limit-used {
 		return nil, fmt.Errorf("%d bytes of memory, with %d of the connection's %d in use (IDConfig.Memory): %w", n, used, limit, unix.ENOMEM)
 	}
 	h, err := tn.moveIn()
@@ -85,23 +85,23 @@ func (tn *tenancy) register(n int, access Access, lease *datapath.Lease) (*verbs
 	return mr, err
 }
 
-// mine returns an error if m belongs to another connection, or is gone.
-func (tn *tenancy) mine(m *Memory) error {
-	if err := tn.meet(); err != nil {
+// checkOwned returns an error if m belongs to another connection, or is gone.
+func (tn *tenancy) checkOwned(m *Memory) error {
+	if err := tn.joinDomain(); err != nil {
 		return err
 	}
 	switch {
 	case m == nil || m.home != tn.home && !m.home.left:
 		return fmt.Errorf("not memory of this connection's: %w", unix.EINVAL)
-	case m.home != tn.home || m.gone() || tn.conn != nil && tn.conn.Over():
+	case m.home != tn.home || m.isGone() || tn.conn != nil && tn.conn.Over():
 		return fmt.Errorf("%w (%w)", ErrMemoryGone, unix.EINVAL)
 	}
 	return nil
 }
 
-// idle is mine, and also returns an error if operations of this connection name m.
-func (tn *tenancy) idle(m *Memory) error {
-	if err := tn.mine(m); err != nil {
+// checkIdle returns an error as checkOwned does, or if operations of this connection name m.
+func (tn *tenancy) checkIdle(m *Memory) error {
+	if err := tn.checkOwned(m); err != nil {
 		return err
 	}
 	if m.busy > 0 {
@@ -110,8 +110,8 @@ func (tn *tenancy) idle(m *Memory) error {
 	return nil
 }
 
-func (tn *tenancy) grant(m *Memory) (RemoteKey, error) {
-	if err := tn.mine(m); err != nil {
+func (tn *tenancy) grantMemory(m *Memory) (RemoteKey, error) {
+	if err := tn.checkOwned(m); err != nil {
 		return RemoteKey{}, err
 	}
 	rights := m.access & remoteRights
@@ -131,9 +131,9 @@ func (tn *tenancy) grant(m *Memory) (RemoteKey, error) {
 	return RemoteKey{Addr: m.mr.Addr, RKey: m.mr.RKey, Length: uint32(m.n), Rights: rights}, nil
 }
 
-// revoke moves the bytes into a new registration, because the peer's key names the old one.
-func (tn *tenancy) revoke(m *Memory) error {
-	if err := tn.idle(m); err != nil {
+// revokeGrant moves the bytes into a new registration, because the peer's key names the old one.
+func (tn *tenancy) revokeGrant(m *Memory) error {
+	if err := tn.checkIdle(m); err != nil {
 		return err
 	}
 	switch {
@@ -142,12 +142,12 @@ func (tn *tenancy) revoke(m *Memory) error {
 	case m.lease.Used():
 		return errUsed
 	}
-	mr, err := tn.register(m.n, m.access, &m.lease)
+	mr, err := tn.registerMemory(m.n, m.access, &m.lease)
 	if err != nil {
 		return err
 	}
 	copy(mr.Bytes, m.mr.Bytes)
-	if err := m.drop(); err != nil {
+	if err := m.releaseRegistration(); err != nil {
 		m.home.bytes -= m.n
 		return errors.Join(err, m.home.area.Free(mr))
 	}

@@ -45,7 +45,7 @@ func (m *Memory) Use(f func(b []byte) error) error {
 // ErrMemoryUsed. Pin is called on the loop of m's connection.
 func (l Local) Pin(m *Memory) (b []byte, unpin func(), err error) {
 	switch {
-	case m == nil || m.gone():
+	case m == nil || m.isGone():
 		return nil, nil, errGone()
 	case !m.lease.Pin():
 		return nil, nil, fmt.Errorf("rdma: %w", errUsed)

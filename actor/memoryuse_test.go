@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// using has a goroutine use m until release is called, which waits until it is finished.
+// using makes a goroutine use m until release is called, which waits until it is finished.
 func using(w *world, m *Memory) (b []byte, release func()) {
 	w.Helper()
 	got, end, over := make(chan []byte), make(chan struct{}), make(chan error)
@@ -293,13 +293,13 @@ func TestMemoryIsContended(t *testing.T) {
 // seized is an addition whose memory a goroutine uses as soon as no other code can reach it.
 type seized struct{ *FetchAdd }
 
-func (s seized) done(b EventBase) Event {
+func (s seized) doneEvent(b EventBase) Event {
 	taken := make(chan error)
 	go func() { taken <- s.Memory.Use(func(b []byte) error { clear(b); return nil }) }()
 	if err := <-taken; err != nil {
 		panic(err)
 	}
-	return s.FetchAdd.done(b)
+	return s.FetchAdd.doneEvent(b)
 }
 
 // The result of an atomic operation is taken from the memory before goroutines may have it again.

@@ -53,7 +53,7 @@ func NewSendBuffer(n int) *Send {
 // Bytes returns the message, to be written before it is sent. Once it was sent it belongs to the
 // connection, and Bytes returns nil. Any goroutine that owns s may call it.
 func (s *Send) Bytes() []byte {
-	s.need()
+	s.panicIfNil()
 	if !s.out.Usable() {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (s *Send) Bytes() []byte {
 // Release releases a message that was not sent; it must not be used afterwards. Any goroutine that
 // owns s may call it.
 func (s *Send) Release() {
-	if !s.usable() {
+	if !s.isUsable() {
 		panic("rdma: Send.Release of a message that was sent, or released before")
 	}
 	s.out.Take()
@@ -84,19 +84,19 @@ func newSend(n int) *Send {
 
 // Len returns the message's length in bytes.
 func (s *Send) Len() int {
-	s.need()
+	s.panicIfNil()
 	return max(s.out.Len(), 0) // a zero Send has no room for a header
 }
 
-// need panics if there is no Send.
-func (s *Send) need() {
+// panicIfNil panics if there is no Send.
+func (s *Send) panicIfNil() {
 	if s == nil {
 		panic("rdma: a nil *Send: NewSend and NewSendBuffer make one")
 	}
 }
 
-// usable reports whether s was made by NewSend and not sent or released before.
-func (s *Send) usable() bool {
+// isUsable reports whether s was made by NewSend and not sent or released before.
+func (s *Send) isUsable() bool {
 	if s == nil || !s.out.Usable() {
 		return false
 	}
@@ -154,7 +154,7 @@ func (*Received) Kind() states.Kind { return states.KindReceived }
 
 // String returns one line for logs. It does not show the data, which is the peer's.
 func (m *Received) String() string {
-	m.need()
+	m.panicIfNil()
 	if m.HasImm {
 		return fmt.Sprintf("the peer has written %d bytes, immediate %#x (id %d)", m.Written, m.Imm, m.ID)
 	}
@@ -164,14 +164,14 @@ func (m *Received) String() string {
 // Clone returns a copy that belongs to no connection: it may be kept forever and sent to any
 // receiver. Its Retain and Release do nothing. Any goroutine that has the message may call it.
 func (m *Received) Clone() *Received {
-	m.need()
+	m.panicIfNil()
 	return &Received{
 		EventBase: m.EventBase, Data: append([]byte(nil), m.Data...), Since: m.Since, HasImm: m.HasImm, Imm: m.Imm, Written: m.Written,
 	}
 }
 
-// need panics if there is no message.
-func (m *Received) need() {
+// panicIfNil panics if there is no message.
+func (m *Received) panicIfNil() {
 	if m == nil {
 		panic("rdma: a nil *Received: owners receive them, and Clone makes one")
 	}
@@ -230,8 +230,8 @@ type pile struct {
 	kind error
 }
 
-// add adds to the answer that waits at the key. Not ok: there is none. Loop goroutine.
-func (p *piles) add(at pile, sends, bytes int) (ok bool) {
+// addToPile adds to the answer that waits at the key. Not ok: there is none. Loop goroutine.
+func (p *piles) addToPile(at pile, sends, bytes int) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e, ok := p.in[at]
@@ -242,9 +242,9 @@ func (p *piles) add(at pile, sends, bytes int) (ok bool) {
 	return ok
 }
 
-// begin makes e, which is about to be sent, the answer to which further refusals are added. Loop
-// goroutine.
-func (p *piles) begin(at pile, e *SendFailed) {
+// beginPile makes e, which is about to be sent, the answer to which further refusals are added.
+// Loop goroutine.
+func (p *piles) beginPile(at pile, e *SendFailed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.in == nil {

@@ -119,15 +119,15 @@ type access struct {
 // oneSided is the command of a one-sided operation, whose failing answer is an AccessError.
 type oneSided interface {
 	Command
-	operation() (*access, span)
-	done(EventBase) Event // the answer
+	accessAndSpan() (*access, span)
+	doneEvent(EventBase) Event // the answer
 }
 
-func (c *Read) operation() (*access, span) {
+func (c *Read) accessAndSpan() (*access, span) {
 	return &c.access, span{verbs.Read, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, 0, datapath.AtomicOperands{}}
 }
 
-func (c *Write) operation() (*access, span) {
+func (c *Write) accessAndSpan() (*access, span) {
 	op := verbs.Write
 	if c.HasImm {
 		op = verbs.WriteWithImm
@@ -135,8 +135,8 @@ func (c *Write) operation() (*access, span) {
 	return &c.access, span{op, c.Key, c.Offset, c.Memory, c.At, c.Length, c.Fence, c.Imm, datapath.AtomicOperands{}}
 }
 
-func (c *Read) done(b EventBase) Event  { return &ReadDone{b, c} }
-func (c *Write) done(b EventBase) Event { return &WriteDone{b, c} }
+func (c *Read) doneEvent(b EventBase) Event  { return &ReadDone{b, c} }
+func (c *Write) doneEvent(b EventBase) Event { return &WriteDone{b, c} }
 
 // span has the operands of an operation.
 type span struct {
@@ -216,19 +216,19 @@ func (e *AtomicDone) String() string {
 	return fmt.Sprintf("%s has found %d (id %d)", opName(e.Command), e.Old, e.ID)
 }
 
-func (c *FetchAdd) operation() (*access, span) {
+func (c *FetchAdd) accessAndSpan() (*access, span) {
 	return &c.access, span{
 		verbs.AtomicFetchAdd, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, 0,
 		datapath.AtomicOperands{CompareAdd: c.Add},
 	}
 }
 
-func (c *CompareSwap) operation() (*access, span) {
+func (c *CompareSwap) accessAndSpan() (*access, span) {
 	return &c.access, span{
 		verbs.AtomicCmpSwap, c.Key, c.Offset, c.Memory, c.At, verbs.AtomicLen, c.Fence, 0,
 		datapath.AtomicOperands{CompareAdd: c.Compare, Swap: c.Swap},
 	}
 }
 
-func (c *FetchAdd) done(b EventBase) Event    { return &AtomicDone{b, c, c.access.found} }
-func (c *CompareSwap) done(b EventBase) Event { return &AtomicDone{b, c, c.access.found} }
+func (c *FetchAdd) doneEvent(b EventBase) Event    { return &AtomicDone{b, c, c.access.found} }
+func (c *CompareSwap) doneEvent(b EventBase) Event { return &AtomicDone{b, c, c.access.found} }

@@ -87,7 +87,7 @@ func (w *world) alloc(rt *Runtime, id *actor.PID, n int, access verbs.Access) (m
 	return mr
 }
 
-// op is an operation on n bytes at the same offset of both sides.
+// op returns an operation on n bytes at the same offset of both sides.
 func (r *reach) op(op verbs.Opcode, off, n int) *datapath.OneSided {
 	return &datapath.OneSided{
 		Op: op, Near: verbs.SGE{MR: r.near, Offset: uint32(off), Length: uint32(n)}, Addr: r.far.Addr + uint64(off), RKey: r.far.RKey, Owner: r.noted,
@@ -353,7 +353,7 @@ func TestOneSidedIsFlushedOnce(t *testing.T) {
 			if c.WaitingOps() == 0 || c.Out.Flight.Len() == 0 {
 				w.Errorf("%d operations in flight and %d waiting, want both", c.Out.Flight.Len(), c.WaitingOps())
 			}
-			c.ID.Context.(*ident).destroy(nil)
+			c.ID.Context.(*ident).destroyID(nil)
 			if err := c.OneSided(r.op(verbs.Read, 0, 8)); !errors.Is(err, ErrFlushed) {
 				w.Errorf("an operation after the end: %v", err)
 			}

@@ -35,13 +35,13 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 		}
 	}
 	if sys != nil {
-		return open(sys, cfg)
+		return startRuntime(sys, cfg)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
 	sys = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return cfg.Logger }))
-	rt, err := open(sys, cfg)
+	rt, err := startRuntime(sys, cfg)
 	if err != nil {
 		sys.Shutdown()
 		return nil, err
@@ -50,13 +50,13 @@ func Open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	return rt, nil
 }
 
-// open starts a runtime with a checked configuration.
-func open(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
+// startRuntime starts a runtime with a checked configuration.
+func startRuntime(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = sys.Logger()
 	}
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
-	rt.off.Escaped = rt.escaped
+	rt.off.Escaped = rt.reportEscaped
 	rt.commands, _ = cfg.Observer.(CommandObserver)
 	rt.journal.Scheduler = cfg.Scheduler
 	rt.computing.Places(cfg.Scheduler)
@@ -102,12 +102,12 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	if cfg.Clock != nil {
 		l.clock = cfg.Clock.Now
 	}
-	el, err := eventloop.New(l.watched(cfg))
+	el, err := eventloop.New(l.recordingConfig(cfg))
 	if err != nil {
 		return err
 	}
 	l.el, l.exec = el, mailbox.NewLoop(el, traces)
-	l.exec.Context, l.exec.Scheduler, l.exec.Failed, l.exec.Escaped = l, rt.cfg.Scheduler, l.failed, l.escaped
+	l.exec.Context, l.exec.Scheduler, l.exec.Failed, l.exec.Escaped = l, rt.cfg.Scheduler, l.recordPanic, l.reportEscaped
 	limits := &rt.cfg.Limits
 	l.Init(el, rt.log, datapath.Limits{
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
@@ -115,8 +115,8 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newReceived
 	l.returns.el, l.dials.l = el, l
 	rt.loops = append(rt.loops, l)
-	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.sink)
-	el.OnGoexit(l.goexited) // before the channel's
+	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.deliverEvent)
+	el.OnGoexit(l.handleGoexit) // before the channel's
 	return err
 }
 
@@ -170,5 +170,5 @@ func (s stopsFailed) HandleFailure(
 	_ *actor.ActorSystem, by actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, _ any,
 ) {
 	by.StopChildren(child)
-	s.rt.publish(&actor.SupervisorEvent{Child: child, Reason: reason, Directive: actor.StopDirective})
+	s.rt.publishEvent(&actor.SupervisorEvent{Child: child, Reason: reason, Directive: actor.StopDirective})
 }

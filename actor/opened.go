@@ -13,18 +13,19 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// opened reports an established connection, and begins its data path. It ends the handshake.
-func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
+// reportEstablished reports an established connection, and begins its data path. It ends the
+// handshake.
+func (it *ident) reportEstablished(ev *cmid.Established, answers *cmid.Pending) {
 	it.handshake = nil
 	if c := it.conn; c != nil && !c.Opened() {
 		active := answers != nil && answers.Command.Op() == states.OpConnect
-		if it.cfg.secured() {
+		if it.cfg.isSecured() {
 			ev.Identity = it.who
 		} else if active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
 			if err := secure.Features(0).Same(secure.Features(h.Features), h.Version); err != nil {
-				it.destroy(err)
+				it.destroyID(err)
 				return
 			}
 			c.Agree(h, ok, it.id.Limits().MaxMessage)
@@ -40,27 +41,27 @@ func (it *ident) opened(ev *cmid.Established, answers *cmid.Pending) {
 			it.l.rt.log.Info("rdma: connected after a fallback", it.logKeys(states.OpConnect, "err", Brief(ev.Fallback))...)
 		}
 		if ev.Foreign && it.cfg.RefuseForeign {
-			// destroy also answers the Connect
-			it.destroy(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
+			// destroyID also answers the Connect
+			it.destroyID(fmt.Errorf("connect: %w (%w)", ErrForeignPeer, unix.EPROTO))
 			return
 		}
 	}
-	it.answer(answers, ev)
-	if it.conn != nil && !it.ending() {
+	it.answerPending(answers, ev)
+	if it.conn != nil && !it.isEnding() {
 		it.conn.Establish()
 	}
 }
 
-// failed destroys an identifier that is no longer usable, unless Dial continues with another
-// address.
-func (it *ident) failed(f Failure) {
+// destroyUnrenewed destroys an identifier that is no longer usable, unless Dial continues with
+// another address.
+func (it *ident) destroyUnrenewed(f Failure) {
 	if it.id.Handle() == f.Ident() {
-		it.destroy(f)
+		it.destroyID(f)
 	}
 }
 
-// limit counts the peer if there is room for it within its limits; 0: there is.
-func (it *ident) limit(r *ConnectRequest, set PeerLimits) wire.Refusal {
+// countPeer counts the peer if there is room for it within its limits; 0: there is.
+func (it *ident) countPeer(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	s := it.cfg.Security
 	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
 		own := *s

@@ -31,51 +31,51 @@ type outbox struct {
 	cmdSender *actor.PID // its sender
 }
 
-// notify sends the owner an event.
-func (b *outbox) notify(ev Event) {
+// notifyOwner sends the owner an event.
+func (b *outbox) notifyOwner(ev Event) {
 	switch ev.(type) {
 	case *cmid.Disconnected, *cmid.DeviceRemoval:
 		b.reportedEnd = ev
 	}
 	b.noteEvent(ev)
-	defer b.send(b.owner, ev) // also if the Observer calls Goexit
+	defer b.sendEvent(b.owner, ev) // also if the Observer calls Goexit
 	b.observeEvent(ev)
 }
 
-// send sends an event. While the identifier ends, no actor receives it inside.
-func (b *outbox) send(to owner, ev Event) {
-	to.send(b.l, &actor.MessageEnvelope{Message: ev, Sender: b.pid}, !b.ending())
+// sendEvent sends an event. While the identifier ends, no actor receives it inside.
+func (b *outbox) sendEvent(to owner, ev Event) {
+	to.sendEnvelope(b.l, &actor.MessageEnvelope{Message: ev, Sender: b.pid}, !b.isEnding())
 }
 
-// reply sends an answer to the sender of a command, or to the owner when the command has none.
-// Answers to the owner go through its FIFO.
-func (b *outbox) reply(sender *actor.PID, ev Event) {
+// answerSender sends an answer to the sender of a command, or to the owner when the command has
+// none. Answers to the owner go through its FIFO.
+func (b *outbox) answerSender(sender *actor.PID, ev Event) {
 	if sender == b.cmdSender {
 		b.cmd = nil
 	}
-	if b.owns(sender) {
-		b.notify(ev)
+	if b.isOwner(sender) {
+		b.notifyOwner(ev)
 		return
 	}
 	b.noteEvent(ev)
-	defer b.send(b.l.rt.newOwner(b.l, sender), ev) // likewise
+	defer b.sendEvent(b.l.rt.newOwner(b.l, sender), ev) // likewise
 	b.observeEvent(ev)
 }
 
-// owns reports whether messages to sender go to the owner.
-func (b *outbox) owns(sender *actor.PID) bool {
+// isOwner reports whether messages to sender go to the owner.
+func (b *outbox) isOwner(sender *actor.PID) bool {
 	return sender == nil || b.owner.pid != nil && b.l.rt.registry.Same(sender, b.owner.pid)
 }
 
-// fail answers a command that did not reach the device.
-func (b *outbox) fail(cmd Command, sender *actor.PID, err error) {
-	b.reply(sender, b.commandFailed(cmd, err))
+// answerFailed answers a command that did not reach the device.
+func (b *outbox) answerFailed(cmd Command, sender *actor.PID, err error) {
+	b.answerSender(sender, b.commandFailed(cmd, err))
 }
 
-// answer passes an event to the command that it answers, or to the owner.
-func (b *outbox) answer(p *cmid.Pending, ev Event) {
+// answerPending passes an event to the command that it answers, or to the owner.
+func (b *outbox) answerPending(p *cmid.Pending, ev Event) {
 	if !p.Answer(ev) {
-		b.notify(ev)
+		b.notifyOwner(ev)
 	}
 }
 
@@ -88,14 +88,14 @@ func (b *outbox) setOwner(o owner) {
 	b.mu.Lock()
 	b.owner, b.onward = o, nil
 	b.mu.Unlock()
-	b.publish()
+	b.publishState()
 }
 
-// publish stores the identifier's present state for other goroutines. Loop goroutine.
-func (b *outbox) publish() { b.l.known.update(b.box, b.describe()) }
+// publishState stores the identifier's present state for other goroutines. Loop goroutine.
+func (b *outbox) publishState() { b.l.known.update(b.box, b.describeID()) }
 
-// describe returns the identifier's present state.
-func (b *outbox) describe() knownID {
+// describeID returns the identifier's present state.
+func (b *outbox) describeID() knownID {
 	k := knownID{pid: b.pid, owner: b.owner.pid, listened: b.listened}
 	if b.id == nil {
 		return k
@@ -103,46 +103,46 @@ func (b *outbox) describe() knownID {
 	in, now := b.id.Info(), b.l.el.Now()
 	k.id, k.state, k.local, k.peer, k.device = b.id.Handle(), b.id.State(), in.Local, in.Peer, in.Device
 	k.born, k.entered = now.Add(-b.id.Age()), now.Add(-b.id.InState())
-	if b.ending() {
+	if b.isEnding() {
 		k.state = states.Destroying // it waits for the goodbye
 	}
 	if k.state == states.Listening {
-		k.listened = b.counts()
+		k.listened = b.listenerCounts()
 	}
 	return k
 }
 
-func (b *outbox) watch() {
+func (b *outbox) watchOwner() {
 	if b.ctx != nil && b.owner.pid != nil {
 		b.l.callUser("watch of", b.owner.pid.Id, func() { b.ctx.Watch(b.owner.pid) })
 	}
 }
 
-func (b *outbox) unwatch() {
+func (b *outbox) unwatchOwner() {
 	if b.ctx != nil && b.owner.pid != nil {
 		b.l.callUser("watch of", b.owner.pid.Id, func() { b.ctx.Unwatch(b.owner.pid) })
 	}
 }
 
-// moved reports a transition, if there was one. cause is a command (states.Op) or the device's
-// event (states.Kind).
-func (b *outbox) moved(cause fmt.Stringer) {
+// reportTransition reports a transition, if there was one. cause is a command (states.Op) or the
+// device's event (states.Kind).
+func (b *outbox) reportTransition(cause fmt.Stringer) {
 	now := b.id.State()
 	if now == b.lastState {
 		return
 	}
 	from := b.lastState
 	b.lastState = now
-	b.l.flight.Transition(b.l.el.Now(), uint64(b.base().ID), from, now)
-	b.publish()
+	b.l.flight.Transition(b.l.el.Now(), uint64(b.eventBase().ID), from, now)
+	b.publishState()
 	if b.l.rt.log.Enabled(context.Background(), slog.LevelDebug) {
 		b.l.rt.log.Debug("rdma: "+now.String(), b.logKeys(cause, "from", from.String())...)
 	}
-	b.observe(func(o Observer) { o.Transition(b.pid, b.id.Handle(), from, now) })
+	b.callObserver(func(o Observer) { o.Transition(b.pid, b.id.Handle(), from, now) })
 }
 
-// lifecycle reports whether the owner gets ev also when another actor's command caused it.
-func lifecycle(ev Event) bool {
+// isLifecycle reports whether the owner gets ev also when another actor's command caused it.
+func isLifecycle(ev Event) bool {
 	switch ev.(type) {
 	case *cmid.Established, *cmid.Disconnected, *cmid.DeviceRemoval:
 		return true
@@ -168,7 +168,7 @@ func (b *outbox) endOf(ev Event, answers *cmid.Pending) {
 		b.failPending(answers, cmp.Or(ev.(*cmid.Disconnected).Err, error(unix.ECONNRESET)))
 	}
 	if b.reportedEnd != ev {
-		b.notify(ev)
+		b.notifyOwner(ev)
 	}
 }
 
@@ -186,5 +186,5 @@ func (b *outbox) setLife(to lifeStage) {
 		panic("rdma: an identifier that is " + b.life.stage.String() + " cannot become " + to.String())
 	}
 	b.life.stage = to
-	b.publish()
+	b.publishState()
 }

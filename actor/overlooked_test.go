@@ -21,7 +21,7 @@ func onSoftIWARP(t *testing.T, test func(w *world)) {
 	})
 }
 
-// probed is how many probes, answers and credit updates both sides have got.
+// probed returns how many probes, answers and credit updates both sides have received.
 func (w *world) probed(p pair) (n uint32) {
 	w.onLoop(w.rt, func(l *loop) { n += w.conn(l, p.c).Session.Beats() })
 	w.onLoop(w.far, func(l *loop) { n += w.conn(l, p.s).Session.Beats() })

@@ -20,7 +20,7 @@ func (rt *Runtime) newOwner(l *loop, pid *actor.PID) owner {
 // newHandler spawns the owner of one connection on l. The Props are the user's, and may fail. If
 // nothing was spawned, the owner has no PID.
 func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
-	name, spawned := rt.name("handler"), false
+	name, spawned := rt.uniqueName("handler"), false
 	defer func() {
 		if !spawned { // the remains of a failed spawn would keep the name
 			rt.sys.ProcessRegistry.Remove(actor.NewPID(rt.sys.Address(), name))
@@ -37,9 +37,9 @@ func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 	return o
 }
 
-// ask calls code of the listener's configuration, which is the user's. If it panics, fail
+// askListener calls code of the listener's configuration, which is the user's. If it panics, fail
 // rejects the request.
-func (l *loop) ask(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
+func (l *loop) askListener(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
 	defer func() { // also after a Goexit: no identifier stands for the request yet
 		if !ok {
 			fail(in)
@@ -51,7 +51,7 @@ func (l *loop) ask(in *incoming, what string, fail func(*incoming), code func())
 // askHandler spawns the owner of a request's connection. Not ok: that has failed, and fail has
 // rejected the request.
 func (l *loop) askHandler(in *incoming, fail func(*incoming)) (o owner, ok bool) {
-	ok = l.ask(in, "Handler", fail, func() { o = l.rt.newHandler(l, in.handler) })
+	ok = l.askListener(in, "Handler", fail, func() { o = l.rt.newHandler(l, in.handler) })
 	if ok && o.pid == nil {
 		fail(in)
 		ok = false
@@ -59,10 +59,10 @@ func (l *loop) askHandler(in *incoming, fail func(*incoming)) (o owner, ok bool)
 	return o, ok
 }
 
-// send queues a message; an owner that is near and idle receives it within the call, if inside is
-// true. A mailbox that was found once is used even after its actor has stopped: it answers the
-// message, and releases a *Received.
-func (o *owner) send(l *loop, env *actor.MessageEnvelope, inside bool) {
+// sendEnvelope queues a message; an owner that is near and idle receives it within the call, if
+// inside is true. A mailbox that was found once is used even after its actor has stopped: it
+// answers the message, and releases a *Received.
+func (o *owner) sendEnvelope(l *loop, env *actor.MessageEnvelope, inside bool) {
 	switch {
 	case o.pid == nil:
 	case o.near && inside:
@@ -77,18 +77,18 @@ func (o *owner) send(l *loop, env *actor.MessageEnvelope, inside bool) {
 	}
 }
 
-// receive delivers a message without copying it. Not ok: the owner's mailbox does not report when
-// it is finished with one.
-func (o *owner) receive(m *Received, sender *actor.PID) (ok bool) {
+// deliverUncopied delivers a message without copying it. Not ok: the owner's mailbox does not
+// report when it is finished with one.
+func (o *owner) deliverUncopied(m *Received, sender *actor.PID) (ok bool) {
 	if o.box == nil {
 		return false
 	}
-	o.hand(m, &m.env, sender)
+	o.deliverReferenced(m, &m.env, sender)
 	return true
 }
 
-// hand delivers a message, with a reference that the caller has taken.
-func (o *owner) hand(m *Received, env *actor.MessageEnvelope, sender *actor.PID) {
+// deliverReferenced delivers a message, with a reference that the caller has taken.
+func (o *owner) deliverReferenced(m *Received, env *actor.MessageEnvelope, sender *actor.PID) {
 	env.Message, env.Sender = m, sender
 	if o.near {
 		o.box.Hand(env, (*retainedMessage)(m))

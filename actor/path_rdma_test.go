@@ -58,7 +58,7 @@ func vlan(tb testing.TB) (near, far string) {
 	return near, far
 }
 
-// linkLocal is an interface's own address, with its zone.
+// linkLocal returns an interface's own address, with its zone.
 func linkLocal(tb testing.TB, netdev string) string {
 	tb.Helper()
 	for range 50 {
@@ -78,7 +78,7 @@ func linkLocal(tb testing.TB, netdev string) string {
 	return ""
 }
 
-// gidAt is an entry of the device's table of GIDs.
+// gidAt returns an entry of the device's table of GIDs.
 func gidAt(tb testing.TB, index uint8) netip.Addr {
 	tb.Helper()
 	text, err := os.ReadFile("/sys/class/infiniband/" + env(tb, "RDMA_DEVICE") + "/ports/1/gids/" + strconv.Itoa(int(index)))
@@ -88,7 +88,7 @@ func gidAt(tb testing.TB, index uint8) netip.Addr {
 	return netip.MustParseAddr(strings.TrimSpace(string(text))).Unmap()
 }
 
-// inspected is what Inspect has of a connection. In an emulated machine a loop may not answer it in
+// inspected returns Inspect's report on a connection. In an emulated machine it may not answer in
 // time.
 func inspected(tb testing.TB, rt *Runtime, id *actor.PID) IDInfo {
 	tb.Helper()

@@ -10,13 +10,13 @@ import (
 // loop as soon as the loop is chosen, not only when it has arrived there. Otherwise a thousand
 // simultaneous requests would all find the same loop empty.
 
-// assign chooses the loop that has fewest identifiers, and counts one more there. first wins among
-// equals, and a loop that a callback has ended gets nothing while another one runs.
-func (rt *Runtime) assign(first *loop) *loop {
+// assignLoop chooses the loop that has fewest identifiers, and counts one more there. first wins
+// among equals, and a loop that a callback has ended gets nothing while another one runs.
+func (rt *Runtime) assignLoop(first *loop) *loop {
 	for {
 		best, least := first, first.assigned.Load()
 		for _, l := range rt.loops {
-			if n := l.assigned.Load(); l.goexit() == nil && (n < least || best.goexit() != nil) {
+			if n := l.assigned.Load(); l.goexitError() == nil && (n < least || best.goexitError() != nil) {
 				best, least = l, n
 			}
 		}
@@ -26,14 +26,14 @@ func (rt *Runtime) assign(first *loop) *loop {
 	}
 }
 
-// place chooses the loop of an identifier that owner creates: the owner's, or else the one with the
-// fewest.
-func (rt *Runtime) place(owner *actor.PID) *loop {
+// assignLoopFor chooses the loop of an identifier that owner creates: the owner's, or else the one
+// with the fewest.
+func (rt *Runtime) assignLoopFor(owner *actor.PID) *loop {
 	if l := rt.loopOf(rt.registry.Find(owner)); l != nil {
 		l.assigned.Add(1)
 		return l
 	}
-	return rt.assign(rt.loops[0])
+	return rt.assignLoop(rt.loops[0])
 }
 
 // loopOf returns the runtime's loop that box's actor runs on; nil: none.
@@ -56,10 +56,10 @@ func (l *loop) placeFor(in *incoming) *loop {
 	if to == nil && in.handler == nil {
 		to = l.rt.loopOf(in.box)
 	}
-	if to != nil && to.goexit() == nil {
+	if to != nil && to.goexitError() == nil {
 		to.assigned.Add(1)
 	} else {
-		to = l.rt.assign(l)
+		to = l.rt.assignLoop(l)
 	}
 	if to != l && to.coming.Load() >= int64(l.rt.cfg.Limits.PendingRequests) {
 		to.assigned.Add(-1)

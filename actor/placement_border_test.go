@@ -219,8 +219,8 @@ func TestShutdownDuringTheMove(t *testing.T) {
 		default:
 		}
 		w.onLoop(w.far, func(l *loop) {
-			if len(l.ids) != 0 || l.empty() {
-				w.Errorf("the loop it came from has %d identifiers, and is taken for empty: %v; the request may come back", len(l.ids), l.empty())
+			if len(l.ids) != 0 || l.isEmpty() {
+				w.Errorf("the loop it came from has %d identifiers, and is taken for empty: %v; the request may come back", len(l.ids), l.isEmpty())
 			}
 		})
 		open()

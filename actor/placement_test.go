@@ -34,7 +34,7 @@ func echoing(ctx actor.Context) {
 	}
 }
 
-// counts is how many identifiers each loop has.
+// counts returns how many identifiers each loop has.
 func counts(rt *Runtime) (n []int) {
 	for _, l := range rt.Loops() {
 		n = append(n, l.Identifiers)
@@ -49,7 +49,7 @@ func wantCounts(tb testing.TB, when string, rt *Runtime, want ...int) {
 	}
 }
 
-// runs is the loop there that runs an actor.
+// runs returns the loop there that runs an actor.
 func (w *world) runs(pid *actor.PID) *loop { return w.far.loopOf(w.far.registry.Find(pid)) }
 
 // dial connects here to there, without waiting.

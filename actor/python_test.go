@@ -62,7 +62,7 @@ func startPython(tb testing.TB) *pythonPeer {
 	return &pythonPeer{tb: tb, in: json.NewEncoder(in), out: bufio.NewReader(out)}
 }
 
-// begin gives the peer a command, whose result answer returns.
+// begin sends the peer a command, whose result answer returns.
 func (p *pythonPeer) begin(do string, conn string, more ...does) {
 	p.tb.Helper()
 	c := does{"do": do, "conn": conn}
@@ -109,10 +109,10 @@ func (p *pythonPeer) do(do string, conn string, more ...does) answered {
 	return a
 }
 
-// named is who the peer is.
+// named returns the peer's identity and key for its commands.
 func named(who Credential) does { return does{"identity": who.Identity, "key": who.Key[:]} }
 
-// dialing is where it dials.
+// dialing returns the address that it dials.
 func dialing(at string) does {
 	a := netip.MustParseAddrPort(at)
 	return does{"host": a.Addr().String(), "port": a.Port()}

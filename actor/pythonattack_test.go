@@ -117,7 +117,7 @@ func TestPythonFlipsMessages(t *testing.T) {
 	until[*Closed](a.owner)
 }
 
-// badMessage is the end of a connection with a message that does not open.
+// badMessage expects the end of a connection with a message that does not open.
 func (a *attack) badMessage() {
 	a.Helper()
 	end := until[*Closed](a.owner)

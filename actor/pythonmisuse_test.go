@@ -58,7 +58,7 @@ func (a *attack) limit(n int) {
 	_, a.at = listen(a.owner, a.rt, "127.0.0.1:0", cfg)
 }
 
-// large is a large message of the peer's.
+// large expects a large message of the peer's.
 func (a *attack) large() {
 	a.Helper()
 	if g := a.owner.any(); g.data != string(numbered(2<<20+5)) {

@@ -20,7 +20,7 @@ func rekeyed(tb testing.TB) IDConfig {
 	return cfg
 }
 
-// unhex is the bytes of an answer.
+// unhex returns the bytes of an answer.
 func unhex(tb testing.TB, s string) []byte {
 	tb.Helper()
 	b, err := hex.DecodeString(s)
@@ -124,7 +124,7 @@ func TestPythonRejects(t *testing.T) {
 	}
 }
 
-// refusedHandshake is how the owner hears that a handshake was refused.
+// refusedHandshake returns the error with which the owner hears that a handshake was refused.
 func refusedHandshake(t *testing.T, owner *probe) error {
 	t.Helper()
 	end := until[*Closed](owner)
@@ -144,7 +144,7 @@ func refusedHandshake(t *testing.T, owner *probe) error {
 	return nil
 }
 
-// converse has messages, large messages, changes of the key, probes and credit updates in both
+// converse sends messages, large messages, changes of the key, probes and credit updates in both
 // directions.
 func converse(t *testing.T, p *pythonPeer, owner *probe, id *actor.PID) {
 	t.Helper()
@@ -242,7 +242,7 @@ func TestPythonChangesItsReceives(t *testing.T) {
 	until[*Closed](server)
 }
 
-// numbered is the bytes of an offer of the peer's.
+// numbered returns the bytes of an offer of the peer's.
 func numbered(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {

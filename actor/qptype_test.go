@@ -106,7 +106,7 @@ func TestQPTypeThatIsNot(t *testing.T) {
 	}
 }
 
-// closed is the end of a probe's identifier.
+// closed returns the end of a probe's identifier.
 func closed(p *probe) *Closed {
 	p.tb.Helper()
 	all := until[*Closed](p)

@@ -28,13 +28,13 @@ func (e *endpoint) privateData(mode datapath.Mode, user []byte, limit int) ([]by
 	if dev := e.id.Device(); dev != nil {
 		attr = dev.Attr()
 	}
-	t := e.terms(mode)
+	t := e.newTerms(mode)
 	return e.l.Hello(&t, attr).Put(user), nil
 }
 
-// depths combines the limits on Reads of a user's Connect or Accept with those of the peer's
+// setReadLimits combines the limits on Reads of a user's Connect or Accept with those of the peer's
 // request, if there is one. nil leaves them to the device, which has some.
-func (e *endpoint) depths(p, request *cmid.ConnParam) {
+func (e *endpoint) setReadLimits(p, request *cmid.ConnParam) {
 	e.served, e.reading = true, true
 	for _, p := range [...]*cmid.ConnParam{p, request} {
 		if p != nil {
@@ -44,8 +44,8 @@ func (e *endpoint) depths(p, request *cmid.ConnParam) {
 	}
 }
 
-// terms returns the requested properties of the connection.
-func (e *endpoint) terms(m datapath.Mode) datapath.Terms {
+// newTerms returns the requested properties of the connection.
+func (e *endpoint) newTerms(m datapath.Mode) datapath.Terms {
 	t := datapath.Terms{
 		Mode: m, Credits: e.cfg.Credits, Messages: e.cfg.MaxMessage, SendMost: e.cfg.MaxSend, Sends: e.cfg.Sends, Eager: e.cfg.eager,
 		Reads: e.reading, Serves: e.served, Keepalive: datapath.NewKeepalive(e.cfg.Keepalive.Idle, e.cfg.Keepalive.Gone), Peer: e.peer.hello,
@@ -57,9 +57,9 @@ func (e *endpoint) terms(m datapath.Mode) datapath.Terms {
 	return t
 }
 
-// hello returns this side's hello on a secured connection.
-func (e *endpoint) hello(own secure.Features) wire.Hello {
-	t := e.terms(datapath.ModeMessages)
+// newHello returns this side's hello on a secured connection.
+func (e *endpoint) newHello(own secure.Features) wire.Hello {
+	t := e.newTerms(datapath.ModeMessages)
 	t.Features = uint8(own)
 	return e.l.Hello(&t, e.id.Device().Attr())
 }

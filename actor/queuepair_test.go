@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// handle is an identifier's, by which the fabric knows it.
+// handle returns an identifier's handle, by which the fabric knows it.
 func (w *world) handle(id int, of pair) cmid.Handle {
 	pid := of.c
 	if id != 0 {

@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// sink delivers the events of this loop's identifiers to their actors.
-func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+// deliverEvent delivers the events of this loop's identifiers to their actors.
+func (l *loop) deliverEvent(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 	if r, ok := ev.(*cmid.ConnectRequest); ok {
-		l.request(id, r)
+		l.handleRequest(id, r)
 		return
 	}
 	if it, ok := id.Context.(*ident); ok {
@@ -27,37 +27,37 @@ func (l *loop) sink(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 
 // Receive implements actor.Actor.
 func (it *ident) Receive(ctx actor.Context) {
-	defer it.panicked()
+	defer it.handlePanic()
 	switch m := ctx.Message().(type) {
 	case *Send:
-		it.submit(m, ctx.Sender())
+		it.submitSend(m, ctx.Sender())
 	case Command:
-		it.command(m, ctx.Sender())
+		it.handleCommand(m, ctx.Sender())
 	case *reported:
 		it.deviceEvent(m)
 	case *tick:
-		it.expire()
+		it.handleDeadlines()
 	case *lookedUp:
 		it.lookedUp(m)
 	case *dialTurn:
-		m.a.resume()
+		m.a.resumeStep()
 	case *brokenOff:
 		it.brokenOff(m)
 	case *computed:
 		m.of.sendReply(m)
 	case *tlsStep:
 		m.of.Done()
-		if !it.ending() {
-			it.handshake.stepped(m)
+		if !it.isEnding() {
+			it.handshake.continueTLS(m)
 		}
 	case *heard:
 		it.handshake.heardFirst()
 	case *evicted:
-		if !it.ending() {
+		if !it.isEnding() {
 			m.of.giveWay()
 		}
 	case *drained:
-		it.sayGoodbye(it.disconnect)
+		it.sayGoodbye(it.disconnectDrained)
 	case *goodbyeLeft:
 		it.goodbyeDone()
 	case *refused:
@@ -65,19 +65,19 @@ func (it *ident) Receive(ctx actor.Context) {
 	case *poisonPill:
 		it.closeSilently(nil)
 	case *cancelled:
-		it.destroy(m.cause)
+		it.destroyID(m.cause)
 	case *abort:
-		it.destroy(m.cause)
+		it.destroyID(m.cause)
 	case *shutdownAsked:
 		it.closeSilently(ErrShutdown)
 	case *actor.Started:
-		it.start(ctx)
+		it.startActor(ctx)
 	case *actor.Terminated:
-		it.terminated(m.Who)
+		it.handleTerminated(m.Who)
 	case *actor.Stopping:
-		it.stopping()
+		it.handleStopping()
 	case *actor.DeadLetterResponse:
-		it.undelivered(m.Target)
+		it.handleUndelivered(m.Target)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 	case actor.MessageBatch: // its elements arrive separately
 	case Event: // another identifier's answer: answering it would go on forever
@@ -90,17 +90,17 @@ func (it *ident) Receive(ctx actor.Context) {
 func (it *ident) receiveValue(m any, sender *actor.PID) {
 	switch p := asPointer(m).(type) {
 	case *Send:
-		it.submit(p, sender)
+		it.submitSend(p, sender)
 	case Command:
-		it.command(p, sender)
+		it.handleCommand(p, sender)
 	default:
-		it.unknown(m, sender)
+		it.answerUnknown(m, sender)
 	}
 }
 
-// panicked handles a panic that has interrupted Receive, in this package or in user code that it
+// handlePanic handles a panic that has interrupted Receive, in this package or in user code that it
 // calls. The supervisor then stops the actor, and Closed has the cause.
-func (it *ident) panicked() {
+func (it *ident) handlePanic() {
 	r := recover()
 	if r == nil {
 		return
@@ -110,109 +110,109 @@ func (it *ident) panicked() {
 	it.failCommand()
 }
 
-// command executes a command, or refuses it.
-func (it *ident) command(cmd Command, sender *actor.PID) {
-	if missing(cmd) {
-		it.reply(sender, it.nothing(cmd))
+// handleCommand executes a command, or refuses it.
+func (it *ident) handleCommand(cmd Command, sender *actor.PID) {
+	if isNilCommand(cmd) {
+		it.answerSender(sender, it.nilCommandAnswer(cmd))
 		return
 	}
 	if _, often := cmd.(oneSided); !often {
-		it.note(FlightCommand, opName(cmd), 0)
+		it.recordFlight(FlightCommand, opName(cmd), 0)
 	}
-	if n := len(it.pending()) + len(it.closers); n >= 2*commandRoom || n >= commandRoom && !ends(cmd) {
-		it.fail(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
+	if n := len(it.pendingCommands()) + len(it.closers); n >= 2*commandRoom || n >= commandRoom && !endsID(cmd) {
+		it.answerFailed(cmd, sender, fmt.Errorf("%d commands wait for their answers: %w (%w)", n, ErrQueueFull, unix.ENOBUFS))
 		return
 	}
-	if it.ending() {
-		if _, ok := cmd.(*cmid.DestroyID); ok && !it.gone() {
+	if it.isEnding() {
+		if _, ok := cmd.(*cmid.DestroyID); ok && !it.isGone() {
 			it.awaitClosed(cmd, sender)
 			return
 		}
-		it.reply(sender, it.late(cmd))
+		it.answerSender(sender, it.endingAnswer(cmd))
 		return
 	}
 	it.cmd, it.cmdSender = cmd, sender
-	it.execute(cmd, sender)
+	it.executeCommand(cmd, sender)
 	it.cmd, it.cmdSender = nil, nil
 }
 
-func (it *ident) execute(cmd Command, sender *actor.PID) {
+func (it *ident) executeCommand(cmd Command, sender *actor.PID) {
 	switch c := cmd.(type) {
 	case *Handover:
-		it.handover(c, sender)
+		it.executeHandover(c, sender)
 	case *Close:
-		it.close(c, sender, false)
+		it.startClose(c, sender, false)
 	case *Dial:
-		it.dial(c, sender, it)
+		it.startDial(c, sender, it)
 	case *Serve:
-		it.serve(c, sender, it)
+		it.startServe(c, sender, it)
 	case *Call:
-		it.call(c, sender)
+		it.executeCall(c, sender)
 	case oneSided:
-		if err := it.tenancy.access(c, sender); err != nil {
-			it.reply(sender, it.accessError(c, err))
+		if err := it.tenancy.startOperation(c, sender); err != nil {
+			it.answerSender(sender, it.accessError(c, err))
 		}
 	case *AllocMemory, *Grant, *Revoke, *FreeMemory:
-		it.tenancy.command(cmd, sender)
+		it.tenancy.executeMemoryCommand(cmd, sender)
 	case *cmid.GetAddrInfo:
 		it.getAddrInfo(c, sender)
 	case *cmid.DestroyID:
 		it.awaitClosed(cmd, sender)
-		it.destroy(nil)
+		it.destroyID(nil)
 	case *cmid.Connect:
-		it.do(c, it.connect, it.replyOrDestroy(sender))
+		it.executeOnDevice(c, it.sendConnect, it.replyOrDestroy(sender))
 	case *cmid.Accept:
-		switch a := it.handshake.deciding(); {
+		switch a := it.handshake.isDeciding(); {
 		case a != nil:
-			a.accept(c, sender)
-		case it.handshake.unheard():
-			it.fail(c, sender, errHandshaking)
+			a.acceptPeer(c, sender)
+		case it.handshake.isUnreported():
+			it.answerFailed(c, sender, errHandshaking)
 		default:
-			it.do(c, it.accept, it.replyOrDestroy(sender))
+			it.executeOnDevice(c, it.acceptRequest, it.replyOrDestroy(sender))
 		}
 	case *cmid.Reject:
-		switch a := it.handshake.deciding(); {
+		switch a := it.handshake.isDeciding(); {
 		case a != nil:
-			a.reject(c, sender)
-		case it.handshake.unheard():
-			it.fail(c, sender, errHandshaking)
+			a.rejectPeer(c, sender)
+		case it.handshake.isUnreported():
+			it.answerFailed(c, sender, errHandshaking)
 		default:
-			it.reject(c, sender)
+			it.rejectRequest(c, sender)
 		}
 	case *cmid.Disconnect:
-		it.do(c, func(p *cmid.Pending) { it.sayGoodbye(func() { p.Proceed(c) }) }, it.replyTo(sender))
+		it.executeOnDevice(c, func(p *cmid.Pending) { it.sayGoodbye(func() { p.Proceed(c) }) }, it.replyTo(sender))
 	case *cmid.SetOption:
-		it.do(cmd, nil, it.replyTo(sender))
+		it.executeOnDevice(cmd, nil, it.replyTo(sender))
 		it.options = append(it.options, c)
 	case *cmid.Listen:
 		if err := it.cfg.canListen(); err != nil {
-			it.fail(cmd, sender, err)
+			it.answerFailed(cmd, sender, err)
 			return
 		}
-		it.do(cmd, nil, it.replyTo(sender))
+		it.executeOnDevice(cmd, nil, it.replyTo(sender))
 	case *cmid.BindAddr, *cmid.ResolveAddr, *cmid.ResolveRoute, *cmid.Establish, *cmid.Notify,
 		*cmid.JoinMulticast, *cmid.LeaveMulticast, *cmid.SetIBPath, *cmid.ResolveIBService, *cmid.WriteCMEvent:
-		it.do(cmd, nil, it.replyTo(sender))
+		it.executeOnDevice(cmd, nil, it.replyTo(sender))
 	default:
-		it.unknown(cmd, sender)
+		it.answerUnknown(cmd, sender)
 	}
 }
 
-func (it *ident) terminated(who *actor.PID) {
+func (it *ident) handleTerminated(who *actor.PID) {
 	if it.owner.pid != nil && it.l.rt.registry.Same(who, it.owner.pid) {
 		it.setOwner(owner{})
-		it.destroy(ErrOwnerDied)
+		it.destroyID(ErrOwnerDied)
 	}
 }
 
-// undelivered ends an identifier whose owner has gone without notice: by a runtime.Goexit in
+// handleUndelivered ends an identifier whose owner has gone without notice: by a runtime.Goexit in
 // *actor.Stopped on one of Proto.Actor's own goroutines.
-func (it *ident) undelivered(to *actor.PID) {
+func (it *ident) handleUndelivered(to *actor.PID) {
 	if to == nil {
 		return // not from Proto.Actor, which names the actor
 	}
 	if _, alive := it.l.rt.sys.ProcessRegistry.GetLocal(to.Id); !alive {
-		it.terminated(to)
+		it.handleTerminated(to)
 	}
 }
 
@@ -222,12 +222,12 @@ func (it *ident) Leftover(msg any) {
 	_, m, sender := actor.UnwrapEnvelope(msg)
 	switch m := asPointer(m).(type) {
 	case *lastMessage:
-		it.end()
+		it.reportClosed()
 	case *reported:
 		it.l.orphanEvent(m.id, m.ev)
 	case mailbox.Laned, *cancelled, *refused, actor.MessageBatch, Event:
 	case *poisonPill:
-		if !it.gone() { // a loop that has ended: the actor can still stop
+		if !it.isGone() { // a loop that has ended: the actor can still stop
 			it.l.rt.sys.Root.Stop(it.pid)
 		}
 	case *Send:
@@ -235,7 +235,7 @@ func (it *ident) Leftover(msg any) {
 			it.box.Refuse(msg)
 			return
 		}
-		if it.misused(m, sender) {
+		if it.answerMisused(m, sender) {
 			return
 		}
 		it.unsent++
@@ -245,12 +245,12 @@ func (it *ident) Leftover(msg any) {
 		switch {
 		case it.life.stage == lifeClosed:
 			it.box.Refuse(msg)
-		case missing(m):
-			it.reply(sender, it.nothing(m))
-		case ends(m):
+		case isNilCommand(m):
+			it.answerSender(sender, it.nilCommandAnswer(m))
+		case endsID(m):
 			it.awaitClosed(m, sender)
 		default:
-			it.reply(sender, it.late(m))
+			it.answerSender(sender, it.endingAnswer(m))
 		}
 	default:
 		it.box.Refuse(msg)

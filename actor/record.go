@@ -11,10 +11,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// note records something about an identifier. Loop goroutine.
-func (e *endpoint) note(k FlightKind, what string, errno int32) {
+// recordFlight records something about an identifier. Loop goroutine.
+func (e *endpoint) recordFlight(k FlightKind, what string, errno int32) {
 	if f := e.l.flight; f != nil {
-		f.Note(e.l.el.Now(), uint64(e.base().ID), k, what, errno)
+		f.Note(e.l.el.Now(), uint64(e.eventBase().ID), k, what, errno)
 	}
 }
 
@@ -33,20 +33,20 @@ func (e *endpoint) noteEvent(ev Event) {
 	if f, ok := ev.(Failure); ok {
 		errno = errnoOf(f.Base().Err)
 	}
-	e.note(FlightEvent, k.String(), errno)
+	e.recordFlight(FlightEvent, k.String(), errno)
 }
 
-// refused counts a request that the runtime refuses, and records it.
-func (l *loop) refused(id *cmid.ID, via *listening, f fate) {
-	via.count(f)
+// countRefused counts a request that the runtime refuses, and records it.
+func (l *loop) countRefused(id *cmid.ID, via *listening, f fate) {
+	via.countRequest(f)
 	l.flight.Note(l.el.Now(), uint64(id.Handle()), FlightRefusal, f.String(), 0)
 }
 
-// dump outputs the contents of l's recorder, because of why. Any goroutine may call it; it does not
-// wait.
-func (l *loop) dump(k FlightKind, why string) {
+// dumpFlight outputs the contents of l's recorder, because of why. Any goroutine may call it; it
+// does not wait.
+func (l *loop) dumpFlight(k FlightKind, why string) {
 	now := l.clock()
-	if l.flight == nil || !l.rt.dumps.due(k, now) {
+	if l.flight == nil || !l.rt.dumps.allowDump(k, now) {
 		return
 	}
 	h := &dumpHandler{kind: k, loop: l.el.Name(), why: why, at: now, to: l.rt.cfg.Flight.Dump, of: &l.rt.dumps}
@@ -57,15 +57,15 @@ func (l *loop) dump(k FlightKind, why string) {
 	}
 	rec := slog.NewRecord(now, slog.LevelWarn, "rdma: flight recorder: "+k.String(), 0)
 	if !l.rt.journal.Put(context.Background(), h, rec) {
-		h.of.handed(k)
+		h.of.clearWaiting(k)
 	}
 }
 
-// watched makes cfg record a loop's panics and stalls, before it calls cfg's own functions.
-func (l *loop) watched(cfg eventloop.Config) eventloop.Config {
+// recordingConfig makes cfg record panics and stalls before it calls cfg's own functions.
+func (l *loop) recordingConfig(cfg eventloop.Config) eventloop.Config {
 	onPanic, onStall, log := cfg.OnPanic, cfg.OnStall, cfg.Logger
 	cfg.OnPanic = func(p eventloop.Panic) {
-		l.failed(p.Holder.String())
+		l.recordPanic(p.Holder.String())
 		if onPanic == nil {
 			p.Log(log)
 			return
@@ -74,7 +74,7 @@ func (l *loop) watched(cfg eventloop.Config) eventloop.Config {
 	}
 	cfg.OnStall = func(s eventloop.Stall) {
 		l.flight.Note(l.clock(), 0, FlightStall, "stalled", 0)
-		l.dump(FlightStall, "stall of "+s.For.Round(time.Millisecond).String()+": "+s.Holder.String())
+		l.dumpFlight(FlightStall, "stall of "+s.For.Round(time.Millisecond).String()+": "+s.Holder.String())
 		if onStall == nil {
 			s.Log(log)
 			return
@@ -84,8 +84,8 @@ func (l *loop) watched(cfg eventloop.Config) eventloop.Config {
 	return cfg
 }
 
-// failed records a panic on the loop, in who.
-func (l *loop) failed(who string) {
+// recordPanic records a panic on the loop, in who.
+func (l *loop) recordPanic(who string) {
 	l.flight.Note(l.clock(), 0, FlightPanic, "panicked", 0)
-	l.dump(FlightPanic, "panic of "+who)
+	l.dumpFlight(FlightPanic, "panic of "+who)
 }

@@ -172,7 +172,7 @@ func (p *player) sort(all []got) any {
 	return all[last].msg
 }
 
-// message is the next message that is no credit update.
+// message returns the next message that is no credit update.
 func (p *player) message() []byte {
 	p.tb.Helper()
 	for {
@@ -224,7 +224,7 @@ func (p *player) play(dialler bool, lines []recorded) {
 	}
 }
 
-// end is the end that the other side makes, and nothing but credit updates before it.
+// end expects the end by the other side, and only credit updates before it.
 func (p *player) end() {
 	p.tb.Helper()
 	d := p.sort(until[*Disconnected](p.probe)).(*Disconnected)

@@ -26,7 +26,7 @@ func TestBrokenOffAfterDialHasGoneOn(t *testing.T) {
 		settle()
 		w.onLoop(w.rt, func(l *loop) {
 			it, late := w.ident(l, c), l.el.Now().Add(-time.Second)
-			for _, p := range it.pending() {
+			for _, p := range it.pendingCommands() {
 				if p.Inner { // the Connect
 					p.Due = late
 				}

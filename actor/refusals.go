@@ -28,8 +28,8 @@ import (
 // commandRoom is how many commands have room beyond that of Sends, and how many may be in progress.
 const commandRoom = 1024
 
-// ends reports whether cmd ends the identifier, and is answered by that end.
-func ends(cmd Command) bool {
+// endsID reports whether cmd ends the identifier, and is answered by that end.
+func endsID(cmd Command) bool {
 	switch cmd.(type) {
 	case *cmid.DestroyID, *Close:
 		return true
@@ -37,8 +37,8 @@ func ends(cmd Command) bool {
 	return false
 }
 
-// missing reports whether cmd is a nil pointer.
-func missing(cmd Command) bool {
+// isNilCommand reports whether cmd is a nil pointer.
+func isNilCommand(cmd Command) bool {
 	v := reflect.ValueOf(cmd)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -51,15 +51,15 @@ func (r *returns) LoopName() string { return "released messages" }
 // Retain keeps the message valid beyond Receive. Each Retain needs one Release; Runtime.Shutdown
 // waits for it until its context ends. Any goroutine that has the message.
 func (m *Received) Retain() *Received {
-	m.need()
-	m.keep()
+	m.panicIfNil()
+	m.addRef()
 	return m
 }
 
 // Release returns a retained message, and with the last reference the peer's credit. Data must not
 // be used afterwards. Any goroutine may call it.
 func (m *Received) Release() {
-	m.need()
+	m.panicIfNil()
 	if m.in.Conn == nil {
 		return
 	}
@@ -74,15 +74,15 @@ func (m *Received) Release() {
 // errReleased is the failure of an actor that has released a message once too often.
 var errReleased = errors.New("Received.Release without Retain")
 
-// begin takes the first reference: the owner's. Loop goroutine.
-func (m *Received) begin() {
+// initRefs takes the first reference: the owner's. Loop goroutine.
+func (m *Received) initRefs() {
 	if m.refs.Load() != 1 {
 		m.refs.Store(1)
 	}
 }
 
-// keep takes a reference.
-func (m *Received) keep() {
+// addRef takes a reference.
+func (m *Received) addRef() {
 	if n := m.refs.Add(1); overwrite.On && n <= overwritten {
 		panic("rdma: a Received was used after it was released: Retain it in time, or send a Clone")
 	}
@@ -92,9 +92,9 @@ func (m *Received) keep() {
 // additions gets it above this number again.
 const overwritten = -1 << 24
 
-// done drops a reference on loop l (nil: off the loops) when Receive has returned. On the
+// releaseRef drops a reference on loop l (nil: off the loops) when Receive has returned. On the
 // connection's own loop the buffer is free immediately, still warm for the next message.
-func (m *Received) done(l *mailbox.Loop) error {
+func (m *Received) releaseRef(l *mailbox.Loop) error {
 	if m.in.Conn == nil {
 		return nil
 	}

@@ -7,25 +7,25 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// request handles a connection request for a listener of this loop: it rejects it, takes it, or
-// passes it to the loop where the connection shall live.
-func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
+// handleRequest handles a connection request for a listener of this loop: it rejects it, takes it,
+// or passes it to the loop where the connection shall live.
+func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 	listener := l.ch.ID(r.Listener)
 	var from *ident
 	if listener != nil {
 		from, _ = listener.Context.(*ident)
 	}
 	if from == nil {
-		l.reject(id)
+		l.rejectID(id)
 		return
 	}
 	in := &incoming{
-		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.counts(), owner: from.owner.pid, box: from.owner.box,
+		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.listenerCounts(), owner: from.owner.pid, box: from.owner.box,
 		listener: r.Listener, name: from.pid.Id,
 	}
-	in.via.count(fateRequested)
-	if from.ending() || l.closing() {
-		l.refused(id, in.via, fateClosing)
+	in.via.countRequest(fateRequested)
+	if from.isEnding() || l.isClosing() {
+		l.countRefused(id, in.via, fateClosing)
 		l.rejectFor(in, wire.RefusedClosing)
 		return
 	}
@@ -37,44 +37,44 @@ func (l *loop) request(id *cmid.ID, r *cmid.ConnectRequest) {
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
-			l.refused(in.id, in.via, fateForeign)
-			l.reject(id)
+			l.countRefused(in.id, in.via, fateForeign)
+			l.rejectID(id)
 			return
 		}
 	}
-	if !l.same(in) {
+	if !l.checkMode(in) {
 		return
 	}
-	if !l.rt.admit() {
+	if !l.rt.countIfRoom() {
 		l.tooMany(in)
 		return
 	}
-	if in.cfg.secured() {
+	if in.cfg.isSecured() {
 		in.route = from.cfg.Route
-		if from.cfg.Place != nil && !l.placed(from, in) {
+		if from.cfg.Place != nil && !l.placeRequest(from, in) {
 			return
 		}
-	} else if from.cfg.Route != nil && !l.route(from, in) {
+	} else if from.cfg.Route != nil && !l.routeRequest(from, in) {
 		return
 	}
 	to := l.placeFor(in)
 	if to != l {
-		if l.pass(in, to) {
+		if l.passRequest(in, to) {
 			return
 		}
 		to.assigned.Add(-1)
 		l.assigned.Add(1)
 	}
-	l.take(in)
+	l.takeRequest(in)
 }
 
-// route calls the listener's Route to choose the owner. False: the request was rejected.
-func (l *loop) route(from *ident, in *incoming) bool {
+// routeRequest calls the listener's Route to choose the owner. False: the request was rejected.
+func (l *loop) routeRequest(from *ident, in *incoming) bool {
 	owner, reject, ok := l.askRoute(from, in)
 	if ok && reject == nil && owner != nil {
 		if err := l.rt.CheckOwner(owner); err != nil {
 			l.rt.log.Error("rdma: Route has chosen an owner that cannot receive messages", "err", err)
-			l.fail(in)
+			l.rejectFailed(in)
 			return false
 		}
 	}
@@ -84,7 +84,7 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	case reject != nil:
 		in.owner, in.box, in.handler, in.cfg.Manual = nil, nil, nil, false
 		l.assigned.Add(1)
-		if it := l.take(in); it != nil {
+		if it := l.takeRequest(in); it != nil {
 			if _, err := it.privateData(it.peer.mode, reject.PrivateData, it.id.Limits().RejectData); err != nil {
 				it.l.rt.log.Error("rdma: Route has rejected a request with too much private data: it is rejected without",
 					"id", it.id.Handle(), "peer", in.r.Peer, "err", err)
@@ -99,10 +99,10 @@ func (l *loop) route(from *ident, in *incoming) bool {
 	return true
 }
 
-// fail rejects a request because of the listener's code.
-func (l *loop) fail(in *incoming) {
+// rejectFailed rejects a request because of the listener's code.
+func (l *loop) rejectFailed(in *incoming) {
 	l.rt.count.Add(-1)
-	l.refused(in.id, in.via, fateFailed)
+	l.countRefused(in.id, in.via, fateFailed)
 	l.rejectFor(in, wire.RefusedFailed)
 }
 
@@ -113,46 +113,46 @@ func (l *loop) askRoute(from *ident, in *incoming) (owner *actor.PID, reject *cm
 		_, r.PrivateData, ok = wire.ParseHello(r.PrivateData, in.id.Limits().Padded)
 		r.Foreign = !ok
 	}
-	ok = l.ask(in, "Route", l.fail, func() { owner, reject = from.cfg.Route(&r) })
+	ok = l.askListener(in, "Route", l.rejectFailed, func() { owner, reject = from.cfg.Route(&r) })
 	return owner, reject, ok
 }
 
-// placed calls the listener's Place to choose the loop of a request whose peer is not authenticated
-// yet. False: the request was rejected.
-func (l *loop) placed(from *ident, in *incoming) bool {
+// placeRequest calls the listener's Place to choose the loop of a request whose peer is not
+// authenticated yet. False: the request was rejected.
+func (l *loop) placeRequest(from *ident, in *incoming) bool {
 	var with *actor.PID
-	if in.hint != 0 && !l.ask(in, "Place", l.fail, func() { with = from.cfg.Place(in.hint) }) {
+	if in.hint != 0 && !l.askListener(in, "Place", l.rejectFailed, func() { with = from.cfg.Place(in.hint) }) {
 		return false
 	}
 	in.near = l.rt.loopOf(l.rt.registry.Find(with))
 	return true
 }
 
-// take makes the actor of a new connection and notifies the owner of its listener, or the handler
-// that is spawned for it. nil: it was rejected.
-func (l *loop) take(in *incoming) *ident {
-	closing := l.closing()
+// takeRequest makes the actor of a new connection and notifies the owner of its listener, or the
+// handler that is spawned for it. nil: it was rejected.
+func (l *loop) takeRequest(in *incoming) *ident {
+	closing := l.isClosing()
 	tooMany, noRoom := !l.requests.MayLocal(in.listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
 	if !closing && !tooMany && !noRoom {
-		if crowded = in.cfg.secured() && !l.crowd(in); !crowded {
-			return l.welcome(in)
+		if crowded = in.cfg.isSecured() && !l.countStranger(in); !crowded {
+			return l.admitRequest(in)
 		}
 	}
 	l.assigned.Add(-1) // before the peer can try again
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
-		l.refused(in.id, in.via, fateClosing)
+		l.countRefused(in.id, in.via, fateClosing)
 		l.rejectFor(in, wire.RefusedClosing)
 	case tooMany:
 		l.tooMany(in)
 	case crowded:
-		l.deny(in, in.cfg.features(0), wire.RefusedHandshakes, errCrowded)
+		l.rejectUnauthenticated(in, in.cfg.helloFeatures(0), wire.RefusedHandshakes, errCrowded)
 	default:
 		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
 			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
-		l.refused(in.id, in.via, fateMemory)
+		l.countRefused(in.id, in.via, fateMemory)
 		l.rejectFor(in, wire.RefusedLimits)
 	}
 	return nil
@@ -173,15 +173,15 @@ func (l *loop) noRoom(in *incoming) bool {
 	return in.cfg.Raw || !ok
 }
 
-func (l *loop) welcome(in *incoming) *ident {
+func (l *loop) admitRequest(in *incoming) *ident {
 	var to owner // none until its peer is authenticated, if it has to be
 	switch {
-	case in.cfg.secured():
+	case in.cfg.isSecured():
 	case in.handler != nil:
 		var ok bool
 		to, ok = l.askHandler(in, func(in *incoming) {
 			l.assigned.Add(-1) // before the peer can try again
-			l.fail(in)
+			l.rejectFailed(in)
 		})
 		if !ok {
 			return nil
@@ -198,20 +198,20 @@ func (l *loop) welcome(in *incoming) *ident {
 	}
 	it.lastState = in.id.State()
 	l.requests.Take(in.listener)
-	it.pid = l.rt.spawn(it)
-	l.enlist(it) // Shutdown may list the identifiers before Started
-	it.rearm()
-	if in.cfg.secured() {
+	it.pid = l.rt.spawnActor(it)
+	l.addIdent(it) // Shutdown may list the identifiers before Started
+	it.resetTimer()
+	if in.cfg.isSecured() {
 		it.challenge(in)
 		return it
 	}
 	it.peer = in.takeTerms()
-	it.notify(in.r)
+	it.notifyOwner(in.r)
 	return it
 }
 
 func (l *loop) tooMany(in *incoming) {
-	l.refused(in.id, in.via, fateLimits)
+	l.countRefused(in.id, in.via, fateLimits)
 	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
 	l.rejectFor(in, wire.RefusedLimits)
@@ -221,42 +221,42 @@ func (l *loop) tooMany(in *incoming) {
 // unauthenticated peer may know that there is no room, and learns nothing else.
 func (l *loop) rejectFor(in *incoming, why wire.Refusal) {
 	reject := new(cmid.Reject)
-	if in.cfg.secured() {
-		reject.PrivateData = in.cfg.refusal(in.cfg.features(0), why)
+	if in.cfg.isSecured() {
+		reject.PrivateData = in.cfg.refusalData(in.cfg.helloFeatures(0), why)
 	} else if _, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded); ok && !in.cfg.Raw {
 		reject.PrivateData = why.Reject()
 	}
 	in.id.Do(reject, nil)
-	l.discard(in.id, nil)
+	l.destroyOrphan(in.id, nil)
 }
 
-// reject rejects a request that has no actor.
-func (l *loop) reject(id *cmid.ID) {
+// rejectID rejects a request that has no actor.
+func (l *loop) rejectID(id *cmid.ID) {
 	id.Do(&cmid.Reject{}, nil)
-	l.discard(id, nil)
+	l.destroyOrphan(id, nil)
 }
 
-// pass sends a request to another loop. False: it is still here, because its device cannot, or the
-// other loop has ended.
-func (l *loop) pass(in *incoming, to *loop) bool {
+// passRequest sends a request to another loop. False: it is still here, because its device cannot,
+// or the other loop has ended.
+func (l *loop) passRequest(in *incoming, to *loop) bool {
 	m := &move{incoming: in, rt: l.rt, from: l, to: to}
 	// Both loops count it before it is known that no shutdown has begun: a later shutdown finds
 	// neither of them empty.
 	m.from.coming.Add(1)
 	m.to.coming.Add(1)
 	if l.rt.closing.Load() {
-		m.end()
+		m.uncountComing()
 		return false
 	}
 	var err error
 	if m.detached, err = in.id.Detach(); err != nil {
-		m.end()
+		m.uncountComing()
 		return false
 	}
 	if to.el.Post(m.arrive) == nil {
 		return true
 	}
-	defer m.end()
+	defer m.uncountComing()
 	if err = l.ch.Attach(m.detached); err != nil {
 		m.giveUp(err)
 		return true
@@ -274,33 +274,33 @@ type move struct {
 	detached *cmid.Detached
 }
 
-// arrive is the part of a move that runs on the other loop.
+// arrive runs the part of a move that happens on the other loop.
 func (m *move) arrive() {
 	if err := m.to.ch.Attach(m.detached); err != nil {
-		if m.from.el.Post(m.back) != nil {
-			defer m.end()
+		if m.from.el.Post(m.returnRequest) != nil {
+			defer m.uncountComing()
 			m.giveUp(err)
 		}
 		return
 	}
-	defer m.end()
+	defer m.uncountComing()
 	m.to.arrived.Add(1)
-	it := m.to.take(m.incoming)
+	it := m.to.takeRequest(m.incoming)
 	if it != nil {
-		it.observe(func(o Observer) { o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name()) })
+		it.callObserver(func(o Observer) { o.Moved(it.pid, it.id.Handle(), m.from.el.Name(), m.to.el.Name()) })
 	}
 }
 
-// back runs on the loop from which the request came, when the other one could not take it.
-func (m *move) back() {
-	defer m.end()
+// returnRequest runs on the loop from which the request came, when the other one could not take it.
+func (m *move) returnRequest() {
+	defer m.uncountComing()
 	if err := m.from.ch.Attach(m.detached); err != nil {
 		m.giveUp(err)
 		return
 	}
 	m.to.assigned.Add(-1)
 	m.from.assigned.Add(1)
-	m.from.take(m.incoming)
+	m.from.takeRequest(m.incoming)
 }
 
 // giveUp ends a request that neither loop can take, because both have ended. Its peer sees the
@@ -308,17 +308,17 @@ func (m *move) back() {
 func (m *move) giveUp(err error) {
 	m.to.assigned.Add(-1) // before the peer can try again
 	m.rt.count.Add(-1)
-	m.via.count(fateFailed)
+	m.via.countRequest(fateFailed)
 	m.detached.Destroy()
 	m.rt.log.Warn("rdma: a request was given up between two loops", "id", m.id.Handle(), "peer", m.r.Peer, "err", Brief(err))
 }
 
-// end records that the request is no longer between the loops. Shutdown checks again whether they
-// are empty.
-func (m *move) end() {
+// uncountComing records that the request is no longer between the loops. Shutdown checks again
+// whether they are empty.
+func (m *move) uncountComing() {
 	for _, l := range [...]*loop{m.from, m.to} {
 		l.coming.Add(-1)
-		if l.closing() {
+		if l.isClosing() {
 			// an error means that the loop has ended: Shutdown does not wait for it
 			_ = l.el.Post(l.checkEmptied)
 		}
@@ -337,6 +337,6 @@ func (l *loop) inTime(a Addr) (ok bool) {
 func (l *loop) tooOften(in *incoming) {
 	l.rt.log.Warn("rdma: too many requests of one address (Limits.RequestRate): rejected", "id", in.id.Handle(), "peer", in.r.Peer,
 		"local", in.r.Local)
-	l.refused(in.id, in.via, fateRate)
+	l.countRefused(in.id, in.via, fateRate)
 	l.rejectFor(in, wire.RefusedRate)
 }

@@ -20,7 +20,7 @@ const (
 	largeBytes = 48 * (datapath.EagerPosted + 64)
 )
 
-// registered is how much memory a runtime's only loop has registered to receive into.
+// registered returns how much memory a runtime's only loop has registered to receive into.
 func (w *world) registered(rt *Runtime) (n int) {
 	w.Helper()
 	settle()
@@ -28,7 +28,7 @@ func (w *world) registered(rt *Runtime) (n int) {
 	return n
 }
 
-// offered is how many messages of an identifier of rt were offered so far.
+// offered returns how many messages of an identifier of rt were offered so far.
 func (w *world) offered(rt *Runtime, id *actor.PID) (sent uint64) {
 	w.onLoop(rt, func(l *loop) { sent = w.conn(l, id).Traffic().LargeSent })
 	return sent
@@ -275,7 +275,7 @@ func (w *world) peerOf(server *probe, version byte) (p *probe, id, s *actor.PID,
 	return p, id, s, h
 }
 
-// change is a message about receives.
+// change returns a message about receives.
 func change(flags byte, r wire.Receives) *Send {
 	b := make([]byte, wire.HeaderLen+wire.ReceivesLen)
 	wire.Header{Type: wire.TypeReceives, Flags: flags}.Put(b)
@@ -432,7 +432,7 @@ func TestReceivesShrinkWhenThePeerKnows(t *testing.T) {
 	})
 }
 
-// offersNothing has p connect by hand to server, which serves no Reads, so that it can offer
+// offersNothing connects p by hand to server, which serves no Reads, so that it can offer
 // nothing.
 func (w *world) offersNothing(p, server *probe) (id, accepted *actor.PID) {
 	w.Helper()

@@ -10,16 +10,16 @@ import (
 type retainedMessage Received
 
 // Retain is called when a holder of the message sends it to the mailbox's actor.
-func (r *retainedMessage) Retain() { (*Received)(r).keep() }
+func (r *retainedMessage) Retain() { (*Received)(r).addRef() }
 
 // Delivered has nothing to do: a message is retained where it waits, and does not change.
 func (*retainedMessage) Delivered() {}
 
-func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).done(l) }
+func (r *retainedMessage) Release(l *mailbox.Loop) error { return (*Received)(r).releaseRef(l) }
 
-// retained returns msg as a mailbox.Retained, if it has memory to release or must be notified of
+// asRetained returns msg as a mailbox.Retained, if it has memory to release or must be notified of
 // its delivery.
-func retained(msg any) mailbox.Retained {
+func asRetained(msg any) mailbox.Retained {
 	switch m := msg.(type) {
 	case *Received:
 		if m != nil {
@@ -61,9 +61,9 @@ func (r *retainedAnswer) Delivered() {
 }
 
 // plain configures the mailbox of an actor of the application.
-var plain = &mailbox.Config{Retained: retained}
+var plain = &mailbox.Config{Retained: asRetained}
 
-// onLoop is OnLoop for one certain loop.
+// onLoop returns the option OnLoop for one certain loop.
 func onLoop(l *loop) actor.PropsOption {
 	return mailbox.Option(func() mailbox.Executor { return l.exec }, plain)
 }

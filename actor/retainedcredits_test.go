@@ -122,7 +122,7 @@ func TestCreditUpdatesOfAnOwnerThatRetainsNothing(t *testing.T) {
 	}
 }
 
-// updatesOf is how many credit updates the client has got.
+// updatesOf returns how many credit updates the client has received.
 func updatesOf(w *world, p pair) (n int) {
 	w.onLoop(w.rt, func(l *loop) { n = int(w.conn(l, p.c).Session.Beats()) })
 	return n

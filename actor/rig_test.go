@@ -20,7 +20,7 @@ import (
 // patience is how long a test waits for events that should be immediate.
 const patience = time.Minute
 
-// testSystem is an ActorSystem that logs nothing and leaves no goroutine.
+// testSystem returns an ActorSystem that logs nothing and leaves no goroutine.
 func testSystem(tb testing.TB) *actor.ActorSystem {
 	tb.Helper()
 	sys := actor.NewActorSystem(
@@ -41,7 +41,7 @@ func stop(tb testing.TB, sys *actor.ActorSystem, pids ...*actor.PID) {
 	}
 }
 
-// one is the config of those who give one.
+// one returns the given config; zero: none is given.
 func one[C any](given []C) (c C) {
 	if len(given) > 0 {
 		c = given[0]
@@ -191,7 +191,7 @@ func (p *probe) reactWith(react func(ctx actor.Context)) { p.react.Store(&react)
 // send sends msg with the probe as the sender.
 func (p *probe) send(to *actor.PID, msg any) { p.sys.Root.RequestWithCustomSender(to, msg, p.pid) }
 
-// any is the next message.
+// any returns the next message.
 func (p *probe) any() got {
 	p.tb.Helper()
 	select {
@@ -203,7 +203,7 @@ func (p *probe) any() got {
 	}
 }
 
-// next is the next message, which has to be a T.
+// next returns the next message, which has to be a T.
 func next[T any](p *probe) (T, *actor.PID) {
 	p.tb.Helper()
 	g := p.any()
@@ -237,7 +237,7 @@ func (p *probe) quiet() {
 	}
 }
 
-// kinds is the messages' types in order, for comparing.
+// kinds returns the messages' types in order, for comparing.
 func kinds(gs []got) string {
 	var names []string
 	for _, g := range gs {
@@ -246,7 +246,7 @@ func kinds(gs []got) string {
 	return strings.Join(names, " ")
 }
 
-// listen has owner listen on addr.
+// listen makes owner listen on addr.
 func listen(p *probe, rt *Runtime, addr string, cfg ...IDConfig) (id *actor.PID, at string) {
 	p.tb.Helper()
 	id = rt.CreateID(p.pid, one(cfg))
@@ -297,7 +297,7 @@ func is(tb testing.TB, err, want error) {
 	}
 }
 
-// wheres is the places an owner may run.
+// wheres returns the places an owner may run.
 func wheres(rt *Runtime) map[string]actor.PropsOption {
 	return map[string]actor.PropsOption{"on the loop": rt.OnLoop(), "off the loop": rt.OffLoop(), "plain": func(*actor.Props) {}}
 }

@@ -69,8 +69,8 @@ var ErrShutdown = errors.New("the runtime has been shut down")
 // module. Any goroutine may call it.
 func (rt *Runtime) Scheduler() *sched.Scheduler { return rt.cfg.Scheduler }
 
-// name returns a name that was never used before.
-func (rt *Runtime) name(kind string) string {
+// uniqueName returns a name that was never used before.
+func (rt *Runtime) uniqueName(kind string) string {
 	return rt.guardian.Id + "/" + kind + "-" + strconv.FormatUint(rt.names.Add(1), 10)
 }
 

@@ -22,7 +22,7 @@ func credential(name string, key byte) Credential {
 	return c
 }
 
-// psk is a Security for both sides, which have the key of alice.
+// psk returns a Security for both sides, which have the key of alice.
 func psk(tb testing.TB) *Security {
 	tb.Helper()
 	k := new(Keyring)

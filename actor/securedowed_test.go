@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// onKernelLikeSecured is onKernelLike for each mode.
+// onKernelLikeSecured runs onKernelLike for each mode.
 func onKernelLikeSecured(t *testing.T, like kernelLike, test func(w *world, near *kernelLike, cfg IDConfig)) {
 	t.Helper()
 	eachMode(t, func(t *testing.T, made func(testing.TB) *Security) {

@@ -20,14 +20,14 @@ type sends struct {
 	unsent   uint64 // refused for lack of a connection or of room
 }
 
-// submit passes a message to the connection, or refuses it.
-func (ss *sends) submit(s *Send, sender *actor.PID) {
-	if ss.misused(s, sender) {
+// submitSend passes a message to the connection, or refuses it.
+func (ss *sends) submitSend(s *Send, sender *actor.PID) {
+	if ss.answerMisused(s, sender) {
 		return
 	}
 	s.out.Take()
 	s.sender = sender
-	if ss.conn == nil || ss.ending() {
+	if ss.conn == nil || ss.isEnding() {
 		ss.unsent++
 		ss.refuseSends(sender, 1, s.Len(), datapath.ErrNotConnected, datapath.ErrNotConnected)
 		s.out.Recycle()
@@ -36,14 +36,14 @@ func (ss *sends) submit(s *Send, sender *actor.PID) {
 	ss.conn.Submit(s.out.As(s.Notify, s.Renew))
 }
 
-// misused answers a Send that was not made by NewSend or was sent before. It must not get into the
-// pool.
-func (ss *sends) misused(s *Send, sender *actor.PID) bool {
-	if s.usable() {
+// answerMisused answers a Send that was not made by NewSend or was sent before. It must not get
+// into the pool.
+func (ss *sends) answerMisused(s *Send, sender *actor.PID) bool {
+	if s.isUsable() {
 		return false
 	}
-	f := ss.failure(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
-	ss.reply(sender, &SendFailed{FailureBase: f, Sends: 1})
+	f := ss.failureBase(nil, "send", fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+	ss.answerSender(sender, &SendFailed{FailureBase: f, Sends: 1})
 	return true
 }
 
@@ -55,33 +55,33 @@ func (ss *sends) SendRefused(s *datapath.Outgoing, kind, err error) {
 // are merged.
 func (ss *sends) refuseSends(from *actor.PID, sends, bytes int, kind, err error) {
 	p := pile{ss.owner.box, kind}
-	if !ss.owns(from) {
+	if !ss.isOwner(from) {
 		p.box = ss.l.rt.registry.Find(from)
 	}
-	if p.box != nil && ss.piles.add(p, sends, bytes) {
+	if p.box != nil && ss.piles.addToPile(p, sends, bytes) {
 		return
 	}
-	ev := &SendFailed{FailureBase: ss.failure(nil, "send", err), Bytes: bytes, Sends: sends}
+	ev := &SendFailed{FailureBase: ss.failureBase(nil, "send", err), Bytes: bytes, Sends: sends}
 	ev.History = nil // it would be the same in a thousand of them
 	if p.box != nil {
-		ss.piles.begin(p, ev)
+		ss.piles.beginPile(p, ev)
 	}
-	ss.reply(from, ev)
+	ss.answerSender(from, ev)
 }
 
 func (ss *sends) Sent(s *datapath.Outgoing) {
-	ss.reply(s.Of.(*Send).sender, &Sent{ss.base(), s.Len()})
+	ss.answerSender(s.Of.(*Send).sender, &Sent{ss.eventBase(), s.Len()})
 }
 
 func (ss *sends) SendFailed(s *datapath.Outgoing, err error) {
-	ev := &SendFailed{FailureBase: ss.failure(nil, "send", err), Bytes: s.Len(), Sends: 1}
+	ev := &SendFailed{FailureBase: ss.failureBase(nil, "send", err), Bytes: s.Len(), Sends: 1}
 	ev.History = nil // it would be the same in a thousand of them
 	sender := s.Of.(*Send).sender
 	s.Recycle()
-	ss.reply(sender, ev)
+	ss.answerSender(sender, ev)
 }
 
-func (ss *sends) Writable() { ss.notify(&Writable{ss.base()}) }
+func (ss *sends) Writable() { ss.notifyOwner(&Writable{ss.eventBase()}) }
 
 // Overflow handles a message that has no room in the mailbox's data lane, on the posting goroutine.
 func (ss *sends) Overflow(msg any, over int32) (admit bool) {
@@ -95,9 +95,9 @@ func (ss *sends) Overflow(msg any, over int32) (admit bool) {
 	case actor.MessageBatch, Event, *actor.DeadLetterResponse: // these are not answered
 		return false
 	case *Send:
-		admit = !m.usable() && over <= commandRoom // it is then answered in turn, as misused
+		admit = !m.isUsable() && over <= commandRoom // it is then answered in turn, as misused
 	case Command:
-		admit = over <= commandRoom || ends(m) && over <= 2*commandRoom
+		admit = over <= commandRoom || endsID(m) && over <= 2*commandRoom
 	}
 	if admit {
 		return true
@@ -107,7 +107,7 @@ func (ss *sends) Overflow(msg any, over int32) (admit bool) {
 		return false
 	}
 	defer ss.refusals.gate.RUnlock()
-	if s, ok := m.(*Send); ok && s.usable() {
+	if s, ok := m.(*Send); ok && s.isUsable() {
 		s.out.Take()
 		first := ss.refusals.add(from, s.Len())
 		s.out.Recycle()
@@ -139,7 +139,7 @@ func (ss *sends) reportRefused() {
 func (ss *sends) refuseCommand(m any, from *actor.PID) {
 	f := cmid.FailureBase{Op: "receive", Err: errNoPlace}
 	f.Status = -int32(unix.ENOBUFS)
-	if cmd, ok := m.(Command); ok && !missing(cmd) {
+	if cmd, ok := m.(Command); ok && !isNilCommand(cmd) {
 		f.Op, f.Command = opName(cmd), cmd
 	}
 	var ev Event = &cmid.CommandFailed{FailureBase: f}

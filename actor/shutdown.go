@@ -41,7 +41,7 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 			rt.over.Store(true)
 			close(rt.shutdown.done)
 		}()
-		rt.shutdown.err = rt.end(ctx)
+		rt.shutdown.err = rt.shutDownAll(ctx)
 		return rt.shutdown.err
 	}
 	<-rt.shutdown.done
@@ -49,7 +49,7 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 	return rt.shutdown.err
 }
 
-func (rt *Runtime) end(ctx context.Context) error {
+func (rt *Runtime) shutDownAll(ctx context.Context) error {
 	rt.closing.Store(true)
 	empty := make([]chan struct{}, len(rt.loops))
 	for i, l := range rt.loops {
@@ -58,11 +58,11 @@ func (rt *Runtime) end(ctx context.Context) error {
 			close(empty[i]) // it has ended already
 		}
 	}
-	err := errors.Join(rt.wait(ctx, empty), rt.waitReturned(ctx))
+	err := errors.Join(rt.awaitEmpty(ctx, empty), rt.waitReturned(ctx))
 	rt.cancel()
 	rt.running.Wait()
 	rt.Scheduler().Resume()
-	last, cancel := rt.grace(ctx)
+	last, cancel := rt.graceContext(ctx)
 	defer cancel()
 	rt.sys.Root.Stop(rt.guardian)
 	if !rt.Scheduler().Await(rt.stopped, last.Done()) {
@@ -76,8 +76,8 @@ func (rt *Runtime) end(ctx context.Context) error {
 	return errors.Join(err, rt.journal.Flush(last))
 }
 
-// grace ends when ctx has been over for abortFor.
-func (rt *Runtime) grace(ctx context.Context) (context.Context, context.CancelFunc) {
+// graceContext returns a context that ends when ctx has been over for abortFor.
+func (rt *Runtime) graceContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	g, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := rt.Scheduler().OnDone(ctx, func() {
 		rt.Scheduler().AfterFunc(abortFor, func() { cancel(context.Cause(ctx)) })
@@ -103,23 +103,24 @@ func (l *loop) shutDown(empty chan struct{}) {
 	l.checkEmptied()
 }
 
-// wait waits until the loops are empty. When ctx ends, the remaining identifiers are destroyed.
-func (rt *Runtime) wait(ctx context.Context, empty []chan struct{}) error {
+// awaitEmpty waits until the loops are empty. When ctx ends, the remaining identifiers are
+// destroyed.
+func (rt *Runtime) awaitEmpty(ctx context.Context, empty []chan struct{}) error {
 	for _, e := range empty {
 		if !rt.Scheduler().Await(e, ctx.Done()) {
-			return rt.abort(ctx, empty)
+			return rt.destroyRemaining(ctx, empty)
 		}
 	}
 	return nil
 }
 
-func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
+func (rt *Runtime) destroyRemaining(ctx context.Context, empty []chan struct{}) error {
 	var wait atomic.Int32 // loops where an identifier may still be returned in time
 	stuck := make(chan struct{})
 	wait.Store(int32(len(rt.loops)))
 	for _, l := range rt.loops {
 		_ = l.el.Post(func() { // an error means that the loop has ended: it has none
-			if l.abort(fmt.Errorf("%w: %w", ErrShutdown, context.Cause(ctx))) && wait.Add(-1) == 0 {
+			if l.destroyRemaining(fmt.Errorf("%w: %w", ErrShutdown, context.Cause(ctx))) && wait.Add(-1) == 0 {
 				close(stuck)
 			}
 		})
@@ -139,30 +140,31 @@ func (rt *Runtime) abort(ctx context.Context, empty []chan struct{}) error {
 		default:
 		}
 		err := fmt.Errorf("rdma: shutdown: %w; the device still holds %s", context.Cause(ctx), rt.leftIDs())
-		rt.abandon()
+		rt.closeAllHeld()
 		return err
 	}
 	return fmt.Errorf("rdma: shutdown: connections were aborted: %w", context.Cause(ctx))
 }
 
-// abort destroys the remaining identifiers of a loop. stuck: there is nothing to do but wait,
-// because a slow device is already destroying all of them.
-func (l *loop) abort(cause error) (stuck bool) {
+// destroyRemaining destroys the remaining identifiers of a loop. stuck: there is nothing to do but
+// wait, because a slow device is already destroying all of them.
+func (l *loop) destroyRemaining(cause error) (stuck bool) {
 	l.forgetLeavers()
 	stuck = l.coming.Load() == 0
 	for _, it := range l.inOrder() {
-		stuck = stuck && it.ending() && it.life.goodbye.then == nil && !it.gone()
+		stuck = stuck && it.isEnding() && it.life.goodbye.then == nil && !it.isGone()
 		it.box.PostUserMessage(&abort{cause})
 	}
 	return stuck
 }
 
-// abandon ends the actors of identifiers that the device does not return. Their owners get Closed.
-func (rt *Runtime) abandon() {
+// closeAllHeld ends the actors of identifiers that the device does not return. Their owners get
+// Closed.
+func (rt *Runtime) closeAllHeld() {
 	askLoops(rt, func(l *loop) struct{} {
 		l.emptied = nil
 		for _, it := range l.inOrder() {
-			it.abandoned()
+			it.closeHeld()
 		}
 		return struct{}{}
 	})
@@ -171,7 +173,7 @@ func (rt *Runtime) abandon() {
 // leftIDs names the identifiers that are left. A loop that is blocked cannot be asked: Shutdown
 // does not wait for it.
 func (rt *Runtime) leftIDs() string {
-	answers, blocked := askLoops(rt, (*loop).left)
+	answers, blocked := askLoops(rt, (*loop).remainingNames)
 	names := slices.Concat(answers...)
 	if blocked {
 		names = append(names, "those on a blocked loop")
@@ -180,8 +182,8 @@ func (rt *Runtime) leftIDs() string {
 	return strings.Join(names, ", ")
 }
 
-// left names the identifiers that are left on a loop.
-func (l *loop) left() (names []string) {
+// remainingNames names the identifiers that are left on a loop.
+func (l *loop) remainingNames() (names []string) {
 	name := func(id *cmid.ID) {
 		names = append(names, fmt.Sprintf("id %d (%v %v)", id.Handle(), id.State(), id.Info().Local))
 	}
@@ -232,17 +234,17 @@ func (rt *Runtime) stillUsed(cause error) error {
 	return fmt.Errorf("rdma: shutdown: %s, and their memory is left: %w", strings.Join(left, ", "), cause)
 }
 
-// owned counts the messages and memories of this loop that owners and goroutines use.
-func (l *loop) owned() int { return l.Held() + l.Kept }
+// countOwned counts the messages and memories of this loop that owners and goroutines use.
+func (l *loop) countOwned() int { return l.Held() + l.Kept }
 
 // awaitReturned closes back when all of this loop's memory is released.
 func (l *loop) awaitReturned(back chan struct{}) {
-	if l.owned() == 0 {
+	if l.countOwned() == 0 {
 		close(back)
 		return
 	}
 	l.Returned = func() {
-		if l.owned() == 0 {
+		if l.countOwned() == 0 {
 			l.Returned = nil
 			close(back)
 			l.el.Handoff()
@@ -257,7 +259,7 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 		if post := l.el.Post(func() {
 			var e error
 			defer func() { closed <- e }() // also after a Goexit
-			e = l.close()
+			e = l.closeResources()
 		}); post == nil {
 			select {
 			case e := <-closed:
@@ -275,11 +277,11 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 	return err
 }
 
-// close delivers the remaining messages to the loop's actors, then frees the shared resources of
-// connections and closes the device.
-func (l *loop) close() error {
+// closeResources delivers the remaining messages to the loop's actors, then frees the shared
+// resources of connections and closes the device.
+func (l *loop) closeResources() error {
 	l.rt.registry.LastCalls(l.exec)
 	l.Close()
-	l.askRest.set(l.figures()) // Loops is called after Shutdown, too
+	l.askRest.setAnswer(l.currentFigures()) // Loops is called after Shutdown, too
 	return l.ch.Close()
 }

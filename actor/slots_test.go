@@ -84,7 +84,7 @@ func silentRuns(w *world, near *kernelLike, rng *rand.Rand) {
 	}
 }
 
-// takenSend is a message as a connection gets it.
+// takenSend returns a message as a connection gets it.
 func takenSend(b []byte) *Send {
 	s := NewSend(b)
 	s.out.Take()

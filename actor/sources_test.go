@@ -65,7 +65,7 @@ func TestLyingPeerComesBack(t *testing.T) {
 	}
 }
 
-// deafTo has a listener's owner accept everybody. Reads on connections from addr are not answered.
+// deafTo makes a listener's owner accept all. Reads on connections from addr are not answered.
 // It returns the lengths of the messages that other connections bring.
 func (w *world) deafTo(server *probe, addr string) <-chan int {
 	served := make(chan int, 100)
@@ -102,7 +102,7 @@ func (w *world) deafTo(server *probe, addr string) <-chan int {
 	return served
 }
 
-// lie has connections that offer large messages all the time.
+// lie makes connections that offer large messages all the time.
 func (w *world) lie(rt *Runtime, conns, size int, stays time.Duration, over *bool) {
 	type leave struct{ id *actor.PID }
 	dial := func(ctx actor.Context) {

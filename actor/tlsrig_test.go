@@ -47,7 +47,7 @@ func (w *world) dialTLS(server, client *Security) (s, c *probe, id *actor.PID) {
 	return s, c, id
 }
 
-// mtls is a Security for both sides, which have the same certificate: alice's.
+// mtls returns a Security for both sides, which have the same certificate: alice's.
 func mtls(tb testing.TB) *Security {
 	tb.Helper()
 	a := certtest.New(tb)

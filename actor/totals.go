@@ -2,22 +2,22 @@ package actor
 
 import "github.com/rdmactor/rdmactor/states"
 
-// totals returns the sums over the loop's identifiers. Loop goroutine.
-func (l *loop) totals() LoopTotals {
+// sumTotals returns the sums over the loop's identifiers. Loop goroutine.
+func (l *loop) sumTotals() LoopTotals {
 	t := LoopTotals{Traffic: l.past, EndedListeners: l.pastListeners, Security: l.secured}
 	for it := range l.ids {
 		if it.id == nil {
 			continue
 		}
 		state := it.id.State()
-		if it.ending() {
+		if it.isEnding() {
 			state = states.Destroying
 		}
 		t.States[state]++
 		if c := it.conn; c != nil {
 			moved := c.Traffic()
 			addTraffic(&t.Traffic, moved)
-			t.Security.add(it)
+			t.Security.addKeyUpdates(it)
 			if c.Sec.Suite() != 0 && state == states.Connected {
 				t.Security.Secured++
 			}
@@ -32,8 +32,8 @@ func (l *loop) totals() LoopTotals {
 	return t
 }
 
-// retire adds the counts of a connection, or of a listener, to those that outlast its end.
-func (l *loop) retire(it *ident) {
+// keepCounts adds the counts of a connection, or of a listener, to those that outlast its end.
+func (l *loop) keepCounts(it *ident) {
 	if it.listened != nil && it.id != nil {
 		ended := it.listenerInfo()
 		ended.Pending = 0
@@ -43,7 +43,7 @@ func (l *loop) retire(it *ident) {
 		moved := c.Traffic()
 		moved.WaitsFor = 0
 		addTraffic(&l.past, moved)
-		l.secured.add(it)
+		l.secured.addKeyUpdates(it)
 	}
 }
 
@@ -64,8 +64,8 @@ func addTraffic(sum *Traffic, t Traffic) {
 	sum.WaitsFor = max(sum.WaitsFor, t.WaitsFor)
 }
 
-// add adds a connection's key updates.
-func (t *SecurityTotals) add(it *ident) {
+// addKeyUpdates adds a connection's key updates.
+func (t *SecurityTotals) addKeyUpdates(it *ident) {
 	if c := it.conn; c != nil {
 		own, peers := c.Sec.KeyUpdates()
 		t.KeyUpdates += own

@@ -37,7 +37,7 @@ func way(class uint8, ack time.Duration, retries, rnr uint8) Path {
 	return Path{TrafficClass: class, AckTimeout: ack, RetryCount: retries, RNRRetryCount: rnr}
 }
 
-// ack is the timeout that InfiniBand's exponent means.
+// ack returns the timeout that InfiniBand's exponent means.
 func ack(exponent int) time.Duration { return 4096 * time.Nanosecond << exponent }
 
 // The fields of a runtime's Transport and of its identifiers' are those of the connections, on both

@@ -99,7 +99,7 @@ func resolved(w *world, o *probe) *actor.PID {
 	return id
 }
 
-// commands are one of each; what cannot be a command comes last.
+// commands returns one of each; what cannot be a command comes last.
 func commands(o *probe) []any {
 	return []any{
 		&cmid.BindAddr{Addr: MustAddr(here + ":0")}, &cmid.ResolveAddr{Dst: MustAddr(there + ":7471")}, &cmid.ResolveRoute{}, &Listen{},

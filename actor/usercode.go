@@ -13,63 +13,63 @@ import (
 
 // callUser calls user code that is not an actor. It reports a panic (Panicked). Loop goroutine.
 func (l *loop) callUser(kind, name string, code func()) (ok bool) {
-	return usercode.Call(code, func(value any) { l.escaped(kind, name, value) })
+	return usercode.Call(code, func(value any) { l.reportEscaped(kind, name, value) })
 }
 
-// tellUser is callUser for code that sends a message. On a loop that a callback has ended the code
+// tellUser calls code that sends a message. On a loop that a callback has ended the code
 // is queued: it might call Goexit, too. After Shutdown it is not called.
 func (l *loop) tellUser(kind, name string, code func()) {
-	if l.goexit() == nil {
+	if l.goexitError() == nil {
 		l.callUser(kind, name, code)
 		return
 	}
 	_ = l.el.Post(func() { l.callUser(kind, name, code) })
 }
 
-// observer returns the Observer; nil: there is none, or a callback has ended the loop.
-func (l *loop) observer() Observer {
-	if l.rt.cfg.Observer == nil || l.goexit() != nil {
+// activeObserver returns the Observer; nil: there is none, or a callback has ended the loop.
+func (l *loop) activeObserver() Observer {
+	if l.rt.cfg.Observer == nil || l.goexitError() != nil {
 		return nil
 	}
 	return l.rt.cfg.Observer
 }
 
-// escaped reports user code that has panicked. Any goroutine may call it.
-func (l *loop) escaped(kind, name string, value any) {
-	l.failed(kind + " " + name)
-	l.rt.escaped(kind, name, value)
+// reportEscaped reports user code that has panicked. Any goroutine may call it.
+func (l *loop) reportEscaped(kind, name string, value any) {
+	l.recordPanic(kind + " " + name)
+	l.rt.reportEscaped(kind, name, value)
 }
 
-// escaped reports user code that has panicked. Any goroutine may call it.
-func (rt *Runtime) escaped(kind, name string, value any) {
-	rt.publish(&Panicked{kind, name, value, debug.Stack()})
+// reportEscaped reports user code that has panicked. Any goroutine may call it.
+func (rt *Runtime) reportEscaped(kind, name string, value any) {
+	rt.publishEvent(&Panicked{kind, name, value, debug.Stack()})
 }
 
-// publish gives ev to the subscribers of the system's events, which may fail. Any goroutine may
-// call it.
-func (rt *Runtime) publish(ev any) {
+// publishEvent sends ev to the subscribers of the system's events, which may fail. Any goroutine
+// may call it.
+func (rt *Runtime) publishEvent(ev any) {
 	usercode.Call(func() { rt.sys.EventStream.Publish(ev) }, func(value any) {
 		rt.log.Error("rdma: a subscriber of the system's events has panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
 	})
 }
 
-// observe calls the Observer about an identifier.
-func (e *endpoint) observe(call func(Observer)) {
-	if o := e.l.observer(); o != nil {
+// callObserver calls the Observer about an identifier.
+func (e *endpoint) callObserver(call func(Observer)) {
+	if o := e.l.activeObserver(); o != nil {
 		e.l.callUser("Observer of", e.pid.Id, func() { call(o) })
 	}
 }
 
 // observeEvent notifies the Observer of an event of the identifier's.
 func (e *endpoint) observeEvent(ev Event) {
-	if o := e.l.observer(); o != nil {
+	if o := e.l.activeObserver(); o != nil {
 		e.l.callUser("Observer of", e.pid.Id, func() { o.Event(e.pid, ev) })
 	}
 }
 
 // observeCommand calls the CommandObserver about an identifier.
 func (e *endpoint) observeCommand(call func(CommandObserver)) {
-	if o := e.l.rt.commands; o != nil && e.l.goexit() == nil {
+	if o := e.l.rt.commands; o != nil && e.l.goexitError() == nil {
 		e.l.callUser("Observer of", e.pid.Id, func() { call(o) })
 	}
 }

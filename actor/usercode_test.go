@@ -96,7 +96,7 @@ func TestHandlerThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// processes is how many processes the system has.
+// processes returns how many processes the system has.
 func processes(sys *actor.ActorSystem) (n int) {
 	for _, bucket := range sys.ProcessRegistry.LocalPIDs.LocalPIDs {
 		n += bucket.Count()

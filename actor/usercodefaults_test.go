@@ -236,7 +236,7 @@ func loopEnded(w *world, f *fault, cfg IDConfig, others pair, onLoop bool) {
 	w.Helper()
 	var ended *loop
 	for _, l := range append(slices.Clone(w.rt.loops), w.far.loops...) {
-		if l.goexit() == nil {
+		if l.goexitError() == nil {
 			continue
 		}
 		if ended != nil {

@@ -47,15 +47,15 @@ func TestEndedBetweenTurns(t *testing.T) {
 		l := w.rt.loops[0]
 		gone, seen := make(chan *actor.PID, 1), make(chan []IDInfo, 1)
 		_ = l.el.Post(func() {
-			walk := l.walk()
-			walk.step(4)
+			walk := l.newWalk()
+			walk.inspectNext(4)
 			victim := walk.left[2]
 			gone <- victim.pid
 			w.sys.Root.Send(victim.pid, &DestroyID{})
 			w.rt.CreateID(nil, IDConfig{})
 			l.el.AfterFunc(0, func() {
 				l.el.AfterFunc(0, func() {
-					walk.step(100)
+					walk.inspectNext(100)
 					seen <- walk.infos
 				})
 			})
@@ -81,11 +81,11 @@ func TestAnswersAreShared(t *testing.T) {
 			n := asked
 			l.el.AfterFunc(time.Second, func() { answer(n) })
 		}
-		first := q.begin(l.el, ask)
+		first := q.askLoop(l.el, ask)
 		var second <-chan struct{}
 		for range 9 {
 			time.Sleep(100 * time.Millisecond)
-			if second = q.begin(l.el, ask); second == first {
+			if second = q.askLoop(l.el, ask); second == first {
 				w.Error("who asks during an answer gets that one, which may be of before")
 			}
 		}

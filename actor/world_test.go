@@ -74,7 +74,7 @@ func (w *world) open(d cmid.Driver, cfg Config) *Runtime {
 	return openRuntime(w, w.sys, cfg)
 }
 
-// virtual has loops run on the bubble's time: one if none is given.
+// virtual makes loops run on the bubble's time: one if none is given.
 func virtual(given []eventloop.Config) []eventloop.Config {
 	loops := make([]eventloop.Config, max(len(given), 1))
 	copy(loops, given)
@@ -99,7 +99,7 @@ func onFlavors(t *testing.T, test func(w *world), cfg ...Config) {
 func (w *world) probe() *probe    { return newProbe(w, w.sys, w.rt.OnLoop(), nil) }
 func (w *world) farProbe() *probe { return newProbe(w, w.sys, w.far.OnLoop(), nil) }
 
-// listen has a probe listen there.
+// listen makes a probe listen there.
 func (w *world) listen(p *probe, cfg ...IDConfig) *actor.PID {
 	w.Helper()
 	id, _ := listen(p, w.far, there+":7471", cfg...)
@@ -123,7 +123,7 @@ func (w *world) connect(cfg ...IDConfig) pair {
 // settle lets everything happen that does not wait for a clock.
 func settle() { synctest.Wait() }
 
-// state is where an identifier stands; false when it is gone.
+// state returns an identifier's state; false when it is gone.
 func (w *world) state(id *actor.PID) (states.State, bool) {
 	for _, i := range append(w.rt.Inspect(), w.far.Inspect()...) {
 		if i.PID.Equal(id) {

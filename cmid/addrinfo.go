@@ -32,8 +32,9 @@ const (
 	RAIDNS                                   // RAI_DNS
 )
 
-// kind returns port space and type of an identifier for ai, which may be nil. Neither is zero.
-func (ai *AddrInfo) kind() (PortSpace, QPType, error) {
+// portSpaceAndQPType returns port space and type of an identifier for ai, which may be nil. Neither
+// is zero.
+func (ai *AddrInfo) portSpaceAndQPType() (PortSpace, QPType, error) {
 	if ai == nil {
 		ai = &AddrInfo{}
 	}

@@ -17,16 +17,16 @@ func Brief(err error) string {
 	case interface{ brief() string }:
 		return e.brief()
 	case interface{ Unwrap() error }:
-		return briefly(err.Error(), e.Unwrap())
+		return shortenErrors(err.Error(), e.Unwrap())
 	case interface{ Unwrap() []error }:
 		// errors.Join's lines
-		return strings.ReplaceAll(briefly(err.Error(), e.Unwrap()...), "\n", "; ")
+		return strings.ReplaceAll(shortenErrors(err.Error(), e.Unwrap()...), "\n", "; ")
 	}
 	return err.Error()
 }
 
-// briefly replaces the errors' texts in text by short ones.
-func briefly(text string, in ...error) string {
+// shortenErrors replaces the errors' texts in text by short ones.
+func shortenErrors(text string, in ...error) string {
 	for _, e := range in {
 		if e != nil {
 			text = strings.Replace(text, e.Error(), Brief(e), 1)
@@ -50,7 +50,7 @@ func (f *FailureBase) brief() string {
 	return s + ": " + why
 }
 
-func (r *Rejected) brief() string { return r.FailureBase.brief() + said(r.PrivateData) }
+func (r *Rejected) brief() string { return r.FailureBase.brief() + reasonText(r.PrivateData) }
 
 func (e *GAIError) brief() string {
 	s := fmt.Sprintf("%q", e.Node)

@@ -53,12 +53,13 @@ func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
 		return nil, fmt.Errorf("open %s: %w", d.Name(), err)
 	}
 	c.inst = inst
-	l.OnGoexit(c.end)
+	l.OnGoexit(c.destroyAll)
 	return c, nil
 }
 
-// end destroys all identifiers of a loop that a callback has ended: each gets Closed with err.
-func (c *Channel) end(err error) {
+// destroyAll destroys all identifiers of a loop that a callback has ended: each gets Closed with
+// err.
+func (c *Channel) destroyAll(err error) {
 	for _, h := range slices.Sorted(maps.Keys(c.ids)) {
 		id := c.ids[h]
 		if id == nil {
@@ -69,7 +70,7 @@ func (c *Channel) end(err error) {
 		}
 		destroyed := id.running
 		id.running = nil
-		c.sink(id, id.closed(err), destroyed)
+		c.sink(id, id.closedEvent(err), destroyed)
 	}
 }
 
@@ -137,7 +138,7 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	h := Handle(handles.Add(1))
 	var d DriverID
-	ps, t, err := ai.kind()
+	ps, t, err := ai.portSpaceAndQPType()
 	if err == nil {
 		d, err = c.inst.CreateID(h, ps, t)
 	}
@@ -149,10 +150,10 @@ func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
 	if t == QPTypeUD {
 		flavor = states.UD
 	}
-	return c.add(d, ps, flavor, states.Idle), nil
+	return c.addID(d, ps, flavor, states.Idle), nil
 }
 
-// createRemedy is remedy for errors of CreateID and CreateIDFor.
+// createRemedy returns the remedy for errors of CreateID and CreateIDFor.
 func createRemedy(err error) string {
 	switch {
 	case errors.Is(err, unix.EPROTONOSUPPORT):
@@ -160,12 +161,12 @@ func createRemedy(err error) string {
 	case errors.Is(err, unix.EINVAL):
 		return "PortSpaceTCP has RC, PortSpaceUDP has UD, PortSpaceIB has both: the type follows from the port space"
 	}
-	return remedy(states.OpCreateQP, err)
+	return errnoRemedy(states.OpCreateQP, err)
 }
 
-func (c *Channel) add(d DriverID, ps PortSpace, flavor states.Flavor, s states.State) *ID {
+func (c *Channel) addID(d DriverID, ps PortSpace, flavor states.Flavor, s states.State) *ID {
 	id := &ID{ch: c, driver: d, handle: d.Handle(), ps: ps, flavor: flavor, state: s, born: c.loop.Now()}
-	id.remember(s)
+	id.addHistory(s)
 	c.ids[id.handle] = id
 	return id
 }
@@ -212,8 +213,8 @@ func (c *Channel) Close() error {
 	return err
 }
 
-// forget drops an identifier and its queued events: nothing is delivered after rdma_destroy_id.
-func (c *Channel) forget(id *ID) {
+// removeID drops an identifier and its queued events: nothing is delivered after rdma_destroy_id.
+func (c *Channel) removeID(id *ID) {
 	delete(c.ids, id.handle)
 	kept := c.queue[:0]
 	for _, q := range c.queue {
@@ -241,13 +242,13 @@ func (u *upcalls) Event(h Handle, ev *DriverEvent) {
 		}
 		return
 	}
-	id.event(ev)
+	id.handleEvent(ev)
 }
 
 // Done ends a command that the driver had answered with ErrPending.
 func (u *upcalls) Done(h Handle, err error) {
 	c := (*Channel)(u)
 	if id := c.ids[h]; id != nil {
-		id.done(err)
+		id.finishCommand(err)
 	}
 }

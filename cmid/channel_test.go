@@ -63,7 +63,7 @@ func (s *script) CreateID(h Handle, ps PortSpace, t QPType) (DriverID, error) {
 	return s.id(h), s.createErr
 }
 
-// id is an identifier that was created, or the child that a request brings.
+// id returns an identifier that was created, or the child that a request brings.
 func (s *script) id(h Handle) DriverID {
 	id := &scripted{s, h}
 	if s.over != nil {

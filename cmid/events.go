@@ -6,15 +6,15 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// event takes an event from the driver through the state machine and delivers it.
-func (id *ID) event(ev *DriverEvent) {
+// handleEvent takes an event from the driver through the state machine and delivers it.
+func (id *ID) handleEvent(ev *DriverEvent) {
 	if ev.Kind == states.KindQPFailed { // nothing that rdma_cm knows of
 		id.ch.sink(id, &QPFailed{EventBase{ID: id.handle}}, nil)
 		return
 	}
 	if ev.Kind == states.KindListenFailed { // likewise
 		if id.state == states.Listening {
-			id.ch.sink(id, id.typed(ev, id.state, nil), nil)
+			id.ch.sink(id, id.typedEvent(ev, id.state, nil), nil)
 		}
 		return
 	}
@@ -22,7 +22,7 @@ func (id *ID) event(ev *DriverEvent) {
 	next, v := states.Step(id.Flavor(), id.state, states.Occurred(ev.Kind))
 	switch {
 	case v == states.Allow && ev.Kind == states.KindConnectRequest:
-		id.request(ev)
+		id.deliverRequest(ev)
 		return
 	case ev.Kind == states.KindConnectRequest:
 		_ = ev.Child.Do(&DestroyID{}) // the listener has gone, so it would never be answered
@@ -30,8 +30,8 @@ func (id *ID) event(ev *DriverEvent) {
 	case v != states.Allow:
 		return // the table ignores it: late, duplicate or unsolicited
 	}
-	id.enter(next)
-	waiting := id.waiting()
+	id.enterState(next)
+	waiting := id.waitingCommand()
 	answered := id.answeredBy(ev)
 	if answered != nil {
 		waiting = answered
@@ -40,32 +40,32 @@ func (id *ID) event(ev *DriverEvent) {
 	if waiting != nil {
 		asked = waiting.Command
 	}
-	out := id.typed(ev, before, asked)
+	out := id.typedEvent(ev, before, asked)
 	if out == nil {
 		return // a kernel newer than this code; it must be tolerated (rdma_get_cm_event(3) grows)
 	}
 	id.ch.sink(id, out, answered)
 	if ev.Kind == states.KindDeviceRemoval {
 		// none if the identifier was destroyed just now
-		for p := id.joining(anyJoin); p != nil; p = id.joining(anyJoin) {
-			id.unjoined(p, "the device was removed", unix.ENODEV)
+		for p := id.waitingJoin(anyJoin); p != nil; p = id.waitingJoin(anyJoin) {
+			id.failJoin(p, "the device was removed", unix.ENODEV)
 		}
 	}
 }
 
-// request makes the identifier that a ConnectRequest brings.
-func (id *ID) request(ev *DriverEvent) {
-	child := id.ch.add(ev.Child, id.ps, id.flavor&states.UD, states.ConnectRequested)
+// deliverRequest makes the identifier that a ConnectRequest brings.
+func (id *ID) deliverRequest(ev *DriverEvent) {
+	child := id.ch.addID(ev.Child, id.ps, id.flavor&states.UD, states.ConnectRequested)
 	in := child.Info()
 	id.ch.sink(child, &ConnectRequest{
 		EventBase: EventBase{ID: child.handle, Status: ev.Status}, Listener: id.handle,
-		Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
+		Local: in.Local, Peer: in.Peer, PrivateData: cloneBytes(ev.PrivateData), Param: ev.Param,
 	}, nil)
 }
 
-// typed makes the typed event. asked is the command that has failed if the event is a failure;
+// typedEvent makes the typed event. asked is the command that has failed if the event is a failure;
 // nil: none.
-func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
+func (id *ID) typedEvent(ev *DriverEvent, before states.State, asked Command) Event {
 	base, in := EventBase{ID: id.handle, Status: ev.Status}, id.Info()
 	switch ev.Kind {
 	case states.KindAddrResolved:
@@ -73,14 +73,14 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindRouteResolved:
 		return &RouteResolved{base}
 	case states.KindConnectResponse:
-		return &ConnectResponse{EventBase: base, PrivateData: clone(ev.PrivateData), Param: ev.Param}
+		return &ConnectResponse{EventBase: base, PrivateData: cloneBytes(ev.PrivateData), Param: ev.Param}
 	case states.KindEstablished:
 		e := &Established{
-			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,
+			EventBase: base, Local: in.Local, Peer: in.Peer, PrivateData: cloneBytes(ev.PrivateData), Param: ev.Param,
 			MaxMessage: id.Limits().MaxMessage, Fallback: ev.Err,
 		}
 		if id.flavor&states.UD != 0 {
-			e.UD = ev.ud()
+			e.UD = ev.udParam()
 		}
 		return e
 	case states.KindDisconnected:
@@ -88,7 +88,7 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindDeviceRemoval:
 		return &DeviceRemoval{EventBase: base, Device: in.Device, Err: ev.Err}
 	case states.KindMulticastJoin:
-		return &MulticastJoin{EventBase: base, Addr: ev.Addr, UD: *ev.ud()}
+		return &MulticastJoin{EventBase: base, Addr: ev.Addr, UD: *ev.udParam()}
 	case states.KindAddrChange:
 		return &AddrChange{base}
 	case states.KindUnreachable:
@@ -104,51 +104,51 @@ func (id *ID) typed(ev *DriverEvent, before states.State, asked Command) Event {
 	case states.KindInternal:
 		return &Internal{EventBase: base, Arg: ev.Arg}
 	}
-	return ev.failure(FailureBase{
+	return ev.failureEvent(FailureBase{
 		EventBase: base, Command: asked, State: before, Local: in.Local, Peer: in.Peer,
 		Err: statusError(ev), History: id.History(),
 	})
 }
 
-// failure makes an event that is a failure of f; nil when it is none.
-func (ev *DriverEvent) failure(f FailureBase) Event {
+// failureEvent makes an event that is a failure of f; nil when it is none.
+func (ev *DriverEvent) failureEvent(f FailureBase) Event {
 	switch ev.Kind {
 	case states.KindAddrError:
-		return &AddrError{f.of("resolve_addr")}
+		return &AddrError{f.withOp("resolve_addr")}
 	case states.KindRouteError:
-		return &RouteError{f.of("resolve_route")}
+		return &RouteError{f.withOp("resolve_route")}
 	case states.KindConnectError:
-		return &ConnectError{f.of("connect")}
+		return &ConnectError{f.withOp("connect")}
 	case states.KindUnreachable:
-		return &Unreachable{f.of("connect")}
+		return &Unreachable{f.withOp("connect")}
 	case states.KindRejected:
-		f = f.of("connect")
+		f = f.withOp("connect")
 		f.Err = &rejection{RejectReason(ev.Status)}
 		if f.Remedy == "" && RejectReason(ev.Status) == RejectReset && len(ev.PrivateData) == 0 {
 			f.Remedy = "it said no without a reason, or what listens there does not speak iWARP and has hung up"
 		}
-		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: clone(ev.PrivateData)}
+		return &Rejected{FailureBase: f, Reason: RejectReason(ev.Status), PrivateData: cloneBytes(ev.PrivateData)}
 	case states.KindMulticastError:
-		return &MulticastError{f.of("join_multicast")}
+		return &MulticastError{f.withOp("join_multicast")}
 	case states.KindAddrInfoError:
-		return &AddrInfoError{f.of("resolve_addrinfo")}
+		return &AddrInfoError{f.withOp("resolve_addrinfo")}
 	case states.KindListenFailed:
-		return &ListenFailed{f.of("listen")}
+		return &ListenFailed{f.withOp("listen")}
 	}
 	return nil
 }
 
-// of sets the name of the failed command, or of what if there was no command.
-func (f *FailureBase) of(what string) FailureBase {
+// withOp sets the name of the failed command, or of what if there was no command.
+func (f *FailureBase) withOp(what string) FailureBase {
 	f.Op = what
 	if f.Command != nil {
-		f.Op, f.Remedy = opName(f.Command.Op()), remedy(f.Command.Op(), f.Err)
+		f.Op, f.Remedy = opName(f.Command.Op()), errnoRemedy(f.Command.Op(), f.Err)
 	}
 	return *f
 }
 
-// ud returns the address of a datagram identifier's peer, or of its group.
-func (ev *DriverEvent) ud() *UDParam {
+// udParam returns the address of a datagram identifier's peer, or of its group.
+func (ev *DriverEvent) udParam() *UDParam {
 	return &UDParam{AH: ev.AH, QPN: ev.Param.QPNum, QKey: ev.Param.QKey}
 }
 
@@ -182,7 +182,7 @@ func disconnectError(ev *DriverEvent) error {
 	return nil
 }
 
-func clone(b []byte) []byte {
+func cloneBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}

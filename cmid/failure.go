@@ -79,7 +79,7 @@ func (f *FailureBase) Error() string {
 	if f.Remedy != "" {
 		fmt.Fprintf(&b, ": %s", f.Remedy)
 	}
-	if legal := commands(f.Legal); len(legal) > 0 {
+	if legal := commandNames(f.Legal); len(legal) > 0 {
 		b.WriteString("; legal now: " + strings.Join(legal, ", "))
 	}
 	if len(f.History) > 1 {
@@ -91,15 +91,15 @@ func (f *FailureBase) Error() string {
 			b.WriteString(t.String())
 		}
 	}
-	if c := f.code(); c != "" {
+	if c := f.errorCode(); c != "" {
 		fmt.Fprintf(&b, " [%s]", c)
 	}
 	return b.String()
 }
 
-// commands names the commands that may be sent instead. It leaves out the queries that are always
-// legal, and what only native InfiniBand or kernels of 2025 have.
-func commands(legal []states.Op) []string {
+// commandNames names the commands that may be sent instead. It leaves out the queries that are
+// always legal, and what only native InfiniBand or kernels of 2025 have.
+func commandNames(legal []states.Op) []string {
 	var names []string
 	for _, op := range legal {
 		name := op.String()
@@ -117,10 +117,11 @@ func commands(legal []states.Op) []string {
 	return names
 }
 
-// code returns the term that a C programmer would look up: the errno's name, or the reject reason.
-func (f *FailureBase) code() string {
+// errorCode returns the term that a C programmer would look up: the errno's name, or the reject
+// reason.
+func (f *FailureBase) errorCode() string {
 	if f.Status > 0 {
-		return RejectReason(f.Status).code()
+		return RejectReason(f.Status).codeText()
 	}
 	var errno unix.Errno
 	if errors.As(f.Err, &errno) {
@@ -166,7 +167,7 @@ type (
 )
 
 // Error is the whole story in one line, with the peer application's reason from its private data.
-func (r *Rejected) Error() string { return r.FailureBase.Error() + said(r.PrivateData) }
+func (r *Rejected) Error() string { return r.FailureBase.Error() + reasonText(r.PrivateData) }
 
 func (*CommandFailed) Kind() states.Kind  { return states.KindCommandFailed }
 func (*AddrError) Kind() states.Kind      { return states.KindAddrError }
@@ -178,11 +179,11 @@ func (*MulticastError) Kind() states.Kind { return states.KindMulticastError }
 func (*AddrInfoError) Kind() states.Kind  { return states.KindAddrInfoError }
 func (*ListenFailed) Kind() states.Kind   { return states.KindListenFailed }
 
-// opName is a command's name in messages: librdmacm's without rdma_.
+// opName returns a command's name in messages: librdmacm's without rdma_.
 func opName(op states.Op) string { return strings.TrimPrefix(op.C(), "rdma_") }
 
-// remedy returns advice on an errno that users meet.
-func remedy(op states.Op, err error) string {
+// errnoRemedy returns advice on an errno that users meet.
+func errnoRemedy(op states.Op, err error) string {
 	is := func(e unix.Errno) bool { return errors.Is(err, e) }
 	switch {
 	case op == states.OpBindAddr && is(unix.EADDRINUSE):

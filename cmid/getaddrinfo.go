@@ -40,7 +40,7 @@ func LookupAddrInfo(ctx context.Context, node, service string, hints *AddrInfo) 
 }
 
 func lookupAddrInfo(ctx context.Context, res resolver, node, service string, hints *AddrInfo) ([]AddrInfo, error) {
-	list, err := translate(ctx, res, node, service, hints)
+	list, err := lookupChecked(ctx, res, node, service, hints)
 	if err != nil {
 		err.Node, err.Service = node, service
 		return nil, err
@@ -48,8 +48,8 @@ func lookupAddrInfo(ctx context.Context, res resolver, node, service string, hin
 	return list, nil
 }
 
-// translate checks in glibc's order: hints, then service, then node.
-func translate(ctx context.Context, res resolver, node, service string, hints *AddrInfo) ([]AddrInfo, *GAIError) {
+// lookupChecked checks in glibc's order: hints, then service, then node.
+func lookupChecked(ctx context.Context, res resolver, node, service string, hints *AddrInfo) ([]AddrInfo, *GAIError) {
 	if hints == nil {
 		if node == "" && service == "" {
 			return nil, &GAIError{Code: EAINoName, Err: unix.EINVAL, Remedy: "give a node, a service or hints"}
@@ -80,12 +80,12 @@ func translate(ctx context.Context, res resolver, node, service string, hints *A
 	}
 	list := make([]AddrInfo, len(ips))
 	for i, ip := range ips {
-		list[i] = result(ip, port, t, hints)
+		list[i] = newAddrInfo(ip, port, t, hints)
 	}
 	return list, nil
 }
 
-// serviceRecords is RAI_SA: the lookup in InfiniBand's service records, which only a subnet
+// serviceRecords does RAI_SA: the lookup in InfiniBand's service records, which only a subnet
 // administrator has.
 func serviceRecords(node string, flags AddrInfoFlags) *GAIError {
 	if node != "" || flags&RAIDNS != 0 {
@@ -116,8 +116,8 @@ var transports = [...]transport{
 	{"udp", QPTypeUD, PortSpaceUDP},
 }
 
-// fits reports whether the hints allow t.
-func (t transport) fits(h *AddrInfo) bool {
+// matchesHints reports whether the hints allow t.
+func (t transport) matchesHints(h *AddrInfo) bool {
 	switch h.QPType {
 	case QPTypeRC, QPTypeUC, QPTypeXRCSend, QPTypeXRCRecv:
 		if t.qp != QPTypeRC {
@@ -141,7 +141,7 @@ func (t transport) fits(h *AddrInfo) bool {
 func chooseTransport(ctx context.Context, res resolver, service string, h *AddrInfo) (transport, uint16, *GAIError) {
 	var failed *GAIError
 	for _, t := range transports {
-		if !t.fits(h) {
+		if !t.matchesHints(h) {
 			continue
 		}
 		port, err := servicePort(ctx, res, t.network, service)
@@ -199,8 +199,8 @@ func (ai *AddrInfo) wantsGID() bool {
 	return ai.Family == FamilyIB && ai.Flags&RAIFamily != 0 && ai.Flags&RAINumericHost != 0
 }
 
-// result puts one address into the shape the hints ask for.
-func result(ip netip.Addr, port uint16, t transport, h *AddrInfo) AddrInfo {
+// newAddrInfo puts one address into the shape the hints ask for.
+func newAddrInfo(ip netip.Addr, port uint16, t transport, h *AddrInfo) AddrInfo {
 	ai := AddrInfo{Flags: h.Flags & RAIPassive, QPType: h.QPType, PortSpace: h.PortSpace}
 	if ai.QPType == QPTypeAny {
 		ai.QPType = t.qp

@@ -31,7 +31,7 @@ func nodeAddrs(ctx context.Context, res resolver, node string, h *AddrInfo) ([]n
 		}
 		return ofFamily(loopback, family), nil
 	}
-	ips, err := literal(node, family)
+	ips, err := parseLiteral(node, family)
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,12 @@ func ofFamily(list []netip.Addr, family Family) []netip.Addr {
 	return out
 }
 
-// literal parses a literal address. It gives nothing when node may be a name, and an error when it
-// can be neither, so that no name server is asked for a mistyped address.
-func literal(node string, family Family) ([]netip.Addr, *GAIError) {
+// parseLiteral parses a literal address. It gives nothing when node may be a name, and an error
+// when it can be neither, so that no name server is asked for a mistyped address.
+func parseLiteral(node string, family Family) ([]netip.Addr, *GAIError) {
 	ip, err := netip.ParseAddr(node)
 	if err != nil {
-		if remedy := malformed(node); remedy != "" {
+		if remedy := malformedRemedy(node); remedy != "" {
 			return nil, &GAIError{Code: EAINoName, Err: errors.New("it is neither a name nor an address"), Remedy: remedy}
 		}
 		return nil, nil
@@ -84,9 +84,9 @@ func literal(node string, family Family) ([]netip.Addr, *GAIError) {
 	return []netip.Addr{nameZone(ip)}, nil
 }
 
-// malformed returns advice on a node that is not an address and cannot be a name; "" if it can be
-// one.
-func malformed(node string) string {
+// malformedRemedy returns advice on a node that is not an address and cannot be a name; "" if it
+// can be one.
+func malformedRemedy(node string) string {
 	switch {
 	case strings.HasPrefix(node, "["):
 		return "give the address without brackets, and the port as the service"

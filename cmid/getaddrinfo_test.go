@@ -63,7 +63,7 @@ func newFakeResolver() *fakeResolver {
 	}
 }
 
-// anInterface is the name of a network interface that this machine has.
+// anInterface returns the name of a network interface that this machine has.
 func anInterface() string {
 	list, err := net.Interfaces()
 	if err != nil || len(list) == 0 {

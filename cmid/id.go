@@ -81,7 +81,7 @@ func (id *ID) InState() time.Duration { return id.Age() - id.entered }
 
 // Waiting returns the command whose answer is still to come from the device, nil if there is none.
 func (id *ID) Waiting() Command {
-	if p := id.waiting(); p != nil {
+	if p := id.waitingCommand(); p != nil {
 		return p.Command
 	}
 	return nil
@@ -151,24 +151,24 @@ func (id *ID) History() []Transition {
 	return h
 }
 
-func (id *ID) remember(s states.State) {
+func (id *ID) addHistory(s states.State) {
 	id.entered = id.Age()
 	id.history[id.steps%historyLen] = Transition{State: s, At: id.entered}
 	id.steps++
 }
 
-// enter moves to s.
-func (id *ID) enter(s states.State) {
+// enterState moves to s.
+func (id *ID) enterState(s states.State) {
 	if s != id.state {
 		id.state = s
-		id.remember(s)
+		id.addHistory(s)
 	}
 }
 
-// closed forgets the identifier and builds the answer to DestroyID. err is not nil if the device
-// still holds the identifier.
-func (id *ID) closed(err error) Event {
-	id.ch.forget(id)
+// closedEvent forgets the identifier and builds the answer to DestroyID. err is not nil if the
+// device still holds the identifier.
+func (id *ID) closedEvent(err error) Event {
+	id.ch.removeID(id)
 	return &Closed{EventBase: EventBase{ID: id.handle}, Err: err}
 }
 
@@ -180,12 +180,13 @@ type mark struct {
 	slot    Transition // overwritten by the next transition
 }
 
-func (id *ID) mark() mark {
+func (id *ID) stateMark() mark {
 	return mark{id.state, id.steps, id.entered, id.history[id.steps%historyLen]}
 }
 
-// accepted builds the answer to a command the driver has executed, nil when an event will bring it.
-func (id *ID) accepted(p *Pending) Event {
+// successEvent builds the answer to a command the driver has executed, nil when an event will bring
+// it.
+func (id *ID) successEvent(p *Pending) Event {
 	base := EventBase{ID: id.handle}
 	switch c := p.Command.(type) {
 	case *BindAddr:
@@ -208,8 +209,8 @@ func (id *ID) accepted(p *Pending) Event {
 			return nil
 		} // else it answered the peer's, or the connection had ended
 	case *LeaveMulticast:
-		if j := id.joining(func(j *JoinMulticast) bool { return j.Addr.Equal(c.Addr) }); j != nil {
-			id.unjoined(j, "left before it was joined", unix.ECANCELED)
+		if j := id.waitingJoin(func(j *JoinMulticast) bool { return j.Addr.Equal(c.Addr) }); j != nil {
+			id.failJoin(j, "left before it was joined", unix.ECANCELED)
 		}
 	default:
 		if answeredByEvent(c) {
@@ -219,9 +220,9 @@ func (id *ID) accepted(p *Pending) Event {
 	return &Done{EventBase: base, Command: p.Command}
 }
 
-// failed sets the state in which the kernel leaves the identifier, and builds the answer. A command
-// that failed immediately and changed nothing is not kept in the history.
-func (id *ID) failed(cmd Command, from mark, err error) Event {
+// failedEvent sets the state in which the kernel leaves the identifier, and builds the answer. A
+// command that failed immediately and changed nothing is not kept in the history.
+func (id *ID) failedEvent(cmd Command, from mark, err error) Event {
 	next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op()))
 	switch {
 	case cmd.Op() == states.OpReject && id.state == states.Failed:
@@ -235,17 +236,17 @@ func (id *ID) failed(cmd Command, from mark, err error) Event {
 			id.state, id.steps, id.entered = from.state, from.steps, from.entered
 			id.history[id.steps%historyLen] = from.slot
 		}
-		id.enter(next)
+		id.enterState(next)
 	}
-	f := id.failure(cmd, err)
+	f := id.failureBase(cmd, err)
 	f.State = from.state
 	return &CommandFailed{f}
 }
 
-// refused answers a command that never reached the driver.
-func (id *ID) refused(cmd Command, why states.Reason) *CommandFailed {
+// refusalEvent answers a command that never reached the driver.
+func (id *ID) refusalEvent(cmd Command, why states.Reason) *CommandFailed {
 	errno := unix.Errno(why.Errno)
-	f := id.failure(cmd, errno)
+	f := id.failureBase(cmd, errno)
 	f.Err = &refusal{why.Text, errno}
 	f.Legal = why.Legal
 	return &CommandFailed{f}
@@ -260,7 +261,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.reason }
 func (r *refusal) Unwrap() error { return r.errno }
 
-func (id *ID) failure(cmd Command, err error) FailureBase {
+func (id *ID) failureBase(cmd Command, err error) FailureBase {
 	in := id.Info()
 	f := FailureBase{
 		EventBase: EventBase{ID: id.handle}, Command: cmd, State: id.state,
@@ -271,7 +272,7 @@ func (id *ID) failure(cmd Command, err error) FailureBase {
 	}
 	if cmd != nil {
 		f.Op = opName(cmd.Op())
-		f.Remedy = remedy(cmd.Op(), err)
+		f.Remedy = errnoRemedy(cmd.Op(), err)
 	}
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -313,21 +314,21 @@ func (id *ID) judgeCall(op states.Op, call string) error {
 	if why == nil {
 		return nil
 	}
-	f := id.failure(nil, &refusal{why.Text, unix.Errno(why.Errno)})
+	f := id.failureBase(nil, &refusal{why.Text, unix.Errno(why.Errno)})
 	f.Op, f.Legal = call, why.Legal
 	return &CommandFailed{f}
 }
 
 func (id *ID) callFailed(call string, err error) error {
-	f := id.failure(nil, err)
+	f := id.failureBase(nil, err)
 	f.Op = call
 	return &CommandFailed{f}
 }
 
-// unjoined reports that no event will answer a join.
-func (id *ID) unjoined(p *Pending, why string, errno unix.Errno) {
+// failJoin reports that no event will answer a join.
+func (id *ID) failJoin(p *Pending, why string, errno unix.Errno) {
 	p.awaits = false
-	f := id.failure(p.Command, errno)
+	f := id.failureBase(p.Command, errno)
 	f.Err = &refusal{why, errno}
 	id.ch.sink(id, &CommandFailed{f}, p)
 }

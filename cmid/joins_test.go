@@ -23,7 +23,7 @@ func joining(t *testing.T) (s *script, id *ID, delivered *[]queued) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id.enter(states.AddrResolved)
+	id.enterState(states.AddrResolved)
 	return s, id, delivered
 }
 

@@ -71,7 +71,7 @@ func TestEveryKernelEvent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			id.enter(r.in)
+			id.enterState(r.in)
 			if r.asked != nil {
 				id.Expect(r.asked, nil).awaits = true
 			}
@@ -119,7 +119,7 @@ func TestNeighbourChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id.enter(in)
+		id.enterState(in)
 		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUnreachable, Status: -int32(unix.ETIMEDOUT)})
 		if len(delivered) != 1 {
 			t.Fatalf("in %v: got %v", in, delivered)

@@ -105,7 +105,7 @@ func (id *ID) detach() (*Detached, error) {
 					q.id.driver = nil
 					_ = driver.Do(&DestroyID{})
 				}
-				from.forget(q.id)
+				from.removeID(q.id)
 				continue
 			}
 			d.queue = append(d.queue, queuedThere{q, child})

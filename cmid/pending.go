@@ -47,8 +47,8 @@ func (id *ID) Do(cmd Command, answer func(Event)) *Pending {
 // or later. Until then an event may answer the command, and another Disconnect waits for the answer
 // of the first.
 func (id *ID) Begin(cmd Command, answer func(Event)) (p *Pending, legal bool) {
-	p = id.note(cmd, answer)
-	_, refused := id.judge(cmd)
+	p = id.addPending(cmd, answer)
+	_, refused := id.judgeCommand(cmd)
 	switch {
 	case refused != nil:
 		p.Answer(refused)
@@ -62,12 +62,12 @@ func (id *ID) Begin(cmd Command, answer func(Event)) (p *Pending, legal bool) {
 
 // Expect records a command that the caller carries out with other commands, and answers.
 func (id *ID) Expect(cmd Command, answer func(Event)) *Pending {
-	p := id.note(cmd, answer)
+	p := id.addPending(cmd, answer)
 	p.expected = true
 	return p
 }
 
-func (id *ID) note(cmd Command, answer func(Event)) *Pending {
+func (id *ID) addPending(cmd Command, answer func(Event)) *Pending {
 	if answer == nil {
 		answer = func(Event) {}
 	}
@@ -123,7 +123,7 @@ func (p *Pending) Proceed(cmd Command) {
 	}
 	p.prepares = false
 	id, driver := p.id, p.id.driver
-	next, refused := id.judge(p.Command)
+	next, refused := id.judgeCommand(p.Command)
 	if refused != nil {
 		p.Answer(refused)
 		return
@@ -141,46 +141,46 @@ func (p *Pending) Proceed(cmd Command) {
 			other.awaits = false // no event, and no Done
 		}
 	}
-	before := id.mark()
-	id.enter(next)
+	before := id.stateMark()
+	id.enterState(next)
 	p.awaits = answeredByEvent(cmd) // before the driver runs: the event may come from inside
 	err := driver.Do(cmd)
 	if errors.Is(err, ErrPending) {
 		id.running = p
 		return
 	}
-	if ev := p.outcome(before, err); ev != nil {
+	if ev := p.outcomeEvent(before, err); ev != nil {
 		p.Answer(ev)
 	}
 }
 
-// outcome returns the answer to a command that the driver has finished, nil if an event is the
+// outcomeEvent returns the answer to a command that the driver has finished, nil if an event is the
 // answer.
-func (p *Pending) outcome(before mark, err error) Event {
+func (p *Pending) outcomeEvent(before mark, err error) Event {
 	switch {
 	case answeredByEvent(p.Command) && !p.awaits:
 		return nil // it came first
 	case p.Command.Op() == states.OpDestroyID:
-		return p.id.closed(err)
+		return p.id.closedEvent(err)
 	case err != nil:
 		p.awaits = false
-		return p.id.failed(p.Command, before, err)
+		return p.id.failedEvent(p.Command, before, err)
 	}
-	ev := p.id.accepted(p)
+	ev := p.id.successEvent(p)
 	if ev != nil {
 		p.awaits = false
 	}
 	return ev
 }
 
-// done ends the command that the driver had answered with ErrPending.
-func (id *ID) done(err error) {
+// finishCommand ends the command that the driver had answered with ErrPending.
+func (id *ID) finishCommand(err error) {
 	p := id.running
 	id.running = nil
 	if p == nil || p.answer == nil {
 		return
 	}
-	if ev := p.outcome(id.mark(), err); ev != nil {
+	if ev := p.outcomeEvent(id.stateMark(), err); ev != nil {
 		id.ch.sink(id, ev, p)
 	}
 }
@@ -199,8 +199,8 @@ func (id *ID) joinsPrepared(p *Pending) bool {
 	return false
 }
 
-// waiting returns the command whose answer is to come from the device.
-func (id *ID) waiting() *Pending {
+// waitingCommand returns the command whose answer is to come from the device.
+func (id *ID) waitingCommand() *Pending {
 	if p := id.running; p != nil && p.answer != nil {
 		return p
 	}
@@ -209,11 +209,11 @@ func (id *ID) waiting() *Pending {
 			return p
 		}
 	}
-	return id.joining(anyJoin)
+	return id.waitingJoin(anyJoin)
 }
 
-// joining returns the oldest join that waits for its event and matches.
-func (id *ID) joining(matches func(*JoinMulticast) bool) *Pending {
+// waitingJoin returns the oldest join that waits for its event and matches.
+func (id *ID) waitingJoin(matches func(*JoinMulticast) bool) *Pending {
 	for _, p := range id.pending {
 		if j, ok := p.Command.(*JoinMulticast); ok && p.awaits && matches(j) {
 			return p
@@ -226,11 +226,11 @@ func anyJoin(*JoinMulticast) bool { return true }
 
 // TakeWaiting takes the command whose answer is to come from the device, nil when there is none:
 // the caller answers it, and no event does.
-func (id *ID) TakeWaiting() *Pending { return id.take(id.waiting()) }
+func (id *ID) TakeWaiting() *Pending { return id.markAnswered(id.waitingCommand()) }
 
-// take marks p as answered by the present event or by the caller. For a Disconnect it also takes
-// all others that wait: one event answers every Disconnect.
-func (id *ID) take(p *Pending) *Pending {
+// markAnswered marks p as answered by the present event or by the caller. For a Disconnect it also
+// takes all others that wait: one event answers every Disconnect.
+func (id *ID) markAnswered(p *Pending) *Pending {
 	if p == nil || !p.awaits {
 		return p
 	}
@@ -248,26 +248,26 @@ func (id *ID) take(p *Pending) *Pending {
 func (id *ID) answeredBy(ev *DriverEvent) *Pending {
 	k := ev.Kind
 	if k == states.KindMulticastJoin || k == states.KindMulticastError {
-		return id.take(id.joining(func(j *JoinMulticast) bool { return j.Addr.Equal(ev.Addr) }))
+		return id.markAnswered(id.waitingJoin(func(j *JoinMulticast) bool { return j.Addr.Equal(ev.Addr) }))
 	}
 	for _, p := range slices.Backward(id.pending) {
 		if p.awaits && slices.Contains(answers[p.Command.Op()], k) {
-			return id.take(p)
+			return id.markAnswered(p)
 		}
 	}
 	return nil
 }
 
-// judge returns the state that cmd leads to, or its refusal.
-func (id *ID) judge(cmd Command) (next states.State, refused *CommandFailed) {
+// judgeCommand returns the state that cmd leads to, or its refusal.
+func (id *ID) judgeCommand(cmd Command) (next states.State, refused *CommandFailed) {
 	op := cmd.Op()
 	next, why := id.legal(op)
 	if why != nil {
-		return 0, id.refused(cmd, *why)
+		return 0, id.refusalEvent(cmd, *why)
 	}
 	if p := id.running; p != nil && op != states.OpDestroyID {
 		why := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", p.Command.Op())
-		return 0, id.refused(cmd, states.Reason{Text: why, Errno: states.Errno(unix.EBUSY)})
+		return 0, id.refusalEvent(cmd, states.Reason{Text: why, Errno: states.Errno(unix.EBUSY)})
 	}
 	return next, nil
 }

@@ -69,8 +69,8 @@ func (r RejectReason) String() string {
 // MarshalText is String's text.
 func (r RejectReason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// code is the name and the number.
-func (r RejectReason) code() string {
+// codeText returns the name and the number.
+func (r RejectReason) codeText() string {
 	if t, ok := reasons[r]; ok {
 		return fmt.Sprintf("%s, %d", t.name, int32(r))
 	}

@@ -59,13 +59,13 @@ func (t *Transport) Set(id *ID) error {
 
 // ConnectParam returns the parameters for Connect if p is nil, and p otherwise.
 func (t *Transport) ConnectParam(p *ConnParam) *ConnParam {
-	return t.param(p, cmp.Or(t.RetryCount, retries))
+	return t.connParam(p, cmp.Or(t.RetryCount, retries))
 }
 
 // AcceptParam is ConnectParam for Accept.
-func (t *Transport) AcceptParam(p *ConnParam) *ConnParam { return t.param(p, t.RetryCount) }
+func (t *Transport) AcceptParam(p *ConnParam) *ConnParam { return t.connParam(p, t.RetryCount) }
 
-func (t *Transport) param(p *ConnParam, again uint8) *ConnParam {
+func (t *Transport) connParam(p *ConnParam, again uint8) *ConnParam {
 	if p != nil || t.RetryCount == 0 && t.RNRRetryCount == 0 && t.MinRNRTimer <= 0 {
 		return p
 	}

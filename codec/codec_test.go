@@ -154,7 +154,7 @@ func TestRegisteredProtobuf(t *testing.T) {
 	got, err = r.Decode(own.name, []byte("hi"))
 	same(t, wrapperspb.String("hi"), got, err)
 	// Decode on another goroutine did not find it, just before Register.
-	if late := r.generated(own.name); late.of == nil {
+	if late := r.findProtobuf(own.name); late.of == nil {
 		t.Error("what was registered has been replaced")
 	}
 }

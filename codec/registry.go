@@ -40,7 +40,7 @@ func New(types ...Type) *Registry {
 func (r *Registry) Register(types ...Type) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := r.copied()
+	next := r.copyTables()
 	for _, t := range types {
 		if err := next.add(t); err != nil {
 			panic(err)
@@ -49,7 +49,7 @@ func (r *Registry) Register(types ...Type) {
 	r.tables.Store(next)
 }
 
-func (r *Registry) copied() *tables {
+func (r *Registry) copyTables() *tables {
 	if now := r.tables.Load(); now != nil {
 		return &tables{maps.Clone(now.byType), maps.Clone(now.byName)}
 	}
@@ -82,7 +82,7 @@ func (s *tables) add(t Type) error {
 
 // Append implements Codec.
 func (r *Registry) Append(dst []byte, msg any) (name string, out []byte, err error) {
-	t, name, err := r.find(msg)
+	t, name, err := r.findType(msg)
 	if err != nil {
 		return "", dst, err
 	}
@@ -94,13 +94,13 @@ func (r *Registry) Append(dst []byte, msg any) (name string, out []byte, err err
 
 // Decode implements Codec.
 func (r *Registry) Decode(name string, body []byte) (msg any, err error) {
-	t := r.known(name)
+	t := r.knownType(name)
 	if t == nil {
-		if t = r.generated(name); t == nil {
-			return nil, unknown(name)
+		if t = r.findProtobuf(name); t == nil {
+			return nil, unknownNameError(name)
 		}
 	}
-	return t.message(body)
+	return t.decodeMessage(body)
 }
 
 // Marshal returns the name of msg's type followed by its bytes, for Unmarshal.
@@ -109,7 +109,7 @@ func (r *Registry) Marshal(msg any) ([]byte, error) { return r.MarshalAppend(nil
 // MarshalAppend appends Marshal's result to dst, whose bytes it does not change. If it returns an
 // error, nothing was appended.
 func (r *Registry) MarshalAppend(dst []byte, msg any) ([]byte, error) {
-	t, name, err := r.find(msg)
+	t, name, err := r.findType(msg)
 	if err != nil {
 		return dst, err
 	}
@@ -129,14 +129,14 @@ func (r *Registry) Unmarshal(b []byte) (msg any, err error) {
 	name, body := b[used:used+int(n)], b[used+int(n):]
 	if now := r.tables.Load(); now != nil {
 		if t := now.byName[string(name)]; t != nil { // without a copy of the name
-			return t.message(body)
+			return t.decodeMessage(body)
 		}
 	}
 	return r.Decode(string(name), body)
 }
 
-// find returns the type of a message, and its name.
-func (r *Registry) find(msg any) (t *Type, name string, err error) {
+// findType returns the type of a message, and its name.
+func (r *Registry) findType(msg any) (t *Type, name string, err error) {
 	if isNil(msg) {
 		return nil, "", &Error{Type: fmt.Sprintf("%T", msg), Err: ErrNil, Hint: "a message is a value, or a pointer to one"}
 	}
@@ -148,14 +148,14 @@ func (r *Registry) find(msg any) (t *Type, name string, err error) {
 	}
 	m, ok := msg.(proto.Message)
 	if !ok {
-		return nil, "", unregistered(now, reflect.TypeOf(msg))
+		return nil, "", unregisteredError(now, reflect.TypeOf(msg))
 	}
 	of, err := messageType(m)
 	if err != nil {
 		return nil, "", &Error{Type: fmt.Sprintf("%T", msg), Err: err, Hint: "register it, or send what it embeds"}
 	}
 	if own := reflect.TypeOf(msg); generatedType(of) == own {
-		t = r.remember(of, own)
+		t = r.addProtobuf(of, own)
 		return t, t.name, nil
 	}
 	return &anyProtobuf, string(of.Descriptor().FullName()), nil
@@ -164,7 +164,7 @@ func (r *Registry) find(msg any) (t *Type, name string, err error) {
 // messageType returns the type of a protobuf message. A struct that embeds a message has its
 // methods, and would arrive as that message.
 func messageType(m proto.Message) (of protoreflect.MessageType, err error) {
-	defer recovered(&err)
+	defer recoverPanic(&err)
 	r := m.ProtoReflect()
 	if r.Interface() != m {
 		return nil, fmt.Errorf("%w: it embeds %T", ErrUnregistered, r.Interface())
@@ -172,54 +172,54 @@ func messageType(m proto.Message) (of protoreflect.MessageType, err error) {
 	return r.Type(), nil
 }
 
-// known returns a type that was registered, or decoded before.
-func (r *Registry) known(name string) *Type {
+// knownType returns a type that was registered, or decoded before.
+func (r *Registry) knownType(name string) *Type {
 	if now := r.tables.Load(); now != nil {
 		return now.byName[name]
 	}
 	return nil
 }
 
-// generated finds a protobuf message by its name, and remembers it.
-func (r *Registry) generated(name string) *Type {
+// findProtobuf finds a protobuf message by its name, and remembers it.
+func (r *Registry) findProtobuf(name string) *Type {
 	of, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name))
 	if err != nil {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.known(name); t != nil { // another goroutine was faster
+	if t := r.knownType(name); t != nil { // another goroutine was faster
 		return t
 	}
-	next, t := r.copied(), protobuf(of)
+	next, t := r.copyTables(), protobufType(of)
 	next.byName[t.name] = t
 	r.tables.Store(next)
 	return t
 }
 
-// remember remembers a protobuf message by its Go type. Like generated, it does so at most once for
-// each type of the program.
-func (r *Registry) remember(of protoreflect.MessageType, t reflect.Type) *Type {
+// addProtobuf registers a protobuf message by its Go type. Like generated, it does so at most once
+// for each type of the program.
+func (r *Registry) addProtobuf(of protoreflect.MessageType, t reflect.Type) *Type {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := r.copied()
+	next := r.copyTables()
 	if next.byType[t] == nil {
-		next.byType[t] = protobuf(of)
+		next.byType[t] = protobufType(of)
 	}
 	r.tables.Store(next)
 	return next.byType[t]
 }
 
-func (t *Type) message(body []byte) (any, error) {
-	msg, err := t.value(body)
+func (t *Type) decodeMessage(body []byte) (any, error) {
+	msg, err := t.tryDecode(body)
 	if err != nil {
 		return nil, &Error{Decoding: true, Name: t.name, Err: err}
 	}
 	return msg, nil
 }
 
-// unregistered returns the error for a type, with a remedy.
-func unregistered(now *tables, of reflect.Type) error {
+// unregisteredError returns the error for a type, with a remedy.
+func unregisteredError(now *tables, of reflect.Type) error {
 	e := &Error{Type: of.String(), Err: ErrUnregistered}
 	other, what := reflect.PointerTo(of), "a pointer to it"
 	if of.Kind() == reflect.Pointer {
@@ -241,8 +241,8 @@ func unregistered(now *tables, of reflect.Type) error {
 	return e
 }
 
-// unknown returns the error for a name, with a remedy. A peer's name may have any length.
-func unknown(name string) error {
+// unknownNameError returns the error for a name, with a remedy. A peer's name may have any length.
+func unknownNameError(name string) error {
 	if len(name) > MaxName {
 		name = name[:MaxName]
 	}

@@ -46,8 +46,8 @@ func Own[T any](name string, encode func(dst []byte, msg T) ([]byte, error), dec
 	}
 }
 
-// protobuf returns the Type of a generated message.
-func protobuf(of protoreflect.MessageType) *Type {
+// protobufType returns the Type of a generated message.
+func protobufType(of protoreflect.MessageType) *Type {
 	return &Type{name: string(of.Descriptor().FullName()), append: appendProto, decode: decodeProto(of)}
 }
 
@@ -109,7 +109,7 @@ func appendJSON(dst []byte, msg any) ([]byte, error) {
 
 // encode appends msg's bytes to dst. The codec can neither see nor change dst's bytes.
 func (t *Type) encode(dst []byte, msg any) (out []byte, err error) {
-	own, err := t.try(dst[len(dst):], msg)
+	own, err := t.tryAppend(dst[len(dst):], msg)
 	switch {
 	case err != nil:
 		return dst, err
@@ -121,22 +121,22 @@ func (t *Type) encode(dst []byte, msg any) (out []byte, err error) {
 	return append(dst, own...), nil
 }
 
-// try calls the codec, and returns its panic as an error.
-func (t *Type) try(room []byte, msg any) (own []byte, err error) {
-	defer recovered(&err)
+// tryAppend calls the codec, and returns its panic as an error.
+func (t *Type) tryAppend(room []byte, msg any) (own []byte, err error) {
+	defer recoverPanic(&err)
 	return t.append(room, msg)
 }
 
-// value decodes body.
-func (t *Type) value(body []byte) (msg any, err error) {
-	defer recovered(&err)
+// tryDecode decodes body, and returns the codec's panic as an error.
+func (t *Type) tryDecode(body []byte) (msg any, err error) {
+	defer recoverPanic(&err)
 	if msg, err = t.decode(body); err == nil && isNil(msg) {
 		err = fmt.Errorf("the codec has returned no message: %w", ErrNil)
 	}
 	return msg, err
 }
 
-func recovered(err *error) {
+func recoverPanic(err *error) {
 	if v := recover(); v != nil {
 		*err = &PanicError{v, debug.Stack()}
 	}

@@ -6,31 +6,31 @@ import (
 	"runtime/debug"
 )
 
-// call runs a callback. All callbacks are run here. It records which one runs, and recovers its
-// panics.
-func (l *Loop) call(r *Runnable) (more bool) {
+// runCallback runs a callback. All callbacks are run here. It records which one runs, and recovers
+// its panics.
+func (l *Loop) runCallback(r *Runnable) (more bool) {
 	l.holder.Store(r)
 	if l.blamed.Load() != nil {
 		l.blamed.Store(nil)
 	}
 	if l.watchdog.asleep.Load() {
-		l.watchdog.rouse()
+		l.watchdog.wakeUp()
 	}
-	defer l.recovered(r)
+	defer l.recoverPanic(r)
 	return (*r).Run(RunBudget)
 }
 
-// recovered is deferred around every callback.
-func (l *Loop) recovered(r *Runnable) {
+// recoverPanic recovers and reports a callback's panic.
+func (l *Loop) recoverPanic(r *Runnable) {
 	value := recover()
 	if value != nil {
-		l.report(r, value, debug.Stack())
+		l.reportPanic(r, value, debug.Stack())
 	}
 }
 
-func (l *Loop) report(r *Runnable, value any, stack []byte) {
+func (l *Loop) reportPanic(r *Runnable, value any, stack []byte) {
 	l.panics.Add(1)
-	h, who := describe(*r)
+	h, who := identifyRunnable(*r)
 	p := Panic{Loop: l.cfg.Name, Holder: h, Who: who, Value: value, Stack: stack}
 	if l.cfg.OnPanic != nil {
 		l.at.reporting = true
@@ -75,6 +75,6 @@ func (l *Loop) Holder() Holder {
 	if r == nil && l.watchdog.reporting.Load() {
 		return Holder{"watchdog", functionName(l.cfg.OnStall)} // the loop's end waits for it
 	}
-	h, _ := describe(r)
+	h, _ := identifyRunnable(r)
 	return h
 }

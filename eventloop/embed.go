@@ -20,7 +20,7 @@ func (l *Loop) FD() (int, error) {
 	if !ok {
 		return -1, l.opError("fd", -1, errors.ErrUnsupported)
 	}
-	fd, err := e.embed()
+	fd, err := e.embedFD()
 	if err != nil {
 		return -1, l.opError("fd", -1, err)
 	}
@@ -48,17 +48,17 @@ func (l *Loop) Turn() error {
 	defer l.leaveTurn(&whole)
 	l.asleep.Store(false)
 	if !l.life.closing.Load() && l.life.failure == nil {
-		if _, err := l.turn(0, false); err != nil {
+		if _, err := l.runTurn(0, false); err != nil {
 			l.runLast()
 			whole = true
-			return l.finish(err)
+			return l.releaseResources(err)
 		}
 	}
 	if l.life.closing.Load() || l.life.failure != nil {
 		l.tearDown()
-		l.drain()
+		l.drainWork()
 		whole = true
-		return l.opError("turn", -1, errors.Join(ErrClosed, l.finish(nil)))
+		return l.opError("turn", -1, errors.Join(ErrClosed, l.releaseResources(nil)))
 	}
 	whole = true
 	return l.parkHosted()
@@ -76,7 +76,7 @@ func (l *Loop) enterTurn() error {
 	l.checkOwner()
 	l.life.inTurn, l.between = true, false
 	if l.life.owner.Load() == 0 {
-		l.life.own()
+		l.life.setOwner()
 		l.startWatchdog()
 	}
 	return nil
@@ -84,7 +84,7 @@ func (l *Loop) enterTurn() error {
 
 // leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
-	l.meter.end(l.elapsed())
+	l.meter.endTurn(l.nowSinceBase())
 	l.between = true
 	if *whole {
 		l.life.mu.Lock()
@@ -107,28 +107,28 @@ func (l *Loop) leaveTurn(whole *bool) {
 	closing := l.life.closing.Load()
 	if closing {
 		l.life.mode = ending
-		l.life.disown()
+		l.life.clearOwner()
 	}
 	l.life.mu.Unlock()
 	if closing {
-		l.finish(errOnPanic) //nolint:errcheck // Shutdown reports it
+		l.releaseResources(errOnPanic) //nolint:errcheck // Shutdown reports it
 	}
 }
 
-// parkHosted is park for an embedded loop: it makes FD readable immediately, at the earliest timer,
+// parkHosted parks an embedded loop: it makes FD readable immediately, at the earliest timer,
 // or on the next wake-up.
 func (l *Loop) parkHosted() error {
 	if l.embedded == nil {
 		return nil
 	}
-	if !l.queue.pending() && len(l.deferred) == 0 {
+	if !l.queue.hasWork() && len(l.deferred) == 0 {
 		l.armHosted()
 		if l.handoff > 0 {
 			l.handoff = 0
 			l.yield()
 		}
 		l.asleep.Store(true)
-		if !l.queue.pending() && !l.life.closing.Load() {
+		if !l.queue.hasWork() && !l.life.closing.Load() {
 			return nil
 		}
 		if !l.asleep.CompareAndSwap(true, false) {

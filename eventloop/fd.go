@@ -6,19 +6,19 @@ type Registration struct {
 	watch
 }
 
-// glance asks the handler of the last ready fd for new input. After some glances that found
+// glanceAtLast asks the handler of the last ready fd for new input. After some glances that found
 // nothing, the loop polls the kernel instead. Most glances find nothing, so the clock is read only
 // on demand.
-func (l *Loop) glance() (worked bool) {
+func (l *Loop) glanceAtLast() (worked bool) {
 	g := &l.glancing
-	for g.w != nil && g.left > 0 && !l.queue.pending() {
+	for g.w != nil && g.left > 0 && !l.queue.hasWork() {
 		if g.w.removed {
 			g.w = nil
 			break
 		}
 		g.left--
 		l.stale = true
-		if l.call(&g.w.look) {
+		if l.runCallback(&g.w.look) {
 			g.left = 0 // other fds are next
 			return true
 		}
@@ -48,7 +48,7 @@ func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 	}
 	if old := l.fds.byFD[fd]; old != nil {
 		// closed without Remove, its number used again: it must not take the new one's place later
-		l.forget(old)
+		l.removeWatch(old)
 	}
 	l.fds.byFD[fd] = &r.watch
 	l.fdCount.Store(int64(len(l.fds.byFD)))
@@ -81,27 +81,27 @@ func (r *Registration) Remove() error {
 	if r.removed {
 		return nil
 	}
-	l.forget(&r.watch)
+	l.removeWatch(&r.watch)
 	if l.life.over.Load() {
 		return nil // the closed Poller has no watches
 	}
 	return l.opError("remove", r.fd, l.poller.Remove(r.fd))
 }
 
-// forget takes w out of the tables.
-func (l *Loop) forget(w *watch) {
+// removeWatch removes w from the tables.
+func (l *Loop) removeWatch(w *watch) {
 	w.removed = true
 	l.fds.release(w)
 	delete(l.fds.byFD, w.fd)
 	l.fdCount.Store(int64(len(l.fds.byFD)))
 }
 
-// dispatch delivers a report to the handler it belongs to, if that still exists.
-func (l *Loop) dispatch(report Ready) {
+// dispatchReady delivers a report to the handler it belongs to, if that still exists.
+func (l *Loop) dispatchReady(report Ready) {
 	w := l.fds.find(report.Tag)
 	if w == nil {
 		return
 	}
 	w.ready = report.Events
-	l.call(&w.task)
+	l.runCallback(&w.task)
 }

@@ -25,7 +25,7 @@ type watch struct {
 	interest Events
 	tag      uint64
 	handler  Handler
-	task     Runnable // fdTask, for call
+	task     Runnable // fdTask, for runCallback
 	look     Runnable // glanceTask, if the handler is a Glancer
 	ready    Events   // events that task reports to the handler
 	removed  bool
@@ -34,7 +34,7 @@ type watch struct {
 // fdTask makes a handler's call a Runnable, so that there is one path into callbacks.
 type fdTask struct{ *watch }
 
-func (t fdTask) identify() (Holder, any) { return t.whose() }
+func (t fdTask) identifyCallback() (Holder, any) { return t.identifyHandler() }
 
 func (t fdTask) Run(int) bool {
 	t.handler.Ready(t.ready)
@@ -44,12 +44,12 @@ func (t fdTask) Run(int) bool {
 // glanceTask makes a glance a Runnable.
 type glanceTask struct{ *watch }
 
-func (t glanceTask) identify() (Holder, any) { return t.whose() }
+func (t glanceTask) identifyCallback() (Holder, any) { return t.identifyHandler() }
 
 func (t glanceTask) Run(int) (worked bool) { return t.handler.(Glancer).Glance() }
 
-// whose returns the name of the handler.
-func (w *watch) whose() (Holder, any) {
+// identifyHandler returns the handler's name, and the handler.
+func (w *watch) identifyHandler() (Holder, any) {
 	if n, ok := w.handler.(named); ok {
 		return Holder{"handler", nameOf(n)}, n
 	}
@@ -65,8 +65,9 @@ type glancing struct {
 	left int    // glances until the kernel is polled
 }
 
-// found takes the kernel's reports. If exactly one fd was ready, that is the one to glance at.
-func (g *glancing) found(fds *fdTable, reports []Ready) {
+// chooseFD selects the fd to glance at: the only one in the kernel's reports. If exactly one fd was
+// ready, that is the one to glance at.
+func (g *glancing) chooseFD(fds *fdTable, reports []Ready) {
 	g.left = glances
 	switch len(reports) {
 	case 0:

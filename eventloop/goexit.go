@@ -36,39 +36,39 @@ func (l *Loop) goroutineEnded() {
 	if b := l.blamed.Load(); r != nil && b != nil {
 		r = b
 	}
-	err := l.fail(r)
+	err := l.failByGoexit(r)
 	if r == nil {
-		l.finish(nil) //nolint:errcheck // Shutdown returns it
+		l.releaseResources(nil) //nolint:errcheck // Shutdown returns it
 		return
 	}
 	defer l.passOn() // even if OnPanic does not return
 	if !l.at.reporting {
-		l.report(r, err, err.Stack)
+		l.reportPanic(r, err, err.Stack)
 	}
 }
 
-// passOn gives the loop to another goroutine: a hosted one to that of the next Turn, or of
+// passOn passes the loop to another goroutine: a hosted one to that of the next Turn, or of
 // Shutdown.
 func (l *Loop) passOn() {
 	l.breakOff()
 	l.life.mu.Lock() // a Shutdown finds the loop's goroutine, or that the loop waits for one
 	defer l.life.mu.Unlock()
-	l.life.disown()
+	l.life.clearOwner()
 	l.life.inTurn = false
 	if l.life.mode == hosted && !l.life.closing.Load() {
 		_ = l.poller.Wake() // its FD is readable
 		return
 	}
 	l.life.mode = ending
-	go l.goOn() //nolint:errcheck // finish has logged it
+	go l.goOn() //nolint:errcheck // releaseResources has logged it
 }
 
-// fail ends fds and timers, because r has ended the loop's goroutine. The first failure is the
-// loop's error.
-func (l *Loop) fail(r *Runnable) *GoexitError {
+// failByGoexit ends fds and timers, because r has ended the loop's goroutine. The first failure is
+// the loop's error.
+func (l *Loop) failByGoexit(r *Runnable) *GoexitError {
 	err := &GoexitError{Loop: l.cfg.Name, Stack: debug.Stack()}
 	if r != nil {
-		err.Holder, _ = describe(*r)
+		err.Holder, _ = identifyRunnable(*r)
 	}
 	l.life.mu.Lock()
 	if l.life.failure == nil {
@@ -77,7 +77,7 @@ func (l *Loop) fail(r *Runnable) *GoexitError {
 	l.life.over.Store(true)
 	l.life.mu.Unlock()
 	for fd, w := range l.fds.byFD {
-		l.forget(w)
+		l.removeWatch(w)
 		_ = l.poller.Remove(fd) // an error means that it was closed
 	}
 	for len(l.timers.heap) > 0 {
@@ -94,11 +94,11 @@ func (l *Loop) tearDown() {
 	}
 	for _, f := range slices.Backward(l.ends) {
 		end := Runnable(endFunc{l, f})
-		l.call(&end)
+		l.runCallback(&end)
 	}
 }
 
-// endFunc makes a function of OnGoexit a Runnable, for call.
+// endFunc makes a function of OnGoexit a Runnable, for runCallback.
 type endFunc struct {
 	l   *Loop
 	end func(error)
@@ -109,7 +109,7 @@ func (f endFunc) Run(int) bool {
 	return false
 }
 
-func (f endFunc) identify() (Holder, any) { return Holder{"post", functionName(f.end)}, nil }
+func (f endFunc) identifyCallback() (Holder, any) { return Holder{"post", functionName(f.end)}, nil }
 
 // breakOff keeps the rest of a turn for the next one.
 func (l *Loop) breakOff() {

@@ -59,7 +59,7 @@ type runFunc struct{ run func(budget int) bool }
 
 func (f *runFunc) Run(budget int) bool { return f.run(budget) }
 
-// turn is one Turn of an embedded loop.
+// turn runs one Turn of an embedded loop.
 func turn(t testing.TB, l *eventloop.Loop) {
 	t.Helper()
 	if err := l.Turn(); err != nil {

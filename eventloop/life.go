@@ -57,18 +57,18 @@ func (f *life) claimLocked(m mode) error {
 	}
 }
 
-// own makes the calling goroutine the loop's.
-func (f *life) own() {
+// setOwner makes the calling goroutine the loop's owner.
+func (f *life) setOwner() {
 	id := goroutineID()
 	f.owner.Store(id)
 	owners.add(id, f)
 }
 
-// disown leaves the loop without a goroutine.
-func (f *life) disown() { owners.remove(f.owner.Swap(0), f) }
+// clearOwner leaves the loop without a goroutine.
+func (f *life) clearOwner() { owners.remove(f.owner.Swap(0), f) }
 
-// occupied reports whether the loop has its goroutine now: a host's is its own between Turns.
-func (f *life) occupied() bool {
+// hasGoroutine reports whether the loop has its goroutine now: a host's is its own between Turns.
+func (f *life) hasGoroutine() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mode != hosted || f.inTurn
@@ -98,7 +98,7 @@ func (o *ownership) remove(id uint64, f *life) {
 	}
 }
 
-func (o *ownership) of(id uint64) []*life {
+func (o *ownership) livesOf(id uint64) []*life {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.lives[id])
@@ -111,8 +111,8 @@ func (o *ownership) of(id uint64) []*life {
 // well: use it in rare operations, and after an Alarm.
 func MayWait() error {
 	id := goroutineID()
-	for _, f := range owners.of(id) {
-		if f.occupied() || f.watcher.Load() == id {
+	for _, f := range owners.livesOf(id) {
+		if f.hasGoroutine() || f.watcher.Load() == id {
 			return ErrOnLoop
 		}
 	}

@@ -180,13 +180,13 @@ func (l *Loop) Stats() Stats {
 		Queued:      max(int(pushes-runs), 0), // elements may have been pushed and run in between
 		Busy:        time.Duration(l.meter.busy.Load()),
 		LongestTurn: time.Duration(l.meter.longest.Load()),
-		RecentTurn:  l.meter.lately(l.elapsed()),
+		RecentTurn:  l.meter.longestRecent(l.nowSinceBase()),
 		LongestWait: time.Duration(l.meter.longestWait.Load()),
 		Turn:        l.inTurn(),
 	}
 }
 
-// opError is nil for a nil err.
+// opError returns nil for a nil err.
 func (l *Loop) opError(op string, fd int, err error) error {
 	if err == nil {
 		return nil
@@ -194,11 +194,11 @@ func (l *Loop) opError(op string, fd int, err error) error {
 	return &OpError{Op: op, Loop: l.cfg.Name, FD: fd, Err: err}
 }
 
-// wake ends the loop's wait if the loop has announced that it sleeps. The loop sets its flag first
-// and then looks at the queue again. The caller of wake has queued its element first and then reads
-// the flag. So at least one of the two sees the other's write. Only one caller per sleep writes to
-// the eventfd.
-func (l *Loop) wake() {
+// wakeIfAsleep ends the loop's wait if the loop has announced that it sleeps. The loop sets its
+// flag first and then looks at the queue again. The caller has queued its element first and
+// then reads the flag. So at least one of the two sees the other's write. Only one caller per sleep
+// writes to the eventfd.
+func (l *Loop) wakeIfAsleep() {
 	if l.asleep.Load() && l.asleep.CompareAndSwap(true, false) {
 		l.wakeups.Add(1)
 		if err := l.poller.Wake(); err != nil {

@@ -27,10 +27,10 @@ type meter struct {
 // recentFor is for how long a turn is at least remembered as a recent one; at most twice as long.
 const recentFor = int64(10 * time.Second)
 
-// begin begins a turn.
-func (m *meter) begin(now int64) {
+// beginTurn begins a turn.
+func (m *meter) beginTurn(now int64) {
 	if m.open {
-		m.end(now)
+		m.endTurn(now)
 	}
 	if d := now - m.ended; d > m.longestWait.Load() {
 		m.longestWait.Store(d)
@@ -39,8 +39,8 @@ func (m *meter) begin(now int64) {
 	m.began.Store(now)
 }
 
-// end ends it.
-func (m *meter) end(now int64) {
+// endTurn ends a turn.
+func (m *meter) endTurn(now int64) {
 	if !m.open {
 		return
 	}
@@ -67,9 +67,9 @@ func (m *meter) end(now int64) {
 	}
 }
 
-// lately returns the duration of the longest turn that finished in this period of recentFor or in
-// the previous one. Any goroutine may call it.
-func (m *meter) lately(now int64) time.Duration {
+// longestRecent returns the duration of the longest turn that finished in this period of recentFor
+// or in the previous one. Any goroutine may call it.
+func (m *meter) longestRecent(now int64) time.Duration {
 	switch now/recentFor - m.window.Load() {
 	case 0:
 		return time.Duration(max(m.recent.Load(), m.before.Load()))
@@ -84,5 +84,5 @@ func (l *Loop) inTurn() time.Duration {
 	if l.holder.Load() == nil {
 		return 0
 	}
-	return max(time.Duration(l.elapsed()-l.meter.began.Load()), 0)
+	return max(time.Duration(l.nowSinceBase()-l.meter.began.Load()), 0)
 }

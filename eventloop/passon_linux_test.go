@@ -27,7 +27,7 @@ func TestShutdownWhileTheHostEnds(t *testing.T) {
 		_ = l.Turn()
 	}()
 	<-in
-	owners.mu.Lock() // the goroutine waits in disown
+	owners.mu.Lock() // the goroutine waits in clearOwner
 	close(held)
 	for l.life.owner.Load() != 0 {
 		runtime.Gosched()

@@ -76,11 +76,11 @@ type Clock interface {
 
 // embedder is a Poller that can be waited for from outside.
 type embedder interface {
-	// embed returns an fd that is readable when Wait would report something, when Wake was called,
-	// and when the time set by arm is reached.
-	embed() (int, error)
-	// arm sets that time, relative to now; negative means never.
-	arm(d time.Duration) error
+	// embedFD returns an fd that is readable when Wait would report something, when Wake was
+	// called, and when the time set by armTimer is reached.
+	embedFD() (int, error)
+	// armTimer sets that time, relative to now; negative means never.
+	armTimer(d time.Duration) error
 }
 
 // wallClock is time.Now, which is virtual time in a testing/synctest bubble.

@@ -97,11 +97,11 @@ func (p *epoll) ctl(op, fd int, e *unix.EpollEvent) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.fd, op, fd, e))
 }
 
-func (p *epoll) watches(fd int, ev Events, tag uint64) bool { return p.Modify(fd, ev, tag) == nil }
+func (p *epoll) isWatched(fd int, ev Events, tag uint64) bool { return p.Modify(fd, ev, tag) == nil }
 
-// number finds the number in the kernel's list of watched files: "tfd: 8 events: 19 data: 100000002
+// findFD finds the number in the kernel's list of watched files: "tfd: 8 events: 19 data: 100000002
 // pos:0 ...".
-func (p *epoll) number(tag uint64) int {
+func (p *epoll) findFD(tag uint64) int {
 	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(p.fd))
 	if err != nil {
 		return -1
@@ -150,7 +150,7 @@ func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	case p.hosted:
 		return timeout
 	case p.next <= now || p.next > at:
-		if p.openTimer() != nil || p.arm(timeout) != nil {
+		if p.openTimer() != nil || p.armTimer(timeout) != nil {
 			return timeout
 		}
 		p.next = at
@@ -158,7 +158,7 @@ func (p *epoll) farTimeout(timeout time.Duration) time.Duration {
 	return -1
 }
 
-// waitMillis is epoll_wait's timeout in milliseconds. It is rounded up: rounded down, the loop
+// waitMillis returns epoll_wait's timeout in milliseconds. It is rounded up: rounded down, the loop
 // would wake before the timer is due and spin until then.
 func waitMillis(d time.Duration) int {
 	if d < 0 {
@@ -189,8 +189,8 @@ func (p *epoll) Close() error {
 	return err
 }
 
-// embed opens the timerfd that makes the epoll fd readable for timers, and returns the epoll fd.
-func (p *epoll) embed() (int, error) {
+// embedFD opens the timerfd that makes the epoll fd readable for timers, and returns the epoll fd.
+func (p *epoll) embedFD() (int, error) {
 	if err := p.openTimer(); err != nil {
 		return -1, err
 	}
@@ -214,8 +214,9 @@ func (p *epoll) openTimer() error {
 	return nil
 }
 
-// arm sets the timerfd d ahead; 0 means immediately, negative disarms. After Close it does nothing.
-func (p *epoll) arm(d time.Duration) error {
+// armTimer sets the timerfd d ahead; 0 means immediately, negative disarms. After Close it does
+// nothing.
+func (p *epoll) armTimer(d time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.timer < 0 {

@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// newPoller has nothing to offer without epoll; a loop with a Poller of the caller's works
+// newPoller fails without epoll; a loop with a Poller of the caller's works
 // everywhere.
 func newPoller() (Poller, error) {
 	return nil, fmt.Errorf("epoll on %s: %w", runtime.GOOS, errors.ErrUnsupported)

@@ -9,7 +9,7 @@ func (f postFunc) Run(int) bool {
 	return false
 }
 
-func (f postFunc) identify() (Holder, any) { return Holder{"post", functionName(f)}, nil }
+func (f postFunc) identifyCallback() (Holder, any) { return Holder{"post", functionName(f)}, nil }
 
 // Post queues fn to be run on the loop, in the order of the Post and Schedule calls. Any goroutine
 // may call it, including the loop's; it never blocks. The queue is not bounded: a caller that posts
@@ -25,7 +25,7 @@ func (l *Loop) Post(fn func()) error {
 	q.pushLocked(postFunc(fn))
 	q.posts++
 	q.mu.Unlock()
-	l.wake()
+	l.wakeIfAsleep()
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (l *Loop) Schedule(r Runnable) error {
 	}
 	q.pushLocked(r)
 	q.mu.Unlock()
-	l.wake()
+	l.wakeIfAsleep()
 	return nil
 }
 
@@ -56,6 +56,6 @@ func (l *Loop) Defer(r Runnable) {
 	l.checkOwner()
 	l.deferred = append(l.deferred, r)
 	if l.embedded != nil && !l.life.inTurn {
-		l.wake()
+		l.wakeIfAsleep()
 	}
 }

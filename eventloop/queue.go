@@ -39,15 +39,15 @@ const keepCap = 1024
 // next returns the element to run now, nil when there is none. It stays valid until the following
 // call.
 func (q *queue) next() *Runnable {
-	if q.pos == len(q.batch) && !q.take() {
+	if q.pos == len(q.batch) && !q.takeBatch() {
 		return nil
 	}
 	q.pos++
 	return &q.batch[q.pos-1]
 }
 
-// take makes the work queued since the last take the batch.
-func (q *queue) take() bool {
+// takeBatch makes the work queued since the last take the batch.
+func (q *queue) takeBatch() bool {
 	if len(q.batch) == 0 && !q.filled.Load() {
 		return false
 	}
@@ -65,8 +65,8 @@ func (q *queue) take() bool {
 	return len(q.batch) > 0
 }
 
-// again queues a Runnable that had more to do.
-func (q *queue) again(r Runnable) {
+// pushAgain queues a Runnable that had more to do.
+func (q *queue) pushAgain(r Runnable) {
 	q.mu.Lock()
 	q.pushLocked(r)
 	q.mu.Unlock()
@@ -79,8 +79,8 @@ func (q *queue) pushLocked(r Runnable) {
 	q.filled.Store(true)
 }
 
-// seal makes Schedule refuse from now on, unless there is something to run.
-func (q *queue) seal() bool {
+// sealIfEmpty makes Schedule refuse from now on, unless there is something to run.
+func (q *queue) sealIfEmpty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.pos < len(q.batch) || len(q.in) > 0 {
@@ -90,15 +90,16 @@ func (q *queue) seal() bool {
 	return true
 }
 
-// end makes Post and Schedule refuse from now on, and returns the number of remaining elements.
-func (q *queue) end() int {
+// closeIntake makes Post and Schedule refuse from now on, and returns the number of remaining
+// elements.
+func (q *queue) closeIntake() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closing, q.ended = true, true
 	return len(q.in) + len(q.batch) - q.pos
 }
 
-// pending reports whether there is anything to run. Loop goroutine.
-func (q *queue) pending() bool {
+// hasWork reports whether there is anything to run. Loop goroutine.
+func (q *queue) hasWork() bool {
 	return q.pos < len(q.batch) || q.filled.Load()
 }

@@ -36,15 +36,16 @@ type Panic struct {
 type named interface{ LoopName() string }
 
 // task is a Runnable of the loop's own, which stands for something of its user's.
-type task interface{ identify() (Holder, any) }
+type task interface{ identifyCallback() (Holder, any) }
 
-// describe names the callback behind r, and gives its Handler or Runnable: nil for a function.
-func describe(r Runnable) (h Holder, who any) {
+// identifyRunnable names the callback behind r, and gives its Handler or Runnable: nil for a
+// function.
+func identifyRunnable(r Runnable) (h Holder, who any) {
 	switch r := r.(type) {
 	case nil:
 		return Holder{}, nil
 	case task:
-		return r.identify()
+		return r.identifyCallback()
 	case named:
 		return Holder{"runnable", nameOf(r)}, r
 	default:

@@ -12,7 +12,7 @@ func (l *Loop) Start() {
 		}
 		panic(l.opError("run", -1, err))
 	}
-	go l.runLoop() //nolint:errcheck // finish has logged it
+	go l.runLoop() //nolint:errcheck // releaseResources has logged it
 }
 
 // Run runs the loop on the calling goroutine, which becomes the loop's, until Shutdown. An error
@@ -35,7 +35,7 @@ var errOnPanic = errors.New("OnPanic or the Poller has panicked")
 
 // goOn runs a loop on the calling goroutine, which becomes its own.
 func (l *Loop) goOn() error {
-	l.life.own()
+	l.life.setOwner()
 	l.between = false
 	returned := false
 	defer func() {
@@ -43,70 +43,70 @@ func (l *Loop) goOn() error {
 			return
 		}
 		if v := recover(); v != nil {
-			defer panic(v)       // for the caller of Run or Shutdown to recover
-			l.finish(errOnPanic) //nolint:errcheck // Shutdown returns it
+			defer panic(v)                 // for the caller of Run or Shutdown to recover
+			l.releaseResources(errOnPanic) //nolint:errcheck // Shutdown returns it
 			return
 		}
 		l.goroutineEnded()
 	}()
 	l.tearDown()
-	err := l.work()
+	err := l.runUntilShutdown()
 	returned = true
-	return l.finish(err)
+	return l.releaseResources(err)
 }
 
-// work runs turns until Shutdown.
-func (l *Loop) work() error {
+// runUntilShutdown runs turns until Shutdown.
+func (l *Loop) runUntilShutdown() error {
 	for !l.life.closing.Load() {
-		worked, err := l.turn(l.park(), l.cfg.Wait != Block)
+		worked, err := l.runTurn(l.prepareWait(), l.cfg.Wait != Block)
 		if err != nil {
 			l.runLast()
 			return err
 		}
 		if l.cfg.Wait != Block {
-			l.polled(worked)
+			l.endPolledTurn(worked)
 		}
 	}
-	l.drain()
+	l.drainWork()
 	return nil
 }
 
-// drain runs queued and deferred work, and the work that this queues. It ends when nothing is left,
-// and Schedule refuses from then on. It also ends when Shutdown stops waiting.
-func (l *Loop) drain() {
+// drainWork runs queued and deferred work, and the work that this queues. It ends when nothing is
+// left, and Schedule refuses from then on. It also ends when Shutdown stops waiting.
+func (l *Loop) drainWork() {
 	for l.life.abandon.Load() == nil {
 		l.now = l.clock.Now()
-		l.meter.begin(l.sinceBase(l.now))
+		l.meter.beginTurn(l.sinceBase(l.now))
 		l.turns.Add(1)
 		ran := l.runQueue() + l.runDeferred()
 		l.holder.Store(nil)
-		if ran == 0 && l.queue.seal() {
+		if ran == 0 && l.queue.sealIfEmpty() {
 			return
 		}
 	}
 	l.at.undone = len(l.deferred)
 }
 
-// runLast is drain for a loop whose wait has failed. No context bounds it, so all accepted work is
+// runLast drains a loop whose wait has failed. No context bounds it, so all accepted work is
 // run once only.
 func (l *Loop) runLast() {
-	for range l.queue.end() {
-		if r := l.queue.next(); l.call(r) {
-			l.queue.again(*r)
+	for range l.queue.closeIntake() {
+		if r := l.queue.next(); l.runCallback(r) {
+			l.queue.pushAgain(*r)
 		}
 	}
 	l.runDeferred()
 }
 
-// finish ends the loop: it accepts no more work and releases all resources, even if the Poller or
-// the Logger panics.
-func (l *Loop) finish(err error) error {
+// releaseResources ends the loop: it accepts no more work and releases all resources, even if the
+// Poller or the Logger panics.
+func (l *Loop) releaseResources(err error) error {
 	l.holder.Store(nil)
-	undone := l.queue.end() + l.at.undone
-	left := l.undone(undone)
+	undone := l.queue.closeIntake() + l.at.undone
+	left := l.undoneError(undone)
 	l.life.closing.Store(true)
 	l.life.over.Store(true)
-	l.life.disown()
+	l.life.clearOwner()
 	defer func() {
 		l.life.mu.Lock()
 		l.life.mode, l.life.err, l.life.left = over, err, left
@@ -121,8 +121,8 @@ func (l *Loop) finish(err error) error {
 	return err
 }
 
-// undone returns the error of a loop that was abandoned with n pieces of work left.
-func (l *Loop) undone(n int) error {
+// undoneError returns the error of a loop that was abandoned with n pieces of work left.
+func (l *Loop) undoneError(n int) error {
 	why := l.life.abandon.Load()
 	if n == 0 || why == nil {
 		return nil

@@ -32,22 +32,22 @@ func (l *Loop) Shutdown(ctx context.Context) error {
 			break
 		}
 	default:
-		l.wake()
+		l.wakeIfAsleep()
 	}
 	select {
 	case <-l.life.done:
-		return l.outcome(knows)
+		return l.shutdownResult(knows)
 	case <-ctx.Done():
 	}
 	l.giveUp(ctx)
 	select {
 	case <-l.life.done: // both channels were ready
-		return l.outcome(knows)
+		return l.shutdownResult(knows)
 	default:
 	}
 	stuck := &ShutdownError{Loop: l.cfg.Name, Holder: l.Holder(), Err: context.Cause(ctx)}
 	if l.takeOver() {
-		return errors.Join(stuck, l.finish(nil))
+		return errors.Join(stuck, l.releaseResources(nil))
 	}
 	return stuck
 }
@@ -106,15 +106,15 @@ func (l *Loop) endHere(ctx context.Context) error {
 		l.giveUp(ctx)
 	}
 	stop := context.AfterFunc(ctx, func() { l.giveUp(ctx) })
-	l.goOn() //nolint:errcheck // outcome has it; after a Goexit ctx stays in force
+	l.goOn() //nolint:errcheck // shutdownResult has it; after a Goexit ctx stays in force
 	stop()
-	return l.outcome(false)
+	return l.shutdownResult(false)
 }
 
-// outcome returns the result of Shutdown for a loop that has ended. A Shutdown that began after
-// another had run out of time knows that the loop is not drained, so this is not reported again: it
-// gets other errors only.
-func (l *Loop) outcome(knows bool) error {
+// shutdownResult returns the result of Shutdown for a loop that has ended. A Shutdown that began
+// after another had run out of time knows that the loop is not drained, so this is not reported
+// again: it gets other errors only.
+func (l *Loop) shutdownResult(knows bool) error {
 	if knows {
 		return l.life.err
 	}
@@ -138,7 +138,7 @@ func (l *Loop) endElsewhere(ctx context.Context) bool {
 				}
 			}
 		}()
-		l.runLoop() //nolint:errcheck // finish has logged it
+		l.runLoop() //nolint:errcheck // releaseResources has logged it
 	}()
 	select {
 	case v := <-ended:

@@ -34,7 +34,7 @@ func NewAlarm() *Alarm {
 // doubled, and so on. Any goroutine.
 func (a *Alarm) C() <-chan struct{} { return *a.c.Load() }
 
-func (a *Alarm) ring() {
+func (a *Alarm) notifyWaiters() {
 	next := make(chan struct{})
 	close(*a.c.Swap(&next))
 }
@@ -52,8 +52,8 @@ type watchdog struct {
 	due   time.Duration // duration of the stall at the next report
 }
 
-// rouse ends the watchdog's sleep. Loop goroutine.
-func (w *watchdog) rouse() {
+// wakeUp ends the watchdog's sleep. Loop goroutine.
+func (w *watchdog) wakeUp() {
 	w.asleep.Store(false)
 	select {
 	case w.awake <- struct{}{}:

@@ -11,10 +11,10 @@ const lookEvery = 4096
 
 // strayFinder is a Poller that can check its watches.
 type strayFinder interface {
-	// watches reports whether fd is still the file that was added as tag.
-	watches(fd int, ev Events, tag uint64) bool
-	// number returns the fd with which tag was added; -1: unknown.
-	number(tag uint64) int
+	// isWatched reports whether fd is still the file that was added as tag.
+	isWatched(fd int, ev Events, tag uint64) bool
+	// findFD returns the fd with which tag was added; -1: unknown.
+	findFD(tag uint64) int
 }
 
 // findStrays examines the reports of a wait before any handler is called. A report that belongs to
@@ -27,7 +27,7 @@ func (l *Loop) findStrays(reports []Ready) {
 	}
 	for _, report := range reports {
 		w := l.fds.find(report.Tag)
-		if w != nil && p.watches(w.fd, w.interest, w.tag) {
+		if w != nil && p.isWatched(w.fd, w.interest, w.tag) {
 			continue
 		}
 		said, seen := l.strays[report.Tag]
@@ -42,11 +42,11 @@ func (l *Loop) findStrays(reports []Ready) {
 		}
 		holder := "none: Remove came after close"
 		if w != nil {
-			h, _ := w.whose()
+			h, _ := w.identifyHandler()
 			holder = h.String()
 		}
 		l.log.Error("eventloop: the loop does not sleep for a file descriptor that was closed before Remove while a duplicate of it lives",
-			"loop", l.cfg.Name, "fd", p.number(report.Tag), "for", report.Events.String(), "handler", holder,
+			"loop", l.cfg.Name, "fd", p.findFD(report.Tag), "for", report.Events.String(), "handler", holder,
 			"remedy", "Remove before close; this one ends with its last duplicate, or with the loop")
 	}
 }

@@ -13,7 +13,7 @@ type Timer struct {
 	deadline
 }
 
-// timerFunc makes a timer's function a Runnable, for call.
+// timerFunc makes a timer's function a Runnable, for runCallback.
 type timerFunc func()
 
 func (f timerFunc) Run(int) bool {
@@ -21,7 +21,7 @@ func (f timerFunc) Run(int) bool {
 	return false
 }
 
-func (f timerFunc) identify() (Holder, any) { return Holder{"timer", functionName(f)}, nil }
+func (f timerFunc) identifyCallback() (Holder, any) { return Holder{"timer", functionName(f)}, nil }
 
 // NewTimer makes an unarmed timer; Reset arms it.
 func (l *Loop) NewTimer(fn func()) *Timer {
@@ -89,7 +89,7 @@ func (l *Loop) fireTimers() (fired int) {
 		}
 		h.remove(t)
 		l.timerCount.Store(int64(len(h.heap)))
-		l.call(&t.task)
+		l.runCallback(&t.task)
 		fired++
 	}
 	return fired
@@ -107,9 +107,9 @@ func (l *Loop) untilTimer(now int64) time.Duration {
 // reading where the clock has one.
 func (l *Loop) sinceBase(t time.Time) int64 { return int64(t.Sub(l.base)) }
 
-// elapsed is sinceBase of now. Of the wall clock only the monotonic half is read, which costs half
-// as much. Any goroutine.
-func (l *Loop) elapsed() int64 {
+// nowSinceBase returns the current time since the loop's base. Of the wall clock only the monotonic
+// half is read, which costs half as much. Any goroutine.
+func (l *Loop) nowSinceBase() int64 {
 	if l.cfg.Clock == nil {
 		return int64(time.Since(l.base))
 	}
@@ -125,7 +125,7 @@ func (l *Loop) armHosted() {
 	if next == l.armed {
 		return
 	}
-	if err := l.embedded.arm(l.untilTimer(l.elapsed())); err != nil {
+	if err := l.embedded.armTimer(l.untilTimer(l.nowSinceBase())); err != nil {
 		l.log.Error("eventloop: timerfd", "loop", l.cfg.Name, "err", err)
 		return
 	}

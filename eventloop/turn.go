@@ -11,17 +11,17 @@ import (
 // work.
 const deferRounds = 8
 
-// turn waits up to timeout, then does everything there is to do, once: ready fds, due timers,
+// runTurn waits up to timeout, then does everything there is to do, once: ready fds, due timers,
 // queued work, deferred work. A turn that does not wait may glance at the last fd instead of
 // asking about all.
-func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err error) {
+func (l *Loop) runTurn(timeout time.Duration, mayGlance bool) (worked bool, err error) {
 	l.turns.Add(1)
 	n := 0
-	if mayGlance && timeout == 0 && l.glance() {
+	if mayGlance && timeout == 0 && l.glanceAtLast() {
 		n++
-		l.meter.begin(l.sinceBase(l.Now()))
+		l.meter.beginTurn(l.sinceBase(l.Now()))
 	} else {
-		k, err := l.ask(timeout)
+		k, err := l.pollFDs(timeout)
 		if err != nil {
 			return false, err
 		}
@@ -39,8 +39,8 @@ func (l *Loop) turn(timeout time.Duration, mayGlance bool) (worked bool, err err
 	return n > 0, nil
 }
 
-// ask waits for ready fds and calls their handlers.
-func (l *Loop) ask(timeout time.Duration) (n int, err error) {
+// pollFDs waits for ready fds and calls their handlers.
+func (l *Loop) pollFDs(timeout time.Duration) (n int, err error) {
 	n, err = l.poller.Wait(l.events, timeout)
 	if timeout != 0 {
 		l.asleep.Store(false)
@@ -52,8 +52,8 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 		n = 0
 	}
 	l.now, l.stale = l.clock.Now(), false
-	l.meter.begin(l.sinceBase(l.now))
-	l.glancing.found(&l.fds, l.events[:n])
+	l.meter.beginTurn(l.sinceBase(l.now))
+	l.glancing.chooseFD(&l.fds, l.events[:n])
 	if n > 0 {
 		if l.looked++; l.looked%lookEvery == 0 {
 			l.findStrays(l.events[:n])
@@ -68,17 +68,17 @@ func (l *Loop) ask(timeout time.Duration) (n int, err error) {
 func (l *Loop) deliverReady() {
 	for l.at.delivered < l.at.reports {
 		l.at.delivered++
-		l.dispatch(l.events[l.at.delivered-1])
+		l.dispatchReady(l.events[l.at.delivered-1])
 	}
 }
 
-// park returns how long the next wait may block. If it may block, park announces that: from then on
-// queueing work wakes the loop.
-func (l *Loop) park() time.Duration {
-	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.pending() {
+// prepareWait returns how long the next wait may block. If it may block, it announces that: from
+// then on queueing work wakes the loop.
+func (l *Loop) prepareWait() time.Duration {
+	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.hasWork() {
 		return 0
 	}
-	now := l.elapsed()
+	now := l.nowSinceBase()
 	if l.cfg.Wait == Spin && now-l.sinceBase(l.lastWork) < int64(l.cfg.SpinFor) {
 		return 0
 	}
@@ -86,13 +86,13 @@ func (l *Loop) park() time.Duration {
 	if timeout == 0 {
 		return 0
 	}
-	l.meter.end(now)
+	l.meter.endTurn(now)
 	if l.handoff > 0 {
 		l.handoff = 0
 		l.yield()
 	}
 	l.asleep.Store(true)
-	if l.queue.pending() || l.life.closing.Load() {
+	if l.queue.hasWork() || l.life.closing.Load() {
 		l.asleep.Store(false)
 		return 0
 	}
@@ -103,10 +103,10 @@ func (l *Loop) park() time.Duration {
 // asking the kernel.
 const yieldEvery = 8
 
-// polled ends a turn of a polling loop. A loop that finds nothing yields the processor now and
-// then. It yields immediately to goroutines that it has passed work to. Polling is worth a
+// endPolledTurn ends a turn of a polling loop. A loop that finds nothing yields the processor now
+// and then. It yields immediately to goroutines that it has passed work to. Polling is worth a
 // processor only while the processor has nothing else to do.
-func (l *Loop) polled(worked bool) {
+func (l *Loop) endPolledTurn(worked bool) {
 	if worked {
 		l.lastWork, l.idle = l.now, 0
 		return
@@ -128,8 +128,8 @@ func (l *Loop) runQueue() (ran int) {
 		}
 		ran++
 		l.at.ran = ran
-		if l.call(r) {
-			l.queue.again(*r)
+		if l.runCallback(r) {
+			l.queue.pushAgain(*r)
 			spent += RunBudget - 1
 		}
 	}
@@ -157,7 +157,7 @@ func (l *Loop) runDeferred() (ran int) {
 		l.deferred = l.deferred[:0]
 		for i := range l.flushing {
 			l.at.flushed = i + 1
-			if l.call(&l.flushing[i]) {
+			if l.runCallback(&l.flushing[i]) {
 				l.deferred = append(l.deferred, l.flushing[i])
 			}
 		}

@@ -15,7 +15,7 @@ func (l *Loop) startWatchdog() {
 		return
 	}
 	w.stop, w.done, w.awake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	go l.watch()
+	go l.runWatchdog()
 }
 
 func (l *Loop) stopWatchdog() {
@@ -26,11 +26,11 @@ func (l *Loop) stopWatchdog() {
 	<-l.watchdog.done
 }
 
-func (l *Loop) look() sight { return sight{l.turns.Load(), l.holder.Load(), l.blamed.Load()} }
+func (l *Loop) currentSight() sight { return sight{l.turns.Load(), l.holder.Load(), l.blamed.Load()} }
 
-// watch checks a few times per StallAfter whether the loop is still in the same callback. While
-// the loop has nothing to do the watchdog sleeps, so that it does not wake an idle process.
-func (l *Loop) watch() {
+// runWatchdog checks a few times per StallAfter whether the loop is still in the same callback.
+// While the loop has nothing to do the watchdog sleeps, so that it does not wake an idle process.
+func (l *Loop) runWatchdog() {
 	w := &l.watchdog
 	id := goroutineID()
 	l.life.watcher.Store(id)
@@ -41,7 +41,7 @@ func (l *Loop) watch() {
 		if over {
 			close(w.done)
 		} else {
-			go l.watch() // OnStall ended this goroutine
+			go l.runWatchdog() // OnStall ended this goroutine
 		}
 	}()
 	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))
@@ -53,7 +53,7 @@ func (l *Loop) watch() {
 			return
 		case <-tick.C:
 		}
-		now, s := time.Now(), l.look()
+		now, s := time.Now(), l.currentSight()
 		switch lasted := now.Sub(w.since); {
 		case s != w.last:
 			w.last, w.since, w.due = s, now, l.cfg.StallAfter
@@ -67,7 +67,7 @@ func (l *Loop) watch() {
 		case lasted >= w.due:
 			first := w.due == l.cfg.StallAfter
 			w.due = 2 * lasted
-			l.alarm(first, lasted)
+			l.raiseAlarm(first, lasted)
 		}
 	}
 }
@@ -87,19 +87,19 @@ func (l *Loop) sleepWatchdog() (ok bool) {
 	}
 }
 
-// alarm reports that a callback occupies the loop: first to OnStall, once, then to those that wait
-// on the Alarm, even if OnStall panics.
-func (l *Loop) alarm(first bool, lasted time.Duration) {
+// raiseAlarm reports that a callback occupies the loop: first to OnStall, once, then to those that
+// wait on the Alarm, even if OnStall panics.
+func (l *Loop) raiseAlarm(first bool, lasted time.Duration) {
 	if l.cfg.Alarm != nil {
-		defer l.cfg.Alarm.ring()
+		defer l.cfg.Alarm.notifyWaiters()
 	}
 	if first {
-		l.stalled(lasted)
+		l.reportStall(lasted)
 	}
 }
 
-func (l *Loop) stalled(lasted time.Duration) {
-	s := Stall{Loop: l.cfg.Name, Holder: l.Holder(), For: lasted, Stack: l.stack()}
+func (l *Loop) reportStall(lasted time.Duration) {
+	s := Stall{Loop: l.cfg.Name, Holder: l.Holder(), For: lasted, Stack: l.ownerStack()}
 	if s.Holder.Kind == "" {
 		return // the callback has just returned
 	}
@@ -127,8 +127,8 @@ func (s Stall) Log(to *slog.Logger) {
 // that time.
 const stackOf = 1000
 
-// stack returns the stack of the loop's goroutine.
-func (l *Loop) stack() []byte {
+// ownerStack returns the stack of the loop's goroutine.
+func (l *Loop) ownerStack() []byte {
 	if runtime.NumGoroutine() > stackOf {
 		return nil
 	}

@@ -29,19 +29,19 @@ type asked struct {
 	Capture int         `json:"capture"`
 }
 
-// action wraps do in a handler that requires the token.
-func (p *Page) action(do func(context.Context, asked) (string, error)) http.HandlerFunc {
+// actionHandler wraps do in a handler that requires the token.
+func (p *Page) actionHandler(do func(context.Context, asked) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !p.authorized(r) {
-			p.denied(r)
-			p.fail(w, &failure{http.StatusForbidden, "not allowed"})
+		if !p.isAuthorized(r) {
+			p.logDenial(r)
+			p.writeError(w, &failure{http.StatusForbidden, "not allowed"})
 			return
 		}
 		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))
 		body.DisallowUnknownFields()
 		var what asked
 		if err := body.Decode(&what); err != nil {
-			p.fail(w, &failure{http.StatusBadRequest, "the body is JSON with the fields of the action; a level is debug, info, warn or error"})
+			p.writeError(w, &failure{http.StatusBadRequest, "the body is JSON with the fields of the action; a level is debug, info, warn or error"})
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), actionFor)
@@ -49,10 +49,10 @@ func (p *Page) action(do func(context.Context, asked) (string, error)) http.Hand
 		outcome, err := do(ctx, what)
 		p.logAction(r, path.Base(r.URL.Path), what.ID, outcome, err)
 		if err != nil {
-			p.fail(w, err)
+			p.writeError(w, err)
 			return
 		}
-		p.answer(w, r, func() (any, error) { return map[string]string{"outcome": outcome}, nil })
+		p.answerRequest(w, r, func() (any, error) { return map[string]string{"outcome": outcome}, nil })
 	}
 }
 
@@ -69,25 +69,25 @@ func (p *Page) logAction(r *http.Request, action string, id uint64, outcome stri
 	log.Warn("an operator has acted", "action", action, "peer", r.RemoteAddr, "outcome", outcome)
 }
 
-// authorized compares in a time that is independent of the token.
-func (p *Page) authorized(r *http.Request) bool {
+// isAuthorized reports whether r has the token, in a time that is independent of the token.
+func (p *Page) isAuthorized(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(p.cfg.Actions.Token))
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1 && ok
 }
 
-// disconnect ends a connection immediately.
-func (p *Page) disconnect(ctx context.Context, what asked) (string, error) {
-	return p.command(ctx, what.ID, &cmid.Disconnect{})
+// disconnectID ends a connection immediately.
+func (p *Page) disconnectID(ctx context.Context, what asked) (string, error) {
+	return p.runCommand(ctx, what.ID, &cmid.Disconnect{})
 }
 
-// drain ends an identifier when the peer has consumed all messages that were sent.
-func (p *Page) drain(ctx context.Context, what asked) (string, error) {
-	return p.command(ctx, what.ID, &rdma.Close{})
+// closeID ends an identifier when the peer has consumed all messages that were sent.
+func (p *Page) closeID(ctx context.Context, what asked) (string, error) {
+	return p.runCommand(ctx, what.ID, &rdma.Close{})
 }
 
-func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, error) {
-	found, err := p.find(ctx, id)
+func (p *Page) runCommand(ctx context.Context, id uint64, c cmid.Command) (string, error) {
+	found, err := p.findID(ctx, id)
 	if err != nil {
 		return "", err
 	}
@@ -108,21 +108,21 @@ func (p *Page) command(ctx context.Context, id uint64, c cmid.Command) (string, 
 		return "", &failure{http.StatusConflict, "the identifier has not answered yet, and will still do it"}
 	}
 	if a.err != nil {
-		return "", &failure{http.StatusConflict, cut(a.err.Error())}
+		return "", &failure{http.StatusConflict, truncateText(a.err.Error())}
 	}
 	if failed, ok := a.event.(rdma.Failure); ok {
-		return "", &failure{http.StatusConflict, cut(failed.Error())}
+		return "", &failure{http.StatusConflict, truncateText(failed.Error())}
 	}
 	return a.event.Kind().String(), nil
 }
 
-// find returns the identifier with that number.
-func (p *Page) find(ctx context.Context, id uint64) (*rdma.IDInfo, error) {
+// findID returns the identifier with that number.
+func (p *Page) findID(ctx context.Context, id uint64) (*rdma.IDInfo, error) {
 	r, err := p.snapshot.get(ctx)
 	if err != nil || r.value == nil {
 		return nil, errors.Join(err, r.err)
 	}
-	found := r.value.find(id, "")
+	found := r.value.findID(id, "")
 	if found == nil {
 		return nil, &failure{http.StatusNotFound, "there is no such identifier, or no more"}
 	}
@@ -139,7 +139,7 @@ type actionsView struct {
 }
 
 func (p *Page) actionsView(now time.Time) actionsView {
-	v := actionsView{Taken: stamp(now), Rows: []captureRow{}}
+	v := actionsView{Taken: formatTime(now), Rows: []captureRow{}}
 	a := p.cfg.Actions
 	if a == nil {
 		return v
@@ -151,8 +151,8 @@ func (p *Page) actionsView(now time.Time) actionsView {
 	return v
 }
 
-// level sets the log level.
-func (p *Page) level(_ context.Context, what asked) (string, error) {
+// setLevel sets the log level.
+func (p *Page) setLevel(_ context.Context, what asked) (string, error) {
 	if p.cfg.Actions.Level == nil {
 		return "", &failure{http.StatusNotFound, "this program's log has no level that could be set"}
 	}

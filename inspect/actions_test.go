@@ -121,7 +121,7 @@ func TestActionWithoutAnswer(t *testing.T) {
 	for _, id := range []uint64{one, listener} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if outcome, err := r.page.command(ctx, id, &cmid.Disconnect{}); err == nil || !strings.Contains(err.Error(), "not answered") {
+		if outcome, err := r.page.runCommand(ctx, id, &cmid.Disconnect{}); err == nil || !strings.Contains(err.Error(), "not answered") {
 			t.Errorf("identifier %d: %q, %v", id, outcome, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestActionsAreLogged(t *testing.T) {
 // TestTextIsShort: text has microseconds, and no exponents.
 func TestTextIsShort(t *testing.T) {
 	for number, want := range map[float64]string{0: "0", 100: "100", 1.5: "1.5", 3.856555545737401: "3.856556", 0.0000063: "0.000006", -1: "-1", 1e9: "1000000000"} {
-		if got := text(reflect.ValueOf(number)); got != want {
+		if got := cellText(reflect.ValueOf(number)); got != want {
 			t.Errorf("%v is %s, and should be %s", number, got, want)
 		}
 	}

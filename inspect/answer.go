@@ -14,32 +14,32 @@ import (
 	"text/tabwriter"
 )
 
-// answer writes a value as JSON or as text.
-func (p *Page) answer(w http.ResponseWriter, r *http.Request, value func() (any, error)) {
+// answerRequest writes a value as JSON or as text.
+func (p *Page) answerRequest(w http.ResponseWriter, r *http.Request, value func() (any, error)) {
 	switch format := r.URL.Query().Get("format"); {
 	case format == "text" || format == "" && prefersText(r.Header.Get("Accept")):
-		p.give(w, r, "text/plain; charset=utf-8", value, textOf)
+		p.writeAnswer(w, r, "text/plain; charset=utf-8", value, textOf)
 	case format == "json" || format == "":
-		p.give(w, r, "application/json", value, jsonOf)
+		p.writeAnswer(w, r, "application/json", value, jsonOf)
 	default:
-		p.fail(w, &failure{http.StatusBadRequest, "the format is json or text"})
+		p.writeError(w, &failure{http.StatusBadRequest, "the format is json or text"})
 	}
 }
 
-// give makes an answer and writes it, within the page's bounds.
-func (p *Page) give(w http.ResponseWriter, r *http.Request, kind string, value func() (any, error), format func(any) ([]byte, error)) {
-	if err := enter(r.Context(), p.bounds.answers); err != nil {
-		p.fail(w, err)
+// writeAnswer produces an answer and writes it, within the page's bounds.
+func (p *Page) writeAnswer(w http.ResponseWriter, r *http.Request, kind string, value func() (any, error), format func(any) ([]byte, error)) {
+	if err := takePlace(r.Context(), p.bounds.answers); err != nil {
+		p.writeError(w, err)
 		return
 	}
 	defer func() { <-p.bounds.answers }()
-	data, err := p.bounds.produce(r.Context(), value, format)
+	data, err := p.bounds.makeAnswer(r.Context(), value, format)
 	if err != nil {
-		p.fail(w, err)
+		p.writeError(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", kind)
-	_ = pour(w, data)
+	_ = writeInParts(w, data)
 }
 
 func jsonOf(value any) ([]byte, error) {
@@ -59,13 +59,13 @@ func prefersText(accept string) bool {
 	return text >= 0 && (js < 0 || text < js)
 }
 
-// fail answers with an error. Its text contains nothing of the request.
-func (p *Page) fail(w http.ResponseWriter, err error) {
+// writeError answers with an error. Its text contains nothing of the request.
+func (p *Page) writeError(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	if f := (*failure)(nil); errors.As(err, &f) {
 		status = f.status
 	}
-	http.Error(w, escaped(err.Error()), status)
+	http.Error(w, escapeText(err.Error()), status)
 }
 
 // writeText writes a struct as a line for each of its fields and a table for each of its lists, and
@@ -82,7 +82,7 @@ func writeText(w io.Writer, value any) {
 	}
 	lines := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	var tables []int
-	names, cells := columns(v.Type()), flat(v)
+	names, cells := columnNames(v.Type()), fieldValues(v)
 	for n, cell := range cells {
 		switch cell.Kind() {
 		case reflect.Slice:
@@ -91,10 +91,10 @@ func writeText(w io.Writer, value any) {
 			keys := cell.MapKeys()
 			slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 			for _, k := range keys {
-				fmt.Fprintf(lines, "%s.%s\t%s\n", names[n], k, text(cell.MapIndex(k)))
+				fmt.Fprintf(lines, "%s.%s\t%s\n", names[n], k, cellText(cell.MapIndex(k)))
 			}
 		default:
-			fmt.Fprintf(lines, "%s\t%s\n", names[n], text(cell))
+			fmt.Fprintf(lines, "%s\t%s\n", names[n], cellText(cell))
 		}
 	}
 	_ = lines.Flush()
@@ -107,13 +107,13 @@ func writeText(w io.Writer, value any) {
 // writeTable writes a line for each struct of a list.
 func writeTable(w io.Writer, list reflect.Value) {
 	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(out, strings.Join(columns(list.Type().Elem()), "\t"))
+	fmt.Fprintln(out, strings.Join(columnNames(list.Type().Elem()), "\t"))
 	for i := range list.Len() {
-		for n, cell := range flat(list.Index(i)) {
+		for n, cell := range fieldValues(list.Index(i)) {
 			if n > 0 {
 				fmt.Fprint(out, "\t")
 			}
-			fmt.Fprint(out, text(cell))
+			fmt.Fprint(out, cellText(cell))
 		}
 		fmt.Fprintln(out)
 	}
@@ -123,9 +123,9 @@ func writeTable(w io.Writer, list reflect.Value) {
 // writeSection writes a section, whose columns are not those of a struct.
 func writeSection(w io.Writer, s sectionView) {
 	if s.Error != "" {
-		fmt.Fprintf(w, "error: %s\n", escaped(s.Error))
+		fmt.Fprintf(w, "error: %s\n", escapeText(s.Error))
 	}
-	fmt.Fprintf(w, "taken %s, %s s late, %d rows of %d\n", s.Taken, text(reflect.ValueOf(s.Late)), len(s.Rows), s.Total)
+	fmt.Fprintf(w, "taken %s, %s s late, %d rows of %d\n", s.Taken, cellText(reflect.ValueOf(s.Late)), len(s.Rows), s.Total)
 	out := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(out, strings.Join(s.Columns, "\t"))
 	for _, row := range s.Rows {
@@ -133,19 +133,19 @@ func writeSection(w io.Writer, s sectionView) {
 			if n > 0 {
 				fmt.Fprint(out, "\t")
 			}
-			fmt.Fprint(out, text(reflect.ValueOf(row[c])))
+			fmt.Fprint(out, cellText(reflect.ValueOf(row[c])))
 		}
 		fmt.Fprintln(out)
 	}
 	_ = out.Flush()
 }
 
-// columns returns the JSON names of a struct's fields, including those of embedded structs.
-func columns(t reflect.Type) (names []string) {
+// columnNames returns the JSON names of a struct's fields, including those of embedded structs.
+func columnNames(t reflect.Type) (names []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Anonymous {
-			names = append(names, columns(f.Type)...)
+			names = append(names, columnNames(f.Type)...)
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -154,11 +154,11 @@ func columns(t reflect.Type) (names []string) {
 	return names
 }
 
-// flat returns the values of a struct's fields, in the order of columns.
-func flat(v reflect.Value) (cells []reflect.Value) {
+// fieldValues returns the values of a struct's fields, in the order of columns.
+func fieldValues(v reflect.Value) (cells []reflect.Value) {
 	for i := range v.NumField() {
 		if v.Type().Field(i).Anonymous {
-			cells = append(cells, flat(v.Field(i))...)
+			cells = append(cells, fieldValues(v.Field(i))...)
 			continue
 		}
 		cells = append(cells, v.Field(i))
@@ -166,8 +166,8 @@ func flat(v reflect.Value) (cells []reflect.Value) {
 	return cells
 }
 
-// text returns a cell's text. An empty cell is a hyphen, so that columns can be counted.
-func text(v reflect.Value) string {
+// cellText returns a cell's text. An empty cell is a hyphen, so that columns can be counted.
+func cellText(v reflect.Value) string {
 	switch {
 	case !v.IsValid():
 		return "-"
@@ -177,13 +177,13 @@ func text(v reflect.Value) string {
 	case v.Kind() == reflect.String && v.String() == "":
 		return "-"
 	case v.Kind() == reflect.String:
-		return escaped(v.String())
+		return escapeText(v.String())
 	}
 	return fmt.Sprint(v.Interface())
 }
 
-// escaped returns a text without characters that a terminal or a table would interpret.
-func escaped(text string) string {
+// escapeText returns a text without characters that a terminal or a table would interpret.
+func escapeText(text string) string {
 	quoted := strconv.QuoteToGraphic(text)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }

@@ -33,7 +33,7 @@ func BenchmarkNews(b *testing.B) {
 	b.Run("inspection", func(b *testing.B) {
 		before := processorTime(b)
 		for b.Loop() {
-			take(r.rt)
+			takeSnapshot(r.rt)
 		}
 		b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
 		longest := time.Duration(0)
@@ -47,7 +47,7 @@ func BenchmarkNews(b *testing.B) {
 			r.rt.Loops()
 		}
 	})
-	s := take(r.rt)
+	s := takeSnapshot(r.rt)
 	for name, asked := range map[string]string{"first-page": "", "filtered-and-sorted": "q=127.0.0.1&sort=peer&order=desc&size=500"} {
 		v, err := url.ParseQuery(asked)
 		if err != nil {
@@ -60,7 +60,7 @@ func BenchmarkNews(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := json.Marshal(q.of(s)); err != nil {
+				if _, err := json.Marshal(q.selectPage(s)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -25,8 +25,8 @@ func newBounds() bounds {
 	return bounds{make(chan struct{}, mostAnswers), make(chan struct{}, 1)}
 }
 
-// enter takes a place in one of the channels, or fails if none is free for too long.
-func enter(ctx context.Context, places chan struct{}) error {
+// takePlace takes a place in one of the channels, or fails if none is free for too long.
+func takePlace(ctx context.Context, places chan struct{}) error {
 	select {
 	case places <- struct{}{}:
 		return nil
@@ -44,9 +44,9 @@ func enter(ctx context.Context, places chan struct{}) error {
 	}
 }
 
-// produce makes an answer when it is its turn.
-func (b *bounds) produce(ctx context.Context, value func() (any, error), format func(any) ([]byte, error)) ([]byte, error) {
-	if err := enter(ctx, b.making); err != nil {
+// makeAnswer makes an answer when it is its turn.
+func (b *bounds) makeAnswer(ctx context.Context, value func() (any, error), format func(any) ([]byte, error)) ([]byte, error) {
+	if err := takePlace(ctx, b.making); err != nil {
 		return nil, err
 	}
 	defer func() { <-b.making }()
@@ -57,9 +57,9 @@ func (b *bounds) produce(ctx context.Context, value func() (any, error), format 
 	return format(made)
 }
 
-// pour writes in parts, so that a slow reader is not taken for a stopped one. If the server does
-// not support deadlines, its own limits apply.
-func pour(w http.ResponseWriter, data []byte) error {
+// writeInParts writes in parts, so that a slow reader is not taken for a stopped one. If the server
+// does not support deadlines, its own limits apply.
+func writeInParts(w http.ResponseWriter, data []byte) error {
 	control, end := http.NewResponseController(w), time.Now().Add(answerFor)
 	for len(data) > 0 {
 		until := time.Now().Add(writeFor)

@@ -92,15 +92,15 @@ func (c *capture) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// file returns the chunks of the file so far. Readers may keep them: later parts are appended after
-// them.
-func (c *capture) file() [][]byte {
+// fileChunks returns the chunks of the file so far. Readers may keep them: later parts are appended
+// after them.
+func (c *capture) fileChunks() [][]byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.chunks)
 }
 
-func (c *capture) runs() bool {
+func (c *capture) isRunning() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended.IsZero()
@@ -110,19 +110,19 @@ func (c *capture) row(now time.Time) captureRow {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := captureRow{
-		Capture: c.number, Of: c.of, State: "running", Begun: stamp(c.begun), Limit: c.limit.Seconds(), Bytes: c.bytes, Most: c.most,
+		Capture: c.number, Of: c.of, State: "running", Begun: formatTime(c.begun), Limit: c.limit.Seconds(), Bytes: c.bytes, Most: c.most,
 	}
 	if !c.ended.IsZero() {
 		r.State, now = "ended", c.ended
 	}
 	if r.For = max(now.Sub(c.begun), 0).Seconds(); c.err != nil {
-		r.Error = cut(c.err.Error())
+		r.Error = truncateText(c.err.Error())
 	}
 	return r
 }
 
-// end records the end of the capture. Only the first call counts.
-func (c *capture) end(err error) {
+// recordEnd records the end of the capture. Only the first call counts.
+func (c *capture) recordEnd(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended.IsZero() {
@@ -131,8 +131,8 @@ func (c *capture) end(err error) {
 	}
 }
 
-// finish makes the capture end soon.
-func (c *capture) finish() {
+// requestStop makes the capture end soon.
+func (c *capture) requestStop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.stopped {
@@ -141,15 +141,15 @@ func (c *capture) finish() {
 	}
 }
 
-// watch ends the capture when its time is over, it is stopped or the page is closed. The program's
-// Capture may block or panic: that ends this capture.
-func (c *capture) watch(running Capture, closed <-chan struct{}) {
+// awaitEnd ends the capture when its time is over, it is stopped or the page is closed. The
+// program's Capture may block or panic: that ends this capture.
+func (c *capture) awaitEnd(running Capture, closed <-chan struct{}) {
 	err := errors.New("it has ended its goroutine") // unless it returns or panics
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("it has panicked: %v", p)
 		}
-		c.end(err)
+		c.recordEnd(err)
 	}()
 	timer := time.NewTimer(c.limit)
 	defer timer.Stop()
@@ -168,7 +168,7 @@ func (c *capture) watch(running Capture, closed <-chan struct{}) {
 func (s *captures) add(c *capture) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.kept, (*capture).runs) {
+	if slices.ContainsFunc(s.kept, (*capture).isRunning) {
 		return &failure{http.StatusConflict, "a capture runs already"}
 	}
 	if len(s.kept) == keptCaptures {
@@ -220,7 +220,7 @@ func (p *Page) startCapture(ctx context.Context, what asked) (string, error) {
 	if !(what.Seconds >= 0 && what.Seconds <= longestCapture.Seconds()) || what.Bytes < 0 || what.Bytes > most {
 		return "", &failure{http.StatusBadRequest, fmt.Sprintf("a capture takes at most %.0f seconds and %d bytes", longestCapture.Seconds(), most)}
 	}
-	chosen, of, err := p.choose(ctx, what)
+	chosen, of, err := p.chooseConnections(ctx, what)
 	if err != nil {
 		return "", err
 	}
@@ -237,25 +237,25 @@ func (p *Page) startCapture(ctx context.Context, what asked) (string, error) {
 	began := false
 	defer func() {
 		if !began { // also if it panics, which net/http survives
-			c.end(nil)
+			c.recordEnd(nil)
 			p.captures.remove(c)
 		}
 	}()
 	chosen.MaxBytes = c.most
 	running, err := begin(c, chosen)
 	if err != nil {
-		return "", &failure{http.StatusConflict, cut(err.Error())}
+		return "", &failure{http.StatusConflict, truncateText(err.Error())}
 	}
 	began = true
-	go c.watch(running, p.closed.Done())
+	go c.awaitEnd(running, p.closed.Done())
 	return fmt.Sprintf("capture %d of %s", c.number, of), nil
 }
 
-// choose returns the connections that are asked for.
-func (p *Page) choose(ctx context.Context, what asked) (c Chosen, of string, err error) {
+// chooseConnections returns the connections that are asked for.
+func (p *Page) chooseConnections(ctx context.Context, what asked) (c Chosen, of string, err error) {
 	switch {
 	case what.ID != 0 && what.Peer == "":
-		found, err := p.find(ctx, what.ID)
+		found, err := p.findID(ctx, what.ID)
 		if err != nil {
 			return c, "", err
 		}
@@ -294,7 +294,7 @@ func connectionsOf(i *rdma.IDInfo) (c Chosen, of string) {
 	if !i.Peer.IsZero() {
 		c.Peer, c.PeerPort = one(i.Peer), i.Peer.Port()
 	}
-	return c, fmt.Sprintf("identifier %d, %s", i.ID, strings.TrimSpace(address(i.Local)+" "+address(i.Peer)))
+	return c, fmt.Sprintf("identifier %d, %s", i.ID, strings.TrimSpace(addrText(i.Local)+" "+addrText(i.Peer)))
 }
 
 // parsePeer reads 10.0.0.7, 10.0.0.7:4791, [::1]:4791 or 10.0.0.0/8.
@@ -320,7 +320,7 @@ func (p *Page) stopCapture(ctx context.Context, what asked) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.finish()
+	c.requestStop()
 	select {
 	case <-c.over:
 		return "ended", nil
@@ -335,18 +335,18 @@ func (p *Page) deleteCapture(_ context.Context, what asked) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if c.runs() {
+	if c.isRunning() {
 		return "", &failure{http.StatusConflict, "it runs"}
 	}
 	p.captures.remove(c)
 	return "deleted", nil
 }
 
-// download sends the file of a capture. It requires the token.
-func (p *Page) download(w http.ResponseWriter, r *http.Request) {
-	if !p.authorized(r) {
-		p.denied(r)
-		p.fail(w, &failure{http.StatusForbidden, "not allowed"})
+// downloadCapture sends the file of a capture. It requires the token.
+func (p *Page) downloadCapture(w http.ResponseWriter, r *http.Request) {
+	if !p.isAuthorized(r) {
+		p.logDenial(r)
+		p.writeError(w, &failure{http.StatusForbidden, "not allowed"})
 		return
 	}
 	name, _ := strings.CutSuffix(r.PathValue("file"), ".pcapng")
@@ -356,14 +356,14 @@ func (p *Page) download(w http.ResponseWriter, r *http.Request) {
 	}
 	c, err := p.captures.find(number)
 	if err != nil {
-		p.fail(w, err)
+		p.writeError(w, err)
 		return
 	}
 	p.logAction(r, "download", 0, fmt.Sprintf("capture %d of %s", number, c.of), nil)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="capture-%d.pcapng"`, number))
-	for _, chunk := range c.file() {
-		if pour(w, chunk) != nil {
+	for _, chunk := range c.fileChunks() {
+		if writeInParts(w, chunk) != nil {
 			return
 		}
 	}

@@ -226,12 +226,12 @@ func TestFile(t *testing.T) {
 		if _, err := c.Write(b); err != nil {
 			t.Fatal(err)
 		}
-		before := bytes.Join(c.file(), nil)
+		before := bytes.Join(c.fileChunks(), nil)
 		if all = append(all, b...); !bytes.Equal(before, all) {
 			t.Fatalf("after %d writes it differs", i)
 		}
 	}
-	half := c.file()
+	half := c.fileChunks()
 	_, _ = c.Write(make([]byte, 70_000))
 	if !bytes.Equal(bytes.Join(half, nil), all) || c.bytes != int64(len(all))+70_000 {
 		t.Error("what was read has changed")

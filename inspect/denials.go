@@ -18,8 +18,8 @@ type denials struct {
 	unlogged int // since the last logged one
 }
 
-// log reports whether this request is to be logged, and how many before it were not.
-func (d *denials) log(now time.Time) (unlogged int, ok bool) {
+// shouldLog reports whether this request is to be logged, and how many before it were not.
+func (d *denials) shouldLog(now time.Time) (unlogged int, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now.Before(d.next) {
@@ -30,10 +30,10 @@ func (d *denials) log(now time.Time) (unlogged int, ok bool) {
 	return unlogged, true
 }
 
-// denied logs a request without the token. It does not log the credential that was sent instead: it
-// may be nearly right.
-func (p *Page) denied(r *http.Request) {
-	if unlogged, ok := p.denials.log(time.Now()); ok {
+// logDenial logs a request without the token. It does not log the credential that was sent instead:
+// it may be nearly right.
+func (p *Page) logDenial(r *http.Request) {
+	if unlogged, ok := p.denials.shouldLog(time.Now()); ok {
 		p.rt.Logger().Warn("inspect: somebody without the token was denied an action", "peer", r.RemoteAddr, "unlogged", unlogged)
 	}
 }

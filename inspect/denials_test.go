@@ -21,7 +21,7 @@ func TestDenialsAreLoggedOnceASecond(t *testing.T) {
 	}{
 		{0, 0, true}, {0, 0, false}, {denialsEvery - 1, 0, false}, {denialsEvery, 2, true}, {denialsEvery, 0, false}, {3 * denialsEvery, 1, true},
 	} {
-		if unlogged, ok := d.log(now.Add(want.after)); unlogged != want.unlogged || ok != want.ok {
+		if unlogged, ok := d.shouldLog(now.Add(want.after)); unlogged != want.unlogged || ok != want.ok {
 			t.Errorf("%d: %d, %v, want %d, %v", i, unlogged, ok, want.unlogged, want.ok)
 		}
 	}

@@ -29,23 +29,23 @@ const (
 	margin              = 34.0
 )
 
-// diagram draws the state machine with the number of identifiers in each state.
-func (p *Page) diagram(w http.ResponseWriter, r *http.Request) {
+// serveDiagram draws the state machine with the number of identifiers in each state.
+func (p *Page) serveDiagram(w http.ResponseWriter, r *http.Request) {
 	f, ok := flavors[r.URL.Query().Get("flavor")]
 	if !ok {
-		p.fail(w, &failure{http.StatusBadRequest, "the flavor is iwarp, ib or ud"})
+		p.writeError(w, &failure{http.StatusBadRequest, "the flavor is iwarp, ib or ud"})
 		return
 	}
-	picture, err := p.of(func(s *snapshot) (any, error) { return draw(f, s.states), nil })(r.Context())
+	picture, err := p.viewOfSnapshot(func(s *snapshot) (any, error) { return drawStates(f, s.states), nil })(r.Context())
 	if err != nil {
-		p.fail(w, err)
+		p.writeError(w, err)
 		return
 	}
-	p.give(w, r, "image/svg+xml", picture, func(drawn any) ([]byte, error) { return []byte(drawn.(string)), nil })
+	p.writeAnswer(w, r, "image/svg+xml", picture, func(drawn any) ([]byte, error) { return []byte(drawn.(string)), nil })
 }
 
-// draw draws the states package's table. All texts are from this program.
-func draw(f states.Flavor, counts map[string]int) string {
+// drawStates draws the states package's table. All texts are from this program.
+func drawStates(f states.Flavor, counts map[string]int) string {
 	var b strings.Builder
 	width, height := 2*margin+5*columnsApart+boxWidth, 2*margin+3*rowsApart+boxHeight
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-label="state machine, %v" `+
@@ -59,13 +59,13 @@ func draw(f states.Flavor, counts map[string]int) string {
 			back = back || o.From == e.To && o.To == e.From
 		}
 		fmt.Fprintf(&b, `<path class="edge" d="%s" marker-end="url(#tip)"><title>%v → %v: %s</title></path>`+"\n",
-			curve(places[e.From], places[e.To], back), e.From, e.To, strings.Join(e.Inputs, ", "))
+			drawArc(places[e.From], places[e.To], back), e.From, e.To, strings.Join(e.Inputs, ", "))
 	}
 	for s := range states.State(states.NumStates) {
 		if !states.Exists(f|states.Device, s) {
 			continue
 		}
-		x, y := centre(places[s])
+		x, y := boxCentre(places[s])
 		class := "state"
 		if counts[s.String()] > 0 {
 			class = "state some"
@@ -79,7 +79,7 @@ func draw(f states.Flavor, counts map[string]int) string {
 		if why == "" {
 			continue
 		}
-		x, y := centre(places[states.State(s)])
+		x, y := boxCentre(places[states.State(s)])
 		fmt.Fprintf(&b, `<text class="any" x="%g" y="%g" text-anchor="middle" font-size="10" fill="currentColor" stroke="none">%s</text>`+"\n",
 			x, y-boxHeight/2-6, why)
 	}
@@ -87,15 +87,15 @@ func draw(f states.Flavor, counts map[string]int) string {
 	return b.String()
 }
 
-func centre(place [2]int) (x, y float64) {
+func boxCentre(place [2]int) (x, y float64) {
 	return margin + boxWidth/2 + float64(place[0])*columnsApart, margin + boxHeight/2 + float64(place[1])*rowsApart
 }
 
-// curve draws an arc from the border of one box to that of another, around the boxes between them,
-// and beside the arrow in the other direction.
-func curve(from, to [2]int, back bool) string {
-	x1, y1 := centre(from)
-	x2, y2 := centre(to)
+// drawArc draws an arc from the border of one box to that of another, around the boxes between
+// them, and beside the arrow in the other direction.
+func drawArc(from, to [2]int, back bool) string {
+	x1, y1 := boxCentre(from)
+	x2, y2 := boxCentre(to)
 	long := math.Hypot(x2-x1, y2-y1)
 	aside := 0.0 // of the middle of the curve's polygon, to the left of its direction
 	if back {
@@ -111,13 +111,13 @@ func curve(from, to [2]int, back bool) string {
 		}
 	}
 	cx, cy := (x1+x2)/2+aside*(y2-y1)/long, (y1+y2)/2-aside*(x2-x1)/long
-	sx, sy := border(x1, y1, cx, cy)
-	ex, ey := border(x2, y2, cx, cy)
+	sx, sy := borderPoint(x1, y1, cx, cy)
+	ex, ey := borderPoint(x2, y2, cx, cy)
 	return fmt.Sprintf("M%.1f %.1fQ%.1f %.1f %.1f %.1f", sx, sy, cx, cy, ex, ey)
 }
 
-// border returns where the line from the middle of a box to a point outside leaves the box.
-func border(x, y, toX, toY float64) (float64, float64) {
+// borderPoint returns where the line from the middle of a box to a point outside leaves the box.
+func borderPoint(x, y, toX, toY float64) (float64, float64) {
 	dx, dy := toX-x, toY-y
 	scale := math.Inf(1)
 	if dx != 0 {

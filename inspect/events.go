@@ -14,13 +14,13 @@ const eventStream = "text/event-stream"
 // writeFor is how long a viewer's connection may take no bytes.
 const writeFor = 5 * time.Second
 
-// events sends a viewer the content of a view at each interval, until the viewer leaves, or does
-// not read.
-func (p *Page) events(w http.ResponseWriter, r *http.Request) {
+// serveEvents sends a viewer the content of a view at each interval, until the viewer leaves, or
+// does not read.
+func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
-	shown, err := p.view(query.Get("view"), query)
+	shown, err := p.viewByName(query.Get("view"), query)
 	if err != nil {
-		p.fail(w, err)
+		p.writeError(w, err)
 		return
 	}
 	if r.Method == http.MethodHead {
@@ -28,13 +28,13 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		return // the answer would have no end
 	}
 	if p.closed.Err() != nil {
-		p.fail(w, &failure{http.StatusServiceUnavailable, "the page is closed"})
+		p.writeError(w, &failure{http.StatusServiceUnavailable, "the page is closed"})
 		return
 	}
 	defer p.viewers.Add(-1)
 	if p.viewers.Add(1) > int64(p.cfg.Viewers) {
 		w.Header().Set("Retry-After", "5")
-		p.fail(w, &failure{http.StatusServiceUnavailable, "too many viewers"})
+		p.writeError(w, &failure{http.StatusServiceUnavailable, "too many viewers"})
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
@@ -43,7 +43,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	to := &viewer{w: w, control: http.NewResponseController(w)}
 	if err := to.control.SetWriteDeadline(time.Now().Add(writeFor)); err != nil {
 		// a viewer that does not read could not be dropped
-		p.fail(w, &failure{http.StatusNotImplemented, "this server knows no deadlines for writing"})
+		p.writeError(w, &failure{http.StatusNotImplemented, "this server knows no deadlines for writing"})
 		return
 	}
 	w.Header().Set("Content-Type", eventStream)
@@ -53,20 +53,21 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		var news []byte
 		value, err := shown(ctx)
 		if err == nil {
-			news, err = p.bounds.produce(ctx, value, json.Marshal)
+			news, err = p.bounds.makeAnswer(ctx, value, json.Marshal)
 		}
-		if ctx.Err() != nil || to.send(news, err) != nil {
+		if ctx.Err() != nil || to.sendEvent(news, err) != nil {
 			return
 		}
 		if isGone(err) {
 			return
 		}
-		p.pause(ctx, began)
+		p.waitUntilNext(ctx, began)
 	}
 }
 
-// pause waits for the next reading, at the same time for all viewers, so that they share it.
-func (p *Page) pause(ctx context.Context, began time.Time) {
+// waitUntilNext waits for the next reading, at the same time for all viewers, so that they share
+// it.
+func (p *Page) waitUntilNext(ctx context.Context, began time.Time) {
 	next := time.NewTimer(p.untilNext(began))
 	defer next.Stop()
 	select {
@@ -91,9 +92,9 @@ type viewer struct {
 	control *http.ResponseController
 }
 
-// send writes an event: the view's content, which is JSON without a line break, or an error. Its id
-// is the time, so that a browser can show the delay until it is on the screen.
-func (v *viewer) send(news []byte, failed error) (err error) {
+// sendEvent writes an event: the view's content, which is JSON without a line break, or an error.
+// Its id is the time, so that a browser can show the delay until it is on the screen.
+func (v *viewer) sendEvent(news []byte, failed error) (err error) {
 	name := "news"
 	if failed != nil {
 		name = "failure"
@@ -106,7 +107,7 @@ func (v *viewer) send(news []byte, failed error) (err error) {
 	}
 	event := make([]byte, 0, len(news)+64)
 	event = fmt.Appendf(event, "id: %d\nevent: %s\ndata: ", time.Now().UnixMilli(), name)
-	if err := pour(v.w, append(append(event, news...), "\n\n"...)); err != nil {
+	if err := writeInParts(v.w, append(append(event, news...), "\n\n"...)); err != nil {
 		return err
 	}
 	return v.control.Flush()

@@ -33,8 +33,8 @@ type reading[T any] struct {
 	err   error     // the value is the one before, if any
 }
 
-// late returns the reading's age beyond the interval, in seconds.
-func (r reading[T]) late(interval time.Duration) float64 {
+// lateSeconds returns the reading's age beyond the interval, in seconds.
+func (r reading[T]) lateSeconds(interval time.Duration) float64 {
 	if r.taken.IsZero() {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (f *feed[T]) get(ctx context.Context) (reading[T], error) {
 	}
 	if f.done == nil {
 		f.done = make(chan struct{})
-		go f.gather(time.Now())
+		go f.callRead(time.Now())
 	}
 	done := f.done
 	f.mu.Unlock()
@@ -70,8 +70,8 @@ func (f *feed[T]) get(ctx context.Context) (reading[T], error) {
 	return f.latest, nil
 }
 
-// gather calls read, and survives its panics.
-func (f *feed[T]) gather(began time.Time) {
+// callRead calls read, and survives its panics.
+func (f *feed[T]) callRead(began time.Time) {
 	var value T
 	err := errors.New("it has ended its goroutine") // unless it returns or panics
 	defer func() {

@@ -105,16 +105,16 @@ type cursor struct {
 	age    time.Duration
 }
 
-// of returns the page of r that q selects. The records of each loop are in order already.
-func (q *flightQuery) of(r *recordings) flightView {
-	v := flightView{Taken: stamp(r.taken), Size: q.size, Loops: []flightLoop{}, Rows: []flightRow{}}
+// selectPage returns the page of r that q selects. The records of each loop are in order already.
+func (q *flightQuery) selectPage(r *recordings) flightView {
+	v := flightView{Taken: formatTime(r.taken), Size: q.size, Loops: []flightLoop{}, Rows: []flightRow{}}
 	next := make([]cursor, len(r.loops))
 	for l := range r.loops {
 		f := &r.loops[l]
 		v.Loops = append(v.Loops, flightLoop{f.Loop, len(f.Records), f.Before})
 		v.Total += len(f.Records)
-		next[l] = q.before(len(f.Records), f, r.taken)
-		for c := next[l]; c.record >= 0; c = q.before(c.record, f, r.taken) {
+		next[l] = q.previousMatch(len(f.Records), f, r.taken)
+		for c := next[l]; c.record >= 0; c = q.previousMatch(c.record, f, r.taken) {
 			v.Matched++
 		}
 	}
@@ -122,28 +122,28 @@ func (q *flightQuery) of(r *recordings) flightView {
 	v.Page = min(q.page, v.Pages)
 	first := (v.Page - 1) * q.size
 	for n := range min(first+q.size, v.Matched) {
-		l := latest(next)
+		l := latestLoop(next)
 		f := &r.loops[l]
 		if n >= first {
 			v.Rows = append(v.Rows, flightRowOf(f, next[l].record, r.taken))
 		}
-		next[l] = q.before(next[l].record, f, r.taken)
+		next[l] = q.previousMatch(next[l].record, f, r.taken)
 	}
 	return v
 }
 
-// before returns the position of the last matching record before i.
-func (q *flightQuery) before(i int, f *rdma.Flight, taken time.Time) cursor {
+// previousMatch returns the position of the last matching record before i.
+func (q *flightQuery) previousMatch(i int, f *rdma.Flight, taken time.Time) cursor {
 	for i--; i >= 0; i-- {
-		if q.matches(f.Loop, &f.Records[i]) {
+		if q.matchesRecord(f.Loop, &f.Records[i]) {
 			return cursor{i, taken.Sub(f.Records[i].At)}
 		}
 	}
 	return cursor{record: -1}
 }
 
-// latest returns the loop whose next record is the latest. There is one.
-func latest(next []cursor) (loop int) {
+// latestLoop returns the loop whose next record is the latest. There is one.
+func latestLoop(next []cursor) (loop int) {
 	for l, c := range next {
 		if c.record >= 0 && (next[loop].record < 0 || c.age < next[loop].age) {
 			loop = l
@@ -160,9 +160,9 @@ func flightRowOf(f *rdma.Flight, i int, taken time.Time) flightRow {
 	}
 }
 
-func (q *flightQuery) matches(loop string, r *rdma.FlightRecord) bool {
+func (q *flightQuery) matchesRecord(loop string, r *rdma.FlightRecord) bool {
 	return (q.id == 0 || q.id == r.ID) && (q.loop == "" || q.loop == loop) && (q.kinds == nil || q.kinds[r.Kind]) &&
-		(q.text == "" || contains(r.What, q.text) || contains(errnoName(r.Errno), q.text))
+		(q.text == "" || containsFold(r.What, q.text) || containsFold(errnoName(r.Errno), q.text))
 }
 
 // errnoName returns an errno's name; "" for 0.
@@ -173,11 +173,11 @@ func errnoName(n int32) string {
 	return cmp.Or(unix.ErrnoName(unix.Errno(n)), strconv.Itoa(int(n)))
 }
 
-// flight returns the view of the flight recorders.
-func (p *Page) flight(v url.Values) (view, error) {
+// viewOfFlight returns the view of the flight recorders.
+func (p *Page) viewOfFlight(v url.Values) (view, error) {
 	q, err := parseFlightQuery(v)
 	if err != nil {
 		return nil, badRequest(err)
 	}
-	return of(p.records, func(r *recordings) (any, error) { return q.of(r), nil }), nil
+	return viewOf(p.records, func(r *recordings) (any, error) { return q.selectPage(r), nil }), nil
 }

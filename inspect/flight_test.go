@@ -107,7 +107,7 @@ func TestFlightOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := q.of(r)
+	v := q.selectPage(r)
 	for i, want := range []flightRow{
 		{At: "03:04:10.000000", Ago: 55, Loop: "a", Number: 13, ID: 5, Kind: "end", What: "x", Error: "EPROTO"},
 		{At: "03:04:09.000000", Ago: 56, Loop: "b", Number: 2, ID: 4, Kind: "end", What: "x", Error: "EPROTO"},

@@ -27,7 +27,7 @@ func BenchmarkFlight(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				q.of(r)
+				q.selectPage(r)
 			}
 		})
 	}

@@ -17,8 +17,8 @@ import (
 // anyHost in Config.Hosts switches that check off.
 const anyHost = "*"
 
-// known reports whether a request's Host is one of the page's names.
-func (p *Page) known(host string) bool {
+// isKnownHost reports whether a request's Host is one of the page's names.
+func (p *Page) isKnownHost(host string) bool {
 	if host == "" {
 		return true // browsers always send one
 	}
@@ -46,9 +46,9 @@ func ownNames() []string {
 	return []string{name, short}
 }
 
-// foreign reports whether a browser asks on behalf of another site, as for a script or a frame
+// isCrossSite reports whether a browser asks on behalf of another site, as for a script or a frame
 // there. It is false if a user has followed a link.
-func (p *Page) foreign(r *http.Request) bool {
+func (p *Page) isCrossSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	switch site {
 	case "", "none", "same-origin":
@@ -66,5 +66,5 @@ func (p *Page) foreign(r *http.Request) bool {
 	}
 	// A proxy may have set another Host. Then the browser's statement counts, for a name of the
 	// page.
-	return of.Host != r.Host && (site != "same-origin" || !p.known(of.Host))
+	return of.Host != r.Host && (site != "same-origin" || !p.isKnownHost(of.Host))
 }

@@ -66,7 +66,7 @@ type idRow struct {
 func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
 	r := idRow{
 		ID: uint64(i.ID), PID: i.PID.Id, State: i.State.String(), InState: i.InState.Seconds(), Age: i.Age.Seconds(),
-		Peer: address(i.Peer), Local: address(i.Local), Device: cut(i.Device), Loop: i.Loop, Wire: i.Wire, Waiting: i.Waiting,
+		Peer: addrText(i.Peer), Local: addrText(i.Local), Device: truncateText(i.Device), Loop: i.Loop, Wire: i.Wire, Waiting: i.Waiting,
 		Mailbox: i.Mailbox, Queued: i.Credits.Queued, InFlight: i.Credits.InFlight, Send: i.Credits.Send, Unacked: i.Credits.Unacked,
 		Receive: i.Credits.Receive, Unfreed: i.Credits.Unfreed, Delivered: i.Delivered, Memory: i.Memory,
 	}
@@ -75,24 +75,24 @@ func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
 	r.LargeSent, r.LargeReceived = t.LargeSent, t.LargeReceived
 	r.Reads, r.ReadBytes, r.Writes, r.WriteBytes, r.Atomics = t.Reads, t.ReadBytes, t.Writes, t.WriteBytes, t.Atomics
 	r.CreditWaits, r.CreditWait, r.WaitsFor = t.CreditWaits, t.CreditWait.Seconds(), t.WaitsFor.Seconds()
-	r.Mode, r.Security, r.Identity, r.KeyUpdates, r.PeerKeyUpdates = i.Mode.String(), i.Security, cut(i.Identity), i.KeyUpdates, i.PeerKeyUpdates
-	r.Old = old(taken, i.AsOf)
+	r.Mode, r.Security, r.Identity, r.KeyUpdates, r.PeerKeyUpdates = i.Mode.String(), i.Security, truncateText(i.Identity), i.KeyUpdates, i.PeerKeyUpdates
+	r.Old = reportAge(taken, i.AsOf)
 	if i.Owner != nil {
-		r.Owner = cut(i.Owner.Id)
+		r.Owner = truncateText(i.Owner.Id)
 	}
 	return r
 }
 
-// old returns how long before taken a loop has reported; -1: never.
-func old(taken, asOf time.Time) float64 {
+// reportAge returns how long before taken a loop has reported; -1: never.
+func reportAge(taken, asOf time.Time) float64 {
 	if asOf.IsZero() {
 		return -1
 	}
 	return max(taken.Sub(asOf), 0).Seconds()
 }
 
-// address returns an address as text, "" for the zero address.
-func address(a rdma.Addr) string {
+// addrText returns an address as text, "" for the zero address.
+func addrText(a rdma.Addr) string {
 	if a.IsZero() {
 		return ""
 	}
@@ -112,8 +112,8 @@ var keys = map[string]func(*rdma.IDInfo) key{
 	"state":                    func(i *rdma.IDInfo) key { return key{number: float64(i.State)} },
 	"in_state_seconds":         func(i *rdma.IDInfo) key { return key{number: i.InState.Seconds()} },
 	"age_seconds":              func(i *rdma.IDInfo) key { return key{number: i.Age.Seconds()} },
-	"peer":                     func(i *rdma.IDInfo) key { return key{text: address(i.Peer)} },
-	"local":                    func(i *rdma.IDInfo) key { return key{text: address(i.Local)} },
+	"peer":                     func(i *rdma.IDInfo) key { return key{text: addrText(i.Peer)} },
+	"local":                    func(i *rdma.IDInfo) key { return key{text: addrText(i.Local)} },
 	"device":                   func(i *rdma.IDInfo) key { return key{text: i.Device} },
 	"loop":                     func(i *rdma.IDInfo) key { return key{text: i.Loop} },
 	"owner":                    func(i *rdma.IDInfo) key { return key{text: i.Owner.GetId()} },
@@ -248,17 +248,17 @@ type idsView struct {
 	Rows    []idRow        `json:"rows"`
 }
 
-// of returns the page of s that q selects.
-func (q *query) of(s *snapshot) idsView {
+// selectPage returns the page of s that q selects.
+func (q *query) selectPage(s *snapshot) idsView {
 	matching := make([]*rdma.IDInfo, 0, len(s.ids))
 	for i := range s.ids {
-		if q.matches(&s.ids[i]) {
+		if q.matchesID(&s.ids[i]) {
 			matching = append(matching, &s.ids[i])
 		}
 	}
-	q.order(matching)
+	q.sortIDs(matching)
 	v := idsView{
-		Taken: stamp(s.taken), Blocked: s.blocked, Total: len(s.ids), Matched: len(matching),
+		Taken: formatTime(s.taken), Blocked: s.blocked, Total: len(s.ids), Matched: len(matching),
 		Pages: max((len(matching)+q.size-1)/q.size, 1), Size: q.size, States: s.states,
 	}
 	v.Page = min(q.page, v.Pages)
@@ -270,8 +270,8 @@ func (q *query) of(s *snapshot) idsView {
 	return v
 }
 
-// order sorts identifiers. They are given by number, and those with the same key stay so.
-func (q *query) order(ids []*rdma.IDInfo) {
+// sortIDs sorts identifiers. They are given by number, and those with the same key stay so.
+func (q *query) sortIDs(ids []*rdma.IDInfo) {
 	if q.sort == "id" {
 		if q.descending {
 			slices.Reverse(ids)
@@ -298,25 +298,25 @@ func (q *query) order(ids []*rdma.IDInfo) {
 	}
 }
 
-func (q *query) matches(i *rdma.IDInfo) bool {
+func (q *query) matchesID(i *rdma.IDInfo) bool {
 	if q.states != nil && !q.states[i.State] {
 		return false
 	}
-	if q.peer != "" && !contains(address(i.Peer), q.peer) {
+	if q.peer != "" && !containsFold(addrText(i.Peer), q.peer) {
 		return false
 	}
 	if q.text == "" {
 		return true
 	}
-	return contains(i.PID.Id, q.text) || contains(i.Owner.GetId(), q.text) || contains(i.State.String(), q.text) ||
-		contains(address(i.Peer), q.text) || contains(address(i.Local), q.text) || contains(i.Device, q.text) ||
-		contains(i.Loop, q.text) || contains(i.Wire, q.text) || contains(i.Waiting, q.text) ||
-		contains(i.Identity, q.text) ||
+	return containsFold(i.PID.Id, q.text) || containsFold(i.Owner.GetId(), q.text) || containsFold(i.State.String(), q.text) ||
+		containsFold(addrText(i.Peer), q.text) || containsFold(addrText(i.Local), q.text) || containsFold(i.Device, q.text) ||
+		containsFold(i.Loop, q.text) || containsFold(i.Wire, q.text) || containsFold(i.Waiting, q.text) ||
+		containsFold(i.Identity, q.text) ||
 		strconv.FormatUint(uint64(i.ID), 10) == q.text
 }
 
-// contains reports whether text contains what, which is in lower case.
-func contains(text, what string) bool { return strings.Contains(strings.ToLower(text), what) }
+// containsFold reports whether text contains what, which is in lower case.
+func containsFold(text, what string) bool { return strings.Contains(strings.ToLower(text), what) }
 
 // idView is one identifier as shown in detail.
 type idView struct {
@@ -356,8 +356,8 @@ type sojourn struct {
 	For   float64 `json:"for_seconds"` // duration of the stay
 }
 
-func detail(i *rdma.IDInfo, taken time.Time) idView {
-	v := idView{Taken: stamp(taken), idRow: rowOf(i, taken), pathView: pathOf(&i.Path), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
+func idDetail(i *rdma.IDInfo, taken time.Time) idView {
+	v := idView{Taken: formatTime(taken), idRow: rowOf(i, taken), pathView: pathOf(&i.Path), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
 	for n, t := range i.History {
 		end := i.Age
 		if n+1 < len(i.History) {
@@ -368,4 +368,4 @@ func detail(i *rdma.IDInfo, taken time.Time) idView {
 	return v
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

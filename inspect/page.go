@@ -47,7 +47,7 @@ func New(rt *rdma.Runtime, config ...Config) (*Page, error) {
 	}
 	p := &Page{
 		rt: rt, cfg: cfg, own: ownNames(), mux: http.NewServeMux(), titles: []sectionTitle{}, bounds: newBounds(),
-		snapshot: &feed[*snapshot]{every: cfg.Interval, read: func() *snapshot { return take(rt) }},
+		snapshot: &feed[*snapshot]{every: cfg.Interval, read: func() *snapshot { return takeSnapshot(rt) }},
 		records: &feed[*recordings]{every: cfg.Interval, read: func() *recordings {
 			return &recordings{loops: rt.Flight(), taken: time.Now()}
 		}},
@@ -59,7 +59,7 @@ func New(rt *rdma.Runtime, config ...Config) (*Page, error) {
 		p.columns[s.name] = s.columns
 		p.titles = append(p.titles, sectionTitle{s.name, s.title})
 	}
-	p.routes()
+	p.registerRoutes()
 	return p, nil
 }
 
@@ -78,56 +78,56 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "Accept")
-	if !p.known(r.Host) || p.foreign(r) {
-		p.fail(w, &failure{http.StatusForbidden, "asked for under a name that is not in inspect.Config.Hosts, or by another site"})
+	if !p.isKnownHost(r.Host) || p.isCrossSite(r) {
+		p.writeError(w, &failure{http.StatusForbidden, "asked for under a name that is not in inspect.Config.Hosts, or by another site"})
 		return
 	}
 	p.mux.ServeHTTP(w, r)
 }
 
-func (p *Page) routes() {
+func (p *Page) registerRoutes() {
 	at := func(pattern string, handle http.HandlerFunc) {
 		method, rest, _ := strings.Cut(pattern, " ")
 		p.mux.HandleFunc(method+" "+p.cfg.Path+rest, handle)
 	}
-	at("GET {$}", p.root)
-	at("GET page.css", asset("page.css", "text/css; charset=utf-8"))
+	at("GET {$}", p.serveRoot)
+	at("GET page.css", assetHandler("page.css", "text/css; charset=utf-8"))
 	for _, name := range []string{"page.js", "flight.js", "actions.js"} {
-		at("GET "+name, asset(name, "text/javascript; charset=utf-8"))
+		at("GET "+name, assetHandler(name, "text/javascript; charset=utf-8"))
 	}
-	at("GET icon.svg", asset("icon.svg", "image/svg+xml"))
-	at("GET states.svg", p.diagram)
-	at("GET events", p.events)
+	at("GET icon.svg", assetHandler("icon.svg", "image/svg+xml"))
+	at("GET states.svg", p.serveDiagram)
+	at("GET events", p.serveEvents)
 	for _, name := range []string{"ids", "loops", "memory", "listeners", "devices", "flight", "actions", "overview"} {
-		at("GET "+name, p.resource(name))
+		at("GET "+name, p.viewHandler(name))
 	}
-	at("GET ids/{key...}", p.resource("id"))
+	at("GET ids/{key...}", p.viewHandler("id"))
 	at("GET sections", func(w http.ResponseWriter, r *http.Request) {
-		p.answer(w, r, func() (any, error) { return p.titles, nil })
+		p.answerRequest(w, r, func() (any, error) { return p.titles, nil })
 	})
-	at("GET sections/{name}", p.resource("section"))
+	at("GET sections/{name}", p.viewHandler("section"))
 	if p.cfg.Actions != nil {
-		at("POST actions/disconnect", p.action(p.disconnect))
-		at("POST actions/drain", p.action(p.drain))
-		at("POST actions/level", p.action(p.level))
-		at("POST actions/capture", p.action(p.startCapture))
-		at("POST actions/capture-stop", p.action(p.stopCapture))
-		at("POST actions/capture-delete", p.action(p.deleteCapture))
-		at("GET captures/{file}", p.download)
+		at("POST actions/disconnect", p.actionHandler(p.disconnectID))
+		at("POST actions/drain", p.actionHandler(p.closeID))
+		at("POST actions/level", p.actionHandler(p.setLevel))
+		at("POST actions/capture", p.actionHandler(p.startCapture))
+		at("POST actions/capture-stop", p.actionHandler(p.stopCapture))
+		at("POST actions/capture-delete", p.actionHandler(p.deleteCapture))
+		at("GET captures/{file}", p.downloadCapture)
 	}
 }
 
-// root serves the page to a browser, and the overview to other clients.
-func (p *Page) root(w http.ResponseWriter, r *http.Request) {
+// serveRoot serves the page to a browser, and the overview to other clients.
+func (p *Page) serveRoot(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("format") == "" && strings.Contains(r.Header.Get("Accept"), "text/html") {
-		asset("page.html", "text/html; charset=utf-8")(w, r)
+		assetHandler("page.html", "text/html; charset=utf-8")(w, r)
 		return
 	}
-	p.resource("overview")(w, r)
+	p.viewHandler("overview")(w, r)
 }
 
-// asset serves an embedded file. A browser caches it, and asks whether it has changed.
-func asset(name, kind string) http.HandlerFunc {
+// assetHandler serves an embedded file. A browser caches it, and asks whether it has changed.
+func assetHandler(name, kind string) http.HandlerFunc {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {
 		panic(err) // a file that was not embedded: every test sees it
@@ -160,8 +160,8 @@ func badRequest(err error) error { return &failure{http.StatusBadRequest, err.Er
 // that reading.
 type view func(ctx context.Context) (func() (any, error), error)
 
-// resource answers with a view once.
-func (p *Page) resource(name string) http.HandlerFunc {
+// viewHandler returns a handler that answers with a view once.
+func (p *Page) viewHandler(name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := r.URL.Query()
 		switch name {
@@ -170,58 +170,60 @@ func (p *Page) resource(name string) http.HandlerFunc {
 		case "section":
 			v.Set("name", r.PathValue("name"))
 		}
-		shown, err := p.view(name, v)
+		shown, err := p.viewByName(name, v)
 		if err != nil {
-			p.fail(w, err)
+			p.writeError(w, err)
 			return
 		}
 		value, err := shown(r.Context())
 		if err != nil {
-			p.fail(w, err)
+			p.writeError(w, err)
 			return
 		}
-		p.answer(w, r, value)
+		p.answerRequest(w, r, value)
 	}
 }
 
-// view returns the view of that name. Its content also depends on the query.
-func (p *Page) view(name string, v url.Values) (view, error) {
+// viewByName returns the view of that name. Its content also depends on the query.
+func (p *Page) viewByName(name string, v url.Values) (view, error) {
 	switch name {
 	case "ids":
 		q, err := parseQuery(v)
 		if err != nil {
 			return nil, badRequest(err)
 		}
-		return p.of(func(s *snapshot) (any, error) { return q.of(s), nil }), nil
+		return p.viewOfSnapshot(func(s *snapshot) (any, error) { return q.selectPage(s), nil }), nil
 	case "id":
-		return p.identifier(v.Get("id"))
+		return p.viewOfID(v.Get("id"))
 	case "section":
-		return p.section(v.Get("name"))
+		return p.viewOfSection(v.Get("name"))
 	case "flight":
-		return p.flight(v)
+		return p.viewOfFlight(v)
 	case "actions":
 		return func(context.Context) (func() (any, error), error) {
 			return func() (any, error) { return p.actionsView(time.Now()), nil }, nil
 		}, nil
 	case "loops":
-		return p.of(func(s *snapshot) (any, error) { return loopsOf(s), nil }), nil
+		return p.viewOfSnapshot(func(s *snapshot) (any, error) { return loopsOf(s), nil }), nil
 	case "memory":
-		return p.of(func(s *snapshot) (any, error) { return memoryOf(s), nil }), nil
+		return p.viewOfSnapshot(func(s *snapshot) (any, error) { return memoryOf(s), nil }), nil
 	case "listeners":
-		return p.of(func(s *snapshot) (any, error) { return listenersOf(s), nil }), nil
+		return p.viewOfSnapshot(func(s *snapshot) (any, error) { return listenersOf(s), nil }), nil
 	case "devices":
-		return p.of(func(s *snapshot) (any, error) { return devicesOf(s), nil }), nil
+		return p.viewOfSnapshot(func(s *snapshot) (any, error) { return devicesOf(s), nil }), nil
 	case "overview":
-		return p.of(func(s *snapshot) (any, error) { return p.overview(s), nil }), nil
+		return p.viewOfSnapshot(func(s *snapshot) (any, error) { return p.overviewOf(s), nil }), nil
 	}
 	return nil, &failure{http.StatusBadRequest, "there is no such view"}
 }
 
-// of returns a view of the runtime.
-func (p *Page) of(show func(*snapshot) (any, error)) view { return of(p.snapshot, show) }
+// viewOfSnapshot returns a view of the runtime.
+func (p *Page) viewOfSnapshot(show func(*snapshot) (any, error)) view {
+	return viewOf(p.snapshot, show)
+}
 
-// of returns a view of a feed's readings.
-func of[T any](f *feed[*T], show func(*T) (any, error)) view {
+// viewOf returns a view of a feed's readings.
+func viewOf[T any](f *feed[*T], show func(*T) (any, error)) view {
 	return func(ctx context.Context) (func() (any, error), error) {
 		r, err := f.get(ctx)
 		if err == nil && r.value == nil {
@@ -234,8 +236,8 @@ func of[T any](f *feed[*T], show func(*T) (any, error)) view {
 	}
 }
 
-// identifier returns the view of one identifier, by its number or its PID's id.
-func (p *Page) identifier(which string) (view, error) {
+// viewOfID returns the view of one identifier, by its number or its PID's id.
+func (p *Page) viewOfID(which string) (view, error) {
 	handle, err := strconv.ParseUint(which, 10, 64)
 	if err != nil {
 		handle = 0
@@ -243,17 +245,17 @@ func (p *Page) identifier(which string) (view, error) {
 	if which == "" || which == "0" || len(which) > maxText {
 		return nil, &failure{http.StatusBadRequest, "which identifier? A number, or a PID's id"}
 	}
-	return p.of(func(s *snapshot) (any, error) {
-		i := s.find(handle, which)
+	return p.viewOfSnapshot(func(s *snapshot) (any, error) {
+		i := s.findID(handle, which)
 		if i == nil {
 			return nil, &failure{http.StatusNotFound, "there is no such identifier, or no more"}
 		}
-		return detail(i, s.taken), nil
+		return idDetail(i, s.taken), nil
 	}), nil
 }
 
-// section returns the view of one of the program's tables.
-func (p *Page) section(name string) (view, error) {
+// viewOfSection returns the view of one of the program's tables.
+func (p *Page) viewOfSection(name string) (view, error) {
 	f := p.sections[name]
 	if f == nil {
 		return nil, &failure{http.StatusNotFound, "there is no such section"}
@@ -273,14 +275,14 @@ func (p *Page) section(name string) (view, error) {
 		if v.Rows == nil {
 			v.Rows = []map[string]any{}
 		}
-		v.Taken, v.Late = stamp(r.taken), r.late(p.cfg.Interval)
+		v.Taken, v.Late = formatTime(r.taken), r.lateSeconds(p.cfg.Interval)
 		if err != nil {
 			v.Taken = ""
 		} else {
 			err = r.err
 		}
 		if err != nil {
-			v.Error = cut(err.Error())
+			v.Error = truncateText(err.Error())
 		}
 		return func() (any, error) { return v, nil }, nil
 	}, nil

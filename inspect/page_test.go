@@ -170,7 +170,7 @@ func TestPages(t *testing.T) {
 
 // TestFieldsSort: every field of a row can be sorted by, and nothing else.
 func TestFieldsSort(t *testing.T) {
-	names := columns(reflect.TypeFor[idRow]())
+	names := columnNames(reflect.TypeFor[idRow]())
 	if len(names) != len(keys) {
 		t.Errorf("%d fields, %d keys", len(names), len(keys))
 	}

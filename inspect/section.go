@@ -50,7 +50,7 @@ func Rows[T any](name, title string, read func() []T) Section {
 		for _, v := range values[:min(len(values), sectionRows)] {
 			row := make(map[string]any, len(fields))
 			for _, f := range fields {
-				row[f.name] = f.value(reflect.ValueOf(&v).Elem())
+				row[f.name] = f.cellValue(reflect.ValueOf(&v).Elem())
 			}
 			t.rows = append(t.rows, row)
 		}
@@ -73,10 +73,10 @@ func fieldsOf(t reflect.Type, prefix string, index []int) (fields []field) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		at := append(append([]int(nil), index...), i)
-		name := prefix + snake(f.Name)
+		name := prefix + snakeCase(f.Name)
 		switch {
 		case !f.IsExported():
-		case f.Type.Kind() == reflect.Struct && !prints(f.Type):
+		case f.Type.Kind() == reflect.Struct && !hasText(f.Type):
 			inner := name + "_"
 			if f.Anonymous {
 				inner = prefix
@@ -91,14 +91,14 @@ func fieldsOf(t reflect.Type, prefix string, index []int) (fields []field) {
 	return fields
 }
 
-// prints reports whether a type's values have a text.
-func prints(t reflect.Type) bool {
+// hasText reports whether a type's values have a text.
+func hasText(t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[fmt.Stringer]()) || t.Implements(reflect.TypeFor[error]()) ||
 		t.Implements(reflect.TypeFor[encoding.TextMarshaler]()) || t.Kind() == reflect.Pointer
 }
 
-// value returns a cell's value: a number, a bool or a text.
-func (f field) value(row reflect.Value) any {
+// cellValue returns a cell's value: a number, a bool or a text.
+func (f field) cellValue(row reflect.Value) any {
 	v := row
 	if len(f.index) > 0 {
 		v = row.FieldByIndex(f.index)
@@ -110,7 +110,7 @@ func (f field) value(row reflect.Value) any {
 		if v.IsZero() {
 			return ""
 		}
-		return stamp(v)
+		return formatTime(v)
 	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map, reflect.Func, reflect.Chan:
@@ -119,7 +119,7 @@ func (f field) value(row reflect.Value) any {
 		}
 	}
 	switch {
-	case prints(v.Type()):
+	case hasText(v.Type()):
 	case v.CanInt():
 		return v.Int()
 	case v.CanUint():
@@ -132,22 +132,22 @@ func (f field) value(row reflect.Value) any {
 	case v.Kind() == reflect.Bool:
 		return v.Bool()
 	}
-	return cut(fmt.Sprint(v.Interface()))
+	return truncateText(fmt.Sprint(v.Interface()))
 }
 
 // longest is the largest number of bytes shown of a text from outside.
 const longest = 512
 
-// cut returns the beginning of a text, as valid UTF-8.
-func cut(text string) string {
+// truncateText returns the beginning of a text, as valid UTF-8.
+func truncateText(text string) string {
 	if len(text) > longest {
 		text = text[:longest] + "..."
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// snake returns a field's name in lower case, with underscores between words.
-func snake(name string) string {
+// snakeCase returns a field's name in lower case, with underscores between words.
+func snakeCase(name string) string {
 	runes := []rune(name)
 	var b strings.Builder
 	for i, r := range runes {

@@ -20,7 +20,7 @@ type snapshot struct {
 	blocked string // the names of loops
 }
 
-func take(rt *rdma.Runtime) *snapshot {
+func takeSnapshot(rt *rdma.Runtime) *snapshot {
 	s := &snapshot{ids: rt.Inspect(), loops: rt.Loops(), states: make(map[string]int)}
 	s.taken = time.Now()
 	var count [states.NumStates]int
@@ -42,8 +42,8 @@ func take(rt *rdma.Runtime) *snapshot {
 	return s
 }
 
-// find returns the identifier with that number, or with the PID's id; nil: none.
-func (s *snapshot) find(handle uint64, pid string) *rdma.IDInfo {
+// findID returns the identifier with that number, or with the PID's id; nil: none.
+func (s *snapshot) findID(handle uint64, pid string) *rdma.IDInfo {
 	at := slices.IndexFunc(s.ids, func(i rdma.IDInfo) bool {
 		return handle != 0 && uint64(i.ID) == handle || handle == 0 && i.PID.Id == pid
 	})
@@ -86,7 +86,7 @@ type loopsView struct {
 }
 
 func loopsOf(s *snapshot) loopsView {
-	v := loopsView{Taken: stamp(s.taken), Rows: []loopRow{}}
+	v := loopsView{Taken: formatTime(s.taken), Rows: []loopRow{}}
 	for i := range s.loops {
 		l := &s.loops[i]
 		r := loopRow{
@@ -99,7 +99,7 @@ func loopsOf(s *snapshot) loopsView {
 		r.Secured, r.Tampered = sec.Secured, sec.Tampered
 		r.Handshakes, r.HandsFailed = sec.Dialled.Begun+sec.Answered.Begun, sec.Dialled.AllFailed()+sec.Answered.AllFailed()
 		if l.Blocked != nil {
-			r.Blocked, r.BlockedBy = l.Blocked.For.Seconds(), cut(l.Blocked.By.String())
+			r.Blocked, r.BlockedBy = l.Blocked.For.Seconds(), truncateText(l.Blocked.By.String())
 		}
 		v.Rows = append(v.Rows, r)
 	}
@@ -123,12 +123,12 @@ type memoryView struct {
 }
 
 func memoryOf(s *snapshot) memoryView {
-	v := memoryView{Taken: stamp(s.taken), Rows: []memoryRow{}}
+	v := memoryView{Taken: formatTime(s.taken), Rows: []memoryRow{}}
 	for i := range s.loops {
 		l := &s.loops[i]
 		for _, m := range l.Memory {
 			v.Rows = append(v.Rows, memoryRow{
-				l.Name, m.Name, uint64(m.Used), uint64(m.Registered), uint64(m.Limit), m.Waiting, old(s.taken, l.AsOf),
+				l.Name, m.Name, uint64(m.Used), uint64(m.Registered), uint64(m.Limit), m.Waiting, reportAge(s.taken, l.AsOf),
 			})
 		}
 	}
@@ -174,7 +174,7 @@ type listenersView struct {
 }
 
 func listenersOf(s *snapshot) listenersView {
-	v := listenersView{Taken: stamp(s.taken), Rows: []listenerRow{}}
+	v := listenersView{Taken: formatTime(s.taken), Rows: []listenerRow{}}
 	type at struct {
 		addr string
 		port uint16
@@ -182,7 +182,7 @@ func listenersOf(s *snapshot) listenersView {
 	connections := make(map[at]int)
 	for i := range s.ids {
 		if id := &s.ids[i]; id.State != states.Listening && !id.Local.IsZero() {
-			for _, where := range []at{{"", id.Local.Port()}, {address(id.Local), id.Local.Port()}} {
+			for _, where := range []at{{"", id.Local.Port()}, {addrText(id.Local), id.Local.Port()}} {
 				connections[where]++
 			}
 		}
@@ -192,7 +192,7 @@ func listenersOf(s *snapshot) listenersView {
 		if id.State != states.Listening {
 			continue
 		}
-		where := at{address(id.Local), id.Local.Port()}
+		where := at{addrText(id.Local), id.Local.Port()}
 		if id.Local.IsWildcard() {
 			where.addr = ""
 		}
@@ -234,10 +234,10 @@ type devicesView struct {
 }
 
 func devicesOf(s *snapshot) devicesView {
-	v := devicesView{Taken: stamp(s.taken), Rows: []deviceRow{}}
+	v := devicesView{Taken: formatTime(s.taken), Rows: []deviceRow{}}
 	for i := range s.ids {
 		id := &s.ids[i]
-		r := v.row(id.Device)
+		r := v.findOrAddRow(id.Device)
 		r.Identifiers++
 		switch id.State {
 		case states.Listening:
@@ -248,7 +248,7 @@ func devicesOf(s *snapshot) devicesView {
 	}
 	for i := range s.loops {
 		for _, d := range s.loops[i].Devices {
-			r := v.row(d.Name)
+			r := v.findOrAddRow(d.Name)
 			r.QueuePairs += d.Connections
 			r.Queues += d.Queues
 			r.Retained += d.Held
@@ -259,9 +259,9 @@ func devicesOf(s *snapshot) devicesView {
 	return v
 }
 
-// row returns the row of a device.
-func (v *devicesView) row(name string) *deviceRow {
-	name = cut(name)
+// findOrAddRow returns the row of a device.
+func (v *devicesView) findOrAddRow(name string) *deviceRow {
+	name = truncateText(name)
 	at := slices.IndexFunc(v.Rows, func(r deviceRow) bool { return r.Name == name })
 	if at < 0 {
 		at = len(v.Rows)
@@ -288,9 +288,9 @@ type overview struct {
 	Sections   []sectionTitle `json:"sections"`
 }
 
-func (p *Page) overview(s *snapshot) overview {
+func (p *Page) overviewOf(s *snapshot) overview {
 	return overview{
-		Taken: stamp(s.taken), Go: runtime.Version(), Goroutines: runtime.NumGoroutine(), Interval: p.cfg.Interval.Seconds(),
+		Taken: formatTime(s.taken), Go: runtime.Version(), Goroutines: runtime.NumGoroutine(), Interval: p.cfg.Interval.Seconds(),
 		Actions: p.cfg.Actions != nil, Viewers: int(p.viewers.Load()), Total: len(s.ids), Blocked: s.blocked, States: s.states,
 		Loops: loopsOf(s).Rows, Memory: memoryOf(s).Rows, Listeners: listenersOf(s).Rows, Devices: devicesOf(s).Rows,
 		Sections: p.titles,

@@ -16,20 +16,20 @@ import (
 // process's identifiers.
 const portTries = 16
 
-// bindAddr is rdma_bind_addr(3): it takes the port, with a bound socket that does not listen.
+// bindAddr implements rdma_bind_addr(3): it takes the port, with a socket that does not listen.
 func (id *ident) bindAddr(a cmid.Addr) error {
 	if id.binding != nil || id.child {
 		return unix.EINVAL
 	}
-	if err := id.bind(a); err != nil {
+	if err := id.bindLocal(a); err != nil {
 		return err
 	}
 	id.device = !a.IsWildcard()
 	return nil
 }
 
-// bind takes a's port and sets local.
-func (id *ident) bind(a cmid.Addr) error {
+// bindLocal takes a's port and sets local.
+func (id *ident) bindLocal(a cmid.Addr) error {
 	ip := a.Addr()
 	if ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		// bind(2) would take it
@@ -45,7 +45,7 @@ func (id *ident) bind(a cmid.Addr) error {
 			return sockErr
 		}
 		b := &binding{addr: local, reuse: id.reuse, afonly: id.afonly}
-		if err = id.in.drv.ports.take(b); err == nil {
+		if err = id.in.drv.ports.takePort(b); err == nil {
 			id.binding, id.fd, id.local = b, fd, local
 			return nil
 		}
@@ -58,7 +58,7 @@ func (id *ident) bind(a cmid.Addr) error {
 // is -1. On failure an unbound fd stays with the caller.
 func (id *ident) bindPort(a cmid.Addr, fd int) error {
 	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
-	if err := id.in.drv.ports.take(b); err != nil {
+	if err := id.in.drv.ports.takePort(b); err != nil {
 		return err
 	}
 	local := a
@@ -69,7 +69,7 @@ func (id *ident) bindPort(a cmid.Addr, fd int) error {
 		err = id.in.bindSocket(fd, a)
 	}
 	if err != nil {
-		id.in.drv.ports.release(b)
+		id.in.drv.ports.releasePort(b)
 		return err
 	}
 	id.binding, id.fd, id.local = b, fd, local
@@ -99,7 +99,7 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 
 // unboundSocket makes a TCP socket of a's family with the identifier's options.
 func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
-	_, domain, err := id.in.sockaddr(a)
+	_, domain, err := id.in.toSockaddr(a)
 	if err != nil {
 		return -1, err
 	}
@@ -107,15 +107,15 @@ func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("iwarp: socket: %w", err)
 	}
-	if err = id.options(fd, domain); err != nil {
+	if err = id.setBindOptions(fd, domain); err != nil {
 		id.in.closeFD(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// options sets the options that a socket of the identifier needs before it is bound.
-func (id *ident) options(fd, domain int) error {
+// setBindOptions sets the options that a socket of the identifier needs before it is bound.
+func (id *ident) setBindOptions(fd, domain int) error {
 	if id.reuse || id.auto {
 		if err := id.in.shareAddr(fd); err != nil {
 			return err
@@ -135,12 +135,12 @@ func (id *ident) options(fd, domain int) error {
 			return fmt.Errorf("iwarp: IP_TOS: %w", err)
 		}
 	}
-	return id.in.tune(fd, id.in.cfg.UserTimeout)
+	return id.in.setConnOptions(fd, id.in.cfg.UserTimeout)
 }
 
-// bindSocket is bind(2). After a failure the socket may be bound to something else.
+// bindSocket calls bind(2). After a failure the socket may be bound to something else.
 func (in *instance) bindSocket(fd int, a cmid.Addr) error {
-	sa, _, err := in.sockaddr(a)
+	sa, _, err := in.toSockaddr(a)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (in *instance) shareAddr(fd int) error {
 	return nil
 }
 
-// resolveAddr is rdma_resolve_addr(3). The routing table determines the source address for dst.
+// resolveAddr implements rdma_resolve_addr(3). The routing table determines the source for dst.
 // Whether dst answers is only known later, from TCP. An identifier that was not bound is bound
 // afterwards, even on failure.
 func (id *ident) resolveAddr(src, dst cmid.Addr) error {
@@ -177,7 +177,7 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 		return fmt.Errorf("iwarp: destination %q is not an IP address: %w", dst.String(), unix.EINVAL)
 	}
 	if id.binding == nil && !src.IsZero() {
-		if err := id.bind(src); err != nil {
+		if err := id.bindLocal(src); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	if id.binding != nil {
 		from = id.binding.addr
 	}
-	peer, source, err := id.in.route(from, dst)
+	peer, source, err := id.in.lookUpRoute(from, dst)
 	if id.binding == nil {
 		err = errors.Join(err, id.bindFor(dst, source))
 	}
@@ -194,7 +194,7 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 	}
 	id.peer, id.device = peer, true
 	id.local = cmid.AddrFrom(source, id.local.Port())
-	id.report(cmid.DriverEvent{Kind: states.KindAddrResolved})
+	id.queueEvent(cmid.DriverEvent{Kind: states.KindAddrResolved})
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 	}
 	low, n := id.in.sys.EphemeralPorts()
 	for range portTries {
-		port := low + id.in.below(n)
+		port := low + id.in.randomBelow(n)
 		if id.in.sys.ReservedPort(port) {
 			continue
 		}
@@ -231,21 +231,21 @@ func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
 		}
 	}
 	id.in.closeFD(fd)
-	return id.bind(cmid.AddrFrom(source, 0))
+	return id.bindLocal(cmid.AddrFrom(source, 0))
 }
 
-// below returns a random number from 0 to n-1. With n up to 2¹⁶ the small numbers are hardly more
-// likely than the others.
-func (in *instance) below(n int) int {
+// randomBelow returns a random number from 0 to n-1. With n up to 2¹⁶ the small numbers are hardly
+// more likely than the others.
+func (in *instance) randomBelow(n int) int {
 	b := in.random[:4]
 	in.sys.Random(b)
 	return int(binary.NativeEndian.Uint32(b) % uint32(n))
 }
 
-// route asks the routing table for the source address towards dst, by connecting a datagram
+// lookUpRoute asks the routing table for the source address towards dst, by connecting a datagram
 // socket, which sends nothing. from restricts it when it is specific. A wildcard dst means this
 // host.
-func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
+func (in *instance) lookUpRoute(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 	ip := dst.Addr()
 	switch {
 	case !from.IsZero() && !from.SameFamily(dst):
@@ -264,7 +264,7 @@ func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Add
 	if target.Port() == 0 {
 		target = cmid.AddrFrom(ip, 9) // discard: some kernels refuse 0
 	}
-	to, domain, err := in.sockaddr(target)
+	to, domain, err := in.toSockaddr(target)
 	if err != nil {
 		return peer, source, err
 	}
@@ -278,11 +278,11 @@ func (in *instance) route(from, dst cmid.Addr) (peer cmid.Addr, source netip.Add
 
 // routeFrom looks the route up with a socket that is bound to from.
 func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (source netip.Addr, err error) {
-	sa, _, err := in.sockaddr(cmid.AddrFrom(from.Addr(), 0))
+	sa, _, err := in.toSockaddr(cmid.AddrFrom(from.Addr(), 0))
 	if err != nil {
 		return source, err
 	}
-	fd, err := in.probe(domain)
+	fd, err := in.newProbeSocket(domain)
 	if err != nil {
 		return source, err
 	}
@@ -297,7 +297,7 @@ func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (sou
 func (in *instance) routeTo(to unix.Sockaddr, domain int) (source netip.Addr, err error) {
 	fd, ok := in.probes[domain]
 	if !ok {
-		if fd, err = in.probe(domain); err != nil {
+		if fd, err = in.newProbeSocket(domain); err != nil {
 			return source, err
 		}
 		in.probes[domain] = fd
@@ -310,8 +310,8 @@ func (in *instance) routeTo(to unix.Sockaddr, domain int) (source netip.Addr, er
 	return source, err
 }
 
-// probe makes a datagram socket.
-func (in *instance) probe(domain int) (int, error) {
+// newProbeSocket makes a datagram socket.
+func (in *instance) newProbeSocket(domain int) (int, error) {
 	fd, err := in.sys.Socket(domain, unix.SOCK_DGRAM)
 	if err != nil {
 		return -1, fmt.Errorf("iwarp: socket: %w", err)

@@ -162,7 +162,7 @@ func TestPortConflicts(t *testing.T) {
 	}
 }
 
-// hostAddr is an IPv4 address of this host that is not loopback.
+// hostAddr returns an IPv4 address of this host that is not loopback.
 func hostAddr(t *testing.T) string {
 	t.Helper()
 	as, err := net.InterfaceAddrs()

@@ -105,8 +105,8 @@ func (d *Driver) StartCapture(c CaptureConfig) (*Capture, error) {
 	if c.Writer == nil {
 		return nil, fmt.Errorf("iwarp: a capture without a Writer: %w", unix.EINVAL)
 	}
-	c.MaxBytes = positive(c.MaxBytes, 1<<30)
-	c.Memory = max(positive(c.Memory, 8<<20), captureLeast)
+	c.MaxBytes = positiveOr(c.MaxBytes, 1<<30)
+	c.Memory = max(positiveOr(c.Memory, 8<<20), captureLeast)
 	c.Local, c.Peer = c.Local.Masked(), c.Peer.Masked()
 	p := &Capture{
 		drv: d, cfg: c, wake: make(chan struct{}, 1), done: make(chan struct{}),
@@ -119,8 +119,8 @@ func (d *Driver) StartCapture(c CaptureConfig) (*Capture, error) {
 	if !d.capture.CompareAndSwap(nil, p) {
 		return nil, errCaptureRuns
 	}
-	go p.write()
-	p.notify()
+	go p.runWriter()
+	p.wakeWriter()
 	return p, nil
 }
 
@@ -130,7 +130,7 @@ func (d *Driver) StartCapture(c CaptureConfig) (*Capture, error) {
 // that is over.
 func (p *Capture) Stop(ctx context.Context) error {
 	p.mu.Lock()
-	p.end()
+	p.closeLocked()
 	p.mu.Unlock()
 	select {
 	case <-p.done:
@@ -157,38 +157,38 @@ func (p *Capture) Stats() CaptureStats {
 	return p.stats
 }
 
-// end ends the capture for the loops. The caller holds the lock.
-func (p *Capture) end() {
+// closeLocked ends the capture for the loops. The caller holds the lock.
+func (p *Capture) closeLocked() {
 	if p.over {
 		return
 	}
 	p.over, p.ended = true, time.Now()
 	p.drv.capture.CompareAndSwap(p, nil)
-	p.notify()
+	p.wakeWriter()
 }
 
-func (p *Capture) notify() {
+func (p *Capture) wakeWriter() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// write passes all blocks to the Writer until the capture is over.
-func (p *Capture) write() {
+// runWriter passes all blocks to the Writer until the capture is over.
+func (p *Capture) runWriter() {
 	defer close(p.done)
-	defer p.written(errors.New("iwarp: the capture's Writer has ended its goroutine"))
+	defer p.writerDone(errors.New("iwarp: the capture's Writer has ended its goroutine"))
 	for range p.wake {
 		for {
-			b, last := p.take()
+			b, last := p.takeBlocks()
 			if len(b) > 0 {
-				if err := p.give(b); err != nil {
-					p.written(err)
+				if err := p.callWriter(b); err != nil {
+					p.writerDone(err)
 					return
 				}
 			}
 			if last {
-				p.written(nil)
+				p.writerDone(nil)
 				return
 			}
 			if len(b) == 0 {
@@ -198,8 +198,8 @@ func (p *Capture) write() {
 	}
 }
 
-// take returns the blocks that the Writer has not received. last: there will be no more.
-func (p *Capture) take() (b []byte, last bool) {
+// takeBlocks returns the blocks that the Writer has not received. last: there will be no more.
+func (p *Capture) takeBlocks() (b []byte, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b = p.blocks
@@ -216,8 +216,8 @@ func (p *Capture) take() (b []byte, last bool) {
 	return b, false
 }
 
-// give calls the Writer.
-func (p *Capture) give(b []byte) (err error) {
+// callWriter calls the Writer.
+func (p *Capture) callWriter(b []byte) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("iwarp: the capture's Writer panicked: %v", v)
@@ -233,30 +233,30 @@ func (p *Capture) give(b []byte) (err error) {
 	return nil
 }
 
-// written records how the writing has ended. Only the first call counts.
-func (p *Capture) written(err error) {
+// writerDone records how the writing has ended. Only the first call counts.
+func (p *Capture) writerDone(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.present == nil {
 		return
 	}
-	p.end()
+	p.closeLocked()
 	p.err = err
 	p.blocks, p.spare, p.present = nil, nil, nil
 }
 
-// chooses reports whether the capture includes connections with these addresses.
-func (p *Capture) chooses(e endpoints) bool {
+// includesConn reports whether the capture includes connections with these addresses.
+func (p *Capture) includesConn(e endpoints) bool {
 	in := func(want netip.Prefix, port uint16, has netip.AddrPort) bool {
 		return (!want.IsValid() || want.Contains(has.Addr())) && cmp.Or(port, has.Port()) == has.Port()
 	}
 	return in(p.cfg.Local, p.cfg.LocalPort, e.local) && in(p.cfg.Peer, p.cfg.PeerPort, e.peer)
 }
 
-// join counts a connection. n distinguishes it from all others of the capture; 0: it cannot join,
-// because the capture is over or contains the other end already, or because there is no room now
-// (full).
-func (p *Capture) join(e endpoints) (n int, full bool) {
+// addConn counts a connection. n distinguishes it from all others of the capture; 0: it cannot
+// join, because the capture is over or contains the other end already, or because there is no room
+// now (full).
+func (p *Capture) addConn(e endpoints) (n int, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, other := p.present[endpoints{e.peer, e.local}]; p.over || other {
@@ -271,15 +271,15 @@ func (p *Capture) join(e endpoints) (n int, full bool) {
 	return p.stats.Connections, false
 }
 
-// leave is called at the end of a connection.
-func (p *Capture) leave(e endpoints) {
+// removeConn removes a connection that has ended.
+func (p *Capture) removeConn(e endpoints) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.present, e)
 }
 
-// add adds a packet with n bytes of payload. The result is false if it was dropped.
-func (p *Capture) add(packet *pcapng.Packet, n int, payload [][]byte) bool {
+// addPacket adds a packet with n bytes of payload. The result is false if it was dropped.
+func (p *Capture) addPacket(packet *pcapng.Packet, n int, payload [][]byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
@@ -289,9 +289,9 @@ func (p *Capture) add(packet *pcapng.Packet, n int, payload [][]byte) bool {
 	switch {
 	case p.stats.Bytes+int64(most)+pcapng.StatisticsLen > p.cfg.MaxBytes:
 		p.stats.Dropped++
-		p.end()
+		p.closeLocked()
 		return false
-	case len(p.blocks)+most+pcapng.StatisticsLen > p.cfg.Memory: // so that take need not copy
+	case len(p.blocks)+most+pcapng.StatisticsLen > p.cfg.Memory: // so that takeBlocks need not copy
 		p.stats.Dropped++
 		return false
 	}
@@ -300,7 +300,7 @@ func (p *Capture) add(packet *pcapng.Packet, n int, payload [][]byte) bool {
 	p.stats.Packets++
 	p.stats.Bytes += int64(len(p.blocks) - before)
 	if before == 0 {
-		p.notify()
+		p.wakeWriter()
 	}
 	return true
 }

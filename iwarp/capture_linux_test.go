@@ -129,7 +129,7 @@ var exchanges = map[string]func(t testing.TB, client, server *node){
 
 func frameOf(f wire.Frame) []byte { return wire.AppendFrame(nil, &f) }
 
-// fpduOf is a Send.
+// fpduOf returns a Send.
 func fpduOf(msn uint32, body string) []byte {
 	h := wire.Header{Last: true, Opcode: wire.OpSend, MSN: msn}
 	return wire.AppendFPDU(nil, &wire.FPDU{ULPDU: append(wire.AppendHeader(nil, &h), body...)})

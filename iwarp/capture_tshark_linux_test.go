@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/tshark"
 )
 
-// dissect has tshark read the capture.
+// dissect makes tshark read the capture.
 func (x *captured) dissect() tshark.Report {
 	x.t.Helper()
 	name := filepath.Join(x.t.TempDir(), "capture.pcapng")

@@ -22,7 +22,7 @@ func (id *ident) Do(cmd cmid.Command) error {
 		if !id.device || id.peer.IsZero() {
 			return unix.EINVAL
 		}
-		id.report(cmid.DriverEvent{Kind: states.KindRouteResolved})
+		id.queueEvent(cmid.DriverEvent{Kind: states.KindRouteResolved})
 		return nil
 	case *cmid.Listen:
 		return id.listen(c.Backlog)
@@ -62,8 +62,8 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		c.id = id
 	}
 	if c.in != in { // it had stayed with a queue pair on another loop
-		c.leave()
-		if err := c.join(in); err != nil {
+		c.leaveLoop()
+		if err := c.joinLoop(in); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +75,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	return qp, nil
 }
 
-// accept is rdma_accept(3). On failure the peer is rejected. The kernel does the same, and the
+// accept implements rdma_accept(3). On failure the peer is rejected. The kernel does that, and the
 // state machine expects it.
 func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	if !id.child || id.answered {
@@ -84,26 +84,26 @@ func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	id.answered = true
 	c := id.conn
 	now := c.in.loop.Now()
-	err := c.accept(now, private, p)
+	err := c.acceptSetup(now, private, p)
 	if err != nil {
 		_ = c.core.Reject(now, nil) // ECONNRESET: the peer is gone
 	}
-	c.settle(now)
+	c.runCoreActions(now)
 	return err
 }
 
-func (c *conn) accept(now time.Time, private []byte, p *cmid.ConnParam) error {
+func (c *conn) acceptSetup(now time.Time, private []byte, p *cmid.ConnParam) error {
 	if c.qp == nil {
 		return fmt.Errorf("iwarp: accept needs a queue pair: %w", unix.EINVAL)
 	}
-	ird, ord, err := depths(p, c.asked())
+	ird, ord, err := depthsOf(p, c.requestedDepths())
 	if err != nil {
 		return err
 	}
 	return c.core.Accept(now, private, ird, ord)
 }
 
-// reject is rdma_reject(3). The reason does not travel on iWARP.
+// reject implements rdma_reject(3). The reason does not travel on iWARP.
 func (id *ident) reject(private []byte) error {
 	if !id.child || id.answered {
 		return unix.EINVAL
@@ -113,11 +113,11 @@ func (id *ident) reject(private []byte) error {
 		return err
 	}
 	id.answered = true
-	id.conn.settle(now)
+	id.conn.runCoreActions(now)
 	return nil
 }
 
-// disconnect is rdma_disconnect(3). Disconnected is reported at the peer's FIN, so that everything
+// disconnect does rdma_disconnect(3). Disconnected is reported at the peer's FIN, so that all that
 // it sent before is received.
 func (id *ident) disconnect() error {
 	c := id.conn
@@ -128,12 +128,12 @@ func (id *ident) disconnect() error {
 		return nil
 	}
 	now := c.in.loop.Now()
-	c.output(now) // work requests that were posted before
+	c.writeOutput(now) // work requests that were posted before
 	c.core.Disconnect(now)
 	if c.waits {
 		c.core.Keep() // drops the message, which nobody will receive
 	}
-	c.settle(now)
+	c.runCoreActions(now)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 	switch o {
 	case cmid.OptionTOS:
 		id.tos, id.hasTOS = uint8(v), true
-		for _, fd := range id.sockets() {
+		for _, fd := range id.socketFDs() {
 			if err := id.in.setTOS(fd, id.tos); err != nil {
 				return fmt.Errorf("IP_TOS: %w", err)
 			}
@@ -164,8 +164,8 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 	return nil
 }
 
-// sockets returns the identifier's present fds.
-func (id *ident) sockets() []int {
+// socketFDs returns the identifier's present fds.
+func (id *ident) socketFDs() []int {
 	var fds []int
 	if id.fd >= 0 {
 		fds = append(fds, id.fd)
@@ -202,7 +202,7 @@ func (id *ident) setAFOnly(only bool) error {
 	return nil
 }
 
-// destroy is rdma_destroy_id(3): everything of the identifier is closed, except a socket that must
+// destroy implements rdma_destroy_id(3): all of the identifier is closed, except a socket that must
 // still send or receive a FIN.
 func (id *ident) destroy() {
 	if id.dead {
@@ -220,8 +220,8 @@ func (id *ident) destroy() {
 	}
 	if c := id.conn; c != nil {
 		id.conn = nil
-		c.abandon(c.in.loop.Now())
+		c.identDestroyed(c.in.loop.Now())
 	}
-	id.in.drv.ports.release(id.binding)
+	id.in.drv.ports.releasePort(id.binding)
 	id.binding = nil
 }

@@ -54,19 +54,19 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	c.Device = cmp.Or(c.Device, "iwarp0")
-	c.MaxConns = positive(c.MaxConns, 65536)
-	c.MaxSetups = positive(c.MaxSetups, 1024)
-	c.MaxLinger = positive(c.MaxLinger, 256)
-	c.RequestTimeout = positive(c.RequestTimeout, 5*time.Second)
-	c.ReplyTimeout = positive(c.ReplyTimeout, 10*time.Second)
-	c.LingerTimeout = positive(c.LingerTimeout, 5*time.Second)
-	c.MessageTimeout = positive(c.MessageTimeout, 30*time.Second)
-	c.UserTimeout = positive(c.UserTimeout, 30*time.Second)
+	c.MaxConns = positiveOr(c.MaxConns, 65536)
+	c.MaxSetups = positiveOr(c.MaxSetups, 1024)
+	c.MaxLinger = positiveOr(c.MaxLinger, 256)
+	c.RequestTimeout = positiveOr(c.RequestTimeout, 5*time.Second)
+	c.ReplyTimeout = positiveOr(c.ReplyTimeout, 10*time.Second)
+	c.LingerTimeout = positiveOr(c.LingerTimeout, 5*time.Second)
+	c.MessageTimeout = positiveOr(c.MessageTimeout, 30*time.Second)
+	c.UserTimeout = positiveOr(c.UserTimeout, 30*time.Second)
 	return c
 }
 
-// positive returns v, or the default if v is not positive.
-func positive[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
+// positiveOr returns v, or the default if v is not positive.
+func positiveOr[T ~int | ~int64](v, byDefault T) T { return cmp.Or(max(v, 0), byDefault) }
 
 // Limits of the device that no Config changes.
 const (

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shutdown sends a FIN.
-func (c *conn) shutdown() {
-	if t := c.tapped(); t != nil {
-		t.end(c, false, false)
+// sendFIN sends a FIN.
+func (c *conn) sendFIN() {
+	if t := c.currentTap(); t != nil {
+		t.addEnd(c, false, false)
 	}
 	_ = c.in.sys.Shutdown(c.fd, unix.SHUT_WR) // ENOTCONN: a reset came first, and will be read
 }
@@ -20,7 +20,7 @@ func (c *conn) shutdown() {
 func (c *conn) abort(now time.Time) {
 	if c.phase == phConnecting && c.in.tcpConnected(c.fd) {
 		// the peer has already accepted the connection: a reset would kill a listener of soft-iWARP
-		c.begin(now)
+		c.beginMPA(now)
 	}
 	switch c.phase {
 	case phIdle, phClosed:
@@ -31,13 +31,13 @@ func (c *conn) abort(now time.Time) {
 		if c.over { // a Terminate or a rejecting Reply is still on its way
 			return
 		}
-		c.output(now)
+		c.writeOutput(now)
 		c.core.Abort(now)
-		c.output(now)
+		c.writeOutput(now)
 		if _, closeNow := c.core.WantClose(); closeNow && c.established && c.loss == nil {
 			c.lingerOn(now)
 		}
-		c.settle(now)
+		c.runCoreActions(now)
 	case phDiscarding:
 	}
 }
@@ -47,22 +47,22 @@ func (c *conn) abort(now time.Time) {
 func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()
-	c.shutdown()
-	_ = c.reg.Modify(c.interest())
+	c.sendFIN()
+	_ = c.reg.Modify(c.watchedEvents())
 	if c.timer != nil {
 		c.timer.Stop()
 		c.at = time.Time{}
 	}
-	c.arm(now, now.Add(c.in.cfg.LingerTimeout))
+	c.armTimer(now, now.Add(c.in.cfg.LingerTimeout))
 }
 
-// discard reads until the peer's FIN.
-func (c *conn) discard() {
+// discardInput reads until the peer's FIN.
+func (c *conn) discardInput() {
 	c.in.keepStaged()
 	for range readRounds {
 		n, err := c.in.sys.Recv(c.fd, c.in.staging)
-		if t := c.tapped(); t != nil && n > 0 {
-			t.read(c, n, [][]byte{c.in.staging})
+		if t := c.currentTap(); t != nil && n > 0 {
+			t.addRead(c, n, [][]byte{c.in.staging})
 		}
 		switch {
 		case err == unix.EAGAIN:
@@ -78,12 +78,12 @@ func (c *conn) discard() {
 	}
 }
 
-// abandon is called when the identifier is destroyed.
-func (c *conn) abandon(now time.Time) {
+// identDestroyed aborts c, whose identifier is destroyed.
+func (c *conn) identDestroyed(now time.Time) {
 	c.id = nil
 	c.abort(now)
 	if c.qp != nil {
-		c.qp.detach()
+		c.qp.detachConn()
 	}
 	if c.fd >= 0 {
 		c.in.lingers.push(c, c.in.cfg.MaxLinger)

@@ -94,14 +94,14 @@ type dialing struct {
 
 func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
 
-// ready reports whether the core may read and write the socket.
-func (c *conn) ready() bool { return c.phase == phRunning }
+// isRunning reports whether the core may read and write the socket.
+func (c *conn) isRunning() bool { return c.phase == phRunning }
 
-// asks reports whether this is an unanswered request.
-func (c *conn) asks() bool { return c.id.child && !c.id.answered }
+// isUnanswered reports whether this is an unanswered request.
+func (c *conn) isUnanswered() bool { return c.id.child && !c.id.answered }
 
-// attach takes over fd.
-func (c *conn) attach(fd int, interest eventloop.Events) error {
+// attachFD registers fd, which from then on belongs to c.
+func (c *conn) attachFD(fd int, interest eventloop.Events) error {
 	reg, err := c.in.loop.Add(fd, interest, c)
 	if err != nil {
 		return err
@@ -111,8 +111,8 @@ func (c *conn) attach(fd int, interest eventloop.Events) error {
 	return nil
 }
 
-// detach closes the socket. The core stays, because methods may still be called on it.
-func (c *conn) detach() {
+// closeSocket closes the socket. The core stays, because methods may still be called on it.
+func (c *conn) closeSocket() {
 	if c.fd >= 0 {
 		c.captureClose(false)
 		_ = c.reg.Remove() // the fd is open, so this cannot fail
@@ -128,9 +128,9 @@ func (c *conn) detach() {
 	c.waitOver()
 }
 
-// close is detach for good.
+// close closes the socket, and ends the connection for good.
 func (c *conn) close() {
-	c.detach()
+	c.closeSocket()
 	c.phase = phClosed
 	c.requestDone()
 	c.in.lingers.remove(c)
@@ -141,24 +141,24 @@ func (c *conn) Ready(ev eventloop.Events) {
 	now := c.in.loop.Now()
 	switch c.phase {
 	case phConnecting:
-		c.connected(now)
+		c.dialCompleted(now)
 	case phDiscarding:
-		c.discard()
+		c.discardInput()
 	case phRunning:
 		switch {
 		case ev&^eventloop.Writable == 0:
 		case c.waits:
-			c.lose(now, nil)
+			c.handleLoss(now, nil)
 		default:
-			c.input()
+			c.readInput()
 		}
 		if ev&eventloop.Writable != 0 && c.blocked && c.loss == nil {
-			c.unblock(now)
+			c.resumeWriting(now)
 		}
 	case phIdle, phClosed: // no socket
 	}
-	c.settle(now)
-	c.in.drain()
+	c.runCoreActions(now)
+	c.in.deliverPending()
 }
 
 // Glance is called by a polling loop, if this connection was the last to be ready.
@@ -166,20 +166,20 @@ func (c *conn) Glance() (worked bool) {
 	if c.phase != phRunning {
 		return false
 	}
-	if !c.input() {
+	if !c.readInput() {
 		return false
 	}
-	c.settle(c.in.loop.Now())
-	c.in.drain()
+	c.runCoreActions(c.in.loop.Now())
+	c.in.deliverPending()
 	return true
 }
 
-// input reads the available bytes, and reports whether there were any. If a large payload has
+// readInput reads the available bytes, and reports whether there were any. If a large payload has
 // partly arrived, one call reads the rest to its destination and the following bytes to the staging
 // buffer.
-func (c *conn) input() (any bool) {
+func (c *conn) readInput() (any bool) {
 	if !c.core.Waiting() {
-		any = c.read()
+		any = c.readSocket()
 	}
 	if c.core.Waiting() && !c.waits {
 		c.stopReading()
@@ -187,7 +187,7 @@ func (c *conn) input() (any bool) {
 	return any
 }
 
-func (c *conn) read() (any bool) {
+func (c *conn) readSocket() (any bool) {
 	in := c.in
 	in.keepStaged()
 	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
@@ -195,14 +195,14 @@ func (c *conn) read() (any bool) {
 		var err error
 		before := c.completed
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
-		stage := c.stage(c.core.Rest())
+		stage := c.stagingBuffer(c.core.Rest())
 		if len(in.land) == 0 && c.core.Bulk() {
 			stage = stage[:min(len(stage), c.core.Rest()+peekLen)]
 		}
 		want := len(stage)
 		if len(in.land) > 0 {
 			n, err = in.sys.Readv(c.fd, in.land)
-			want = size(in.land)
+			want = totalSize(in.land)
 		} else {
 			n, err = in.sys.Recv(c.fd, stage)
 		}
@@ -228,8 +228,8 @@ func (c *conn) read() (any bool) {
 			return true
 		}
 		any = true
-		if t := c.tapped(); t != nil {
-			t.read(c, n, append(in.land, stage)) // one of the two
+		if t := c.currentTap(); t != nil {
+			t.addRead(c, n, append(in.land, stage)) // one of the two
 		}
 		c.came += uint64(n)
 		if len(in.land) > 0 {
@@ -240,9 +240,9 @@ func (c *conn) read() (any bool) {
 		}
 		if c.core.Waiting() {
 			in.staged = c
-			c.enlist()
-			c.settle(now) // before the application's code, which may panic
-			in.drain()
+			c.addWaiting()
+			c.runCoreActions(now) // before the application's code, which may panic
+			in.deliverPending()
 		}
 		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() || c.phase != phRunning {
 			return any
@@ -256,9 +256,9 @@ func (c *conn) read() (any bool) {
 	return any
 }
 
-// output writes the core's pending output, until the socket is full.
-func (c *conn) output(now time.Time) {
-	if c.blocked || !c.ready() {
+// writeOutput writes the core's pending output, until the socket is full.
+func (c *conn) writeOutput(now time.Time) {
+	if c.blocked || !c.isRunning() {
 		return
 	}
 	in := c.in
@@ -271,10 +271,10 @@ func (c *conn) output(now time.Time) {
 			flags = unix.MSG_EOR
 		}
 		in.iov = c.core.Gather(in.iov[:0])
-		want := size(in.iov)
+		want := totalSize(in.iov)
 		n, err := in.sys.Send(c.fd, in.iov, flags)
-		if t := c.tapped(); t != nil && n > 0 {
-			t.wrote(c, n, in.iov)
+		if t := c.currentTap(); t != nil && n > 0 {
+			t.addWritten(c, n, in.iov)
 		}
 		clear(in.iov)
 		switch {
@@ -282,10 +282,10 @@ func (c *conn) output(now time.Time) {
 			continue
 		case err == unix.EAGAIN:
 			c.core.Advance(now, 0)
-			c.block()
+			c.waitWritable()
 			return
 		case err != nil:
-			c.lose(now, err)
+			c.handleLoss(now, err)
 			return
 		}
 		before := c.went
@@ -295,51 +295,51 @@ func (c *conn) output(now time.Time) {
 			c.alignSegments()
 		}
 		if n < want {
-			c.block()
+			c.waitWritable()
 			return
 		}
 	}
-	c.block() // the others first
+	c.waitWritable() // the others first
 }
 
-// size returns the total length of bufs.
-func size(bufs [][]byte) (n int) {
+// totalSize returns the total length of bufs.
+func totalSize(bufs [][]byte) (n int) {
 	for _, b := range bufs {
 		n += len(b)
 	}
 	return n
 }
 
-// block waits until the socket is writable.
-func (c *conn) block() {
+// waitWritable waits until the socket is writable.
+func (c *conn) waitWritable() {
 	if !c.core.Pending() {
 		return
 	}
 	c.blocked = true
 	if !c.watched {
 		c.watched = true
-		c.watched = c.reg.Modify(c.interest()) == nil
+		c.watched = c.reg.Modify(c.watchedEvents()) == nil
 	}
 }
 
-// unblock continues writing.
-func (c *conn) unblock(now time.Time) {
+// resumeWriting continues writing.
+func (c *conn) resumeWriting(now time.Time) {
 	c.blocked = false
-	c.output(now)
+	c.writeOutput(now)
 	if !c.blocked && c.phase == phRunning {
 		c.watched = false
-		_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
+		_ = c.reg.Modify(c.watchedEvents()) // the fd is open, so this cannot fail
 	}
 }
 
-// settle performs the actions that the core needs after each call: it writes, shuts down or closes
-// the socket, and sets the timer.
-func (c *conn) settle(now time.Time) {
+// runCoreActions performs the actions that the core needs after each call: it writes, shuts down or
+// closes the socket, and sets the timer.
+func (c *conn) runCoreActions(now time.Time) {
 	if c.phase != phRunning {
 		return
 	}
-	if c.retries() {
-		c.retry(now)
+	if c.mustRetry() {
+		c.retryRevision1(now)
 		return
 	}
 	shut, closeNow := c.core.WantClose()
@@ -350,17 +350,17 @@ func (c *conn) settle(now time.Time) {
 	c.checkWaiting()
 	if shut && !c.shut {
 		c.shut = true
-		c.shutdown()
+		c.sendFIN()
 	}
 	if c.core.Pending() {
-		c.in.touch(c)
+		c.in.scheduleOutput(c)
 	}
 	at, ok := c.core.Deadline()
 	if l := c.loss; l != nil && (!ok || l.until.Before(at)) {
 		at, ok = l.until, true
 	}
 	if ok {
-		c.arm(now, at)
+		c.armTimer(now, at)
 	} else if !c.at.IsZero() {
 		c.timer.Stop()
 		c.at = time.Time{}
@@ -370,11 +370,11 @@ func (c *conn) settle(now time.Time) {
 	}
 }
 
-// arm sets the timer that calls timeout to at. A timer for an earlier time stays: timeout then sets
-// it again.
-func (c *conn) arm(now, at time.Time) {
+// armTimer sets the timer that calls handleTimeout to at. An earlier one stays: handleTimeout then
+// sets it again.
+func (c *conn) armTimer(now, at time.Time) {
 	if c.timer == nil {
-		c.timer = c.in.loop.NewTimer(c.timeout)
+		c.timer = c.in.loop.NewTimer(c.handleTimeout)
 	}
 	if c.at.IsZero() || at.Before(c.at) {
 		c.timer.Reset(at.Sub(now))
@@ -382,34 +382,34 @@ func (c *conn) arm(now, at time.Time) {
 	}
 }
 
-func (c *conn) timeout() {
+func (c *conn) handleTimeout() {
 	now := c.in.loop.Now()
 	c.at = time.Time{}
 	switch c.phase {
 	case phConnecting:
 		// the loop was not busy, the peer has not answered
-		if c.connected(now); c.phase == phConnecting {
+		if c.dialCompleted(now); c.phase == phConnecting {
 			c.connectFailed(now, &core.Error{
 				Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String(),
 			})
 		}
-		c.settle(now)
+		c.runCoreActions(now)
 	case phDiscarding:
 		c.close()
 	case phRunning:
-		for c.core.Overdue(now) && !c.core.Waiting() && c.input() {
+		for c.core.Overdue(now) && !c.core.Waiting() && c.readInput() {
 			// a read may return less than the available data
 		}
 		c.lossTimeout(now)
-		if c.core.HoldOver(now) && c.in.unacked(c.fd) > 0 {
+		if c.core.HoldOver(now) && c.in.unackedBytes(c.fd) > 0 {
 			c.core.HoldOn(now)
 		}
 		c.core.Timeout(now)
-		c.output(now)
-		c.settle(now)
+		c.writeOutput(now)
+		c.runCoreActions(now)
 	case phIdle, phClosed: // the timer was stopped with the socket
 	}
-	c.in.drain()
+	c.in.deliverPending()
 }
 
 // Established is called by the core.
@@ -423,9 +423,9 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 		c.alignSegments()
 	}
 	if c.id != nil {
-		c.id.report(cmid.DriverEvent{
+		c.id.queueEvent(cmid.DriverEvent{
 			Kind: states.KindEstablished, PrivateData: private, Err: first,
-			Param: cmid.ConnParam{ResponderResources: depth(ird), InitiatorDepth: depth(ord)},
+			Param: cmid.ConnParam{ResponderResources: paramDepth(ird), InitiatorDepth: paramDepth(ord)},
 		})
 	}
 }
@@ -444,25 +444,25 @@ func (c *conn) alignSegments() {
 func (c *conn) Complete(wc verbs.WC, solicited bool) {
 	c.completed++
 	if c.qp != nil {
-		c.qp.complete(wc, solicited)
+		c.qp.addCompletion(wc, solicited)
 	}
 }
 
 // Closed is called by the core, last.
 func (c *conn) Closed(err error) {
-	if c.retries() {
+	if c.mustRetry() {
 		return
 	}
 	c.over = true
 	if c.qp != nil && !c.established {
-		c.qp.release() // there will be no Established
+		c.qp.releaseEarly() // there will be no Established
 	}
 	switch {
 	case c.arriving != nil:
-		c.stranger(err)
+		c.recordStranger(err)
 	case c.id == nil || c.silent:
 	case c.established:
-		c.id.report(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})
+		c.id.queueEvent(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})
 	case c.initiator:
 		if c.dialing != nil { // otherwise Rejected has reported it
 			c.connectEvent(nil, err)
@@ -472,6 +472,6 @@ func (c *conn) Closed(err error) {
 		if errnoOf(err) == unix.ETIMEDOUT {
 			kind = states.KindUnreachable
 		}
-		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errnoOf(err)), Err: err})
+		c.id.queueEvent(cmid.DriverEvent{Kind: kind, Status: -int32(errnoOf(err)), Err: err})
 	}
 }

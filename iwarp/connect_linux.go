@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// connect is rdma_connect(3), without blocking.
+// connect implements rdma_connect(3), without blocking.
 func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	c := id.conn
 	switch {
@@ -25,7 +25,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 	case c.in.conns >= c.in.cfg.MaxConns:
 		return fmt.Errorf("iwarp: the device has its %d connections (MaxConns): %w", c.in.conns, unix.ENOMEM)
 	}
-	ird, ord, err := depths(p, cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom})
+	ird, ord, err := depthsOf(p, cmid.ConnParam{ResponderResources: maxRDAtom, InitiatorDepth: maxRDAtom})
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 		PeerToPeer: !id.in.cfg.ClientServer, CRC: id.in.cfg.CRC, Pool: &c.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
 		MessageTimeout: id.in.cfg.MessageTimeout,
 	}
-	if err := c.prepare(cfg, &c.core); err != nil {
+	if err := c.prepareCore(cfg, &c.core); err != nil {
 		return err
 	}
 	if id.fd < 0 {
@@ -45,12 +45,12 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 			return err
 		}
 	}
-	return c.dial()
+	return c.dialTCP()
 }
 
-// depths returns IRD and ORD of p. Where p is nil or a depth is 255, def's apply. It fails with
+// depthsOf returns IRD and ORD of p. Where p is nil or a depth is 255, def's apply. It fails with
 // EINVAL above the device's maximum.
-func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) {
+func depthsOf(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) {
 	q := def
 	if p != nil {
 		q = *p
@@ -67,10 +67,10 @@ func depths(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error) 
 	return uint16(q.ResponderResources), uint16(q.InitiatorDepth), nil
 }
 
-// prepare makes a new core for an attempt to connect, with the receives that were posted to the
+// prepareCore makes a new core for an attempt to connect, with the receives that were posted to the
 // previous one.
-func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
-	cfg.Queues, cfg.Withheld = c.qp.queues(), c.qp.withheld
+func (c *conn) prepareCore(cfg core.Config, posted *core.Conn) error {
+	cfg.Queues, cfg.Withheld = c.qp.coreQueues(), c.qp.withheld
 	var fresh core.Conn
 	if err := fresh.Init(cfg, c); err != nil {
 		return err
@@ -80,15 +80,15 @@ func (c *conn) prepare(cfg core.Config, posted *core.Conn) error {
 	return nil
 }
 
-// dial starts TCP's handshake on the identifier's socket. An immediate refusal is reported like a
-// later one. An error is returned only if another attempt could succeed, and then nothing has
+// dialTCP starts TCP's handshake on the identifier's socket. An immediate refusal is reported like
+// a later one. An error is returned only if another attempt could succeed, and then nothing has
 // changed.
-func (c *conn) dial() error {
+func (c *conn) dialTCP() error {
 	id := c.id
 	if id.local == id.peer { // TCP would connect the socket to itself
 		return c.refuseDial(unix.ECONNREFUSED)
 	}
-	sa, _, err := id.in.sockaddr(id.peer)
+	sa, _, err := id.in.toSockaddr(id.peer)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *conn) dial() error {
 			break
 		}
 		// a connection with these addresses and ports is still in TIME_WAIT
-		if err := id.redraw(); err != nil {
+		if err := id.redrawPort(); err != nil {
 			return err
 		}
 		err = c.in.sys.Connect(id.fd, sa)
@@ -123,17 +123,17 @@ func (c *conn) dial() error {
 	if done {
 		interest = eventloop.Readable
 	}
-	if err := c.attach(fd, interest); err != nil {
+	if err := c.attachFD(fd, interest); err != nil {
 		c.in.closeFD(fd) // the handshake is under way
 		return err
 	}
 	if done {
-		c.begin(now)
-		c.settle(now)
+		c.beginMPA(now)
+		c.runCoreActions(now)
 		return nil
 	}
 	c.phase = phConnecting
-	c.arm(now, now.Add(c.in.cfg.ReplyTimeout))
+	c.armTimer(now, now.Add(c.in.cfg.ReplyTimeout))
 	return nil
 }
 
@@ -145,11 +145,11 @@ func (c *conn) refuseDial(err error) error {
 	return nil
 }
 
-// redraw replaces an automatically chosen port.
-func (id *ident) redraw() error {
+// redrawPort replaces an automatically chosen port.
+func (id *ident) redrawPort() error {
 	id.in.closeFD(id.fd)
 	id.fd = -1
-	id.in.drv.ports.release(id.binding)
+	id.in.drv.ports.releasePort(id.binding)
 	id.binding = nil
 	return id.bindFor(id.peer, id.local.Addr())
 }
@@ -160,20 +160,20 @@ func (in *instance) tcpConnected(fd int) bool {
 	return err == nil
 }
 
-// connected is called when the socket's handshake has ended.
-func (c *conn) connected(now time.Time) {
+// dialCompleted checks the socket after its handshake.
+func (c *conn) dialCompleted(now time.Time) {
 	err := c.in.sockError(c.fd)
 	switch {
 	case err != nil:
 		c.connectFailed(now, fmt.Errorf("iwarp: connect %v: %w", c.id.peer, err))
 	case c.in.tcpConnected(c.fd):
-		c.begin(now)
+		c.beginMPA(now)
 	}
 }
 
-// begin starts MPA on a connected socket. The Request is sent immediately, because until it arrives
-// the connection occupies a set-up slot at the peer.
-func (c *conn) begin(now time.Time) {
+// beginMPA starts MPA on a connected socket. The Request is sent immediately, because until it
+// arrives the connection occupies a set-up slot at the peer.
+func (c *conn) beginMPA(now time.Time) {
 	if c.phase == phConnecting {
 		c.timer.Stop()
 		c.at = time.Time{}
@@ -186,7 +186,7 @@ func (c *conn) begin(now time.Time) {
 		}
 	}
 	c.core.Start(now)
-	c.output(now)
+	c.writeOutput(now)
 }
 
 // connectFailed ends an attempt that failed before MPA.
@@ -197,29 +197,29 @@ func (c *conn) connectFailed(now time.Time, err error) {
 	c.connectEvent(nil, err)
 }
 
-// retries reports whether another attempt to connect is due.
-func (c *conn) retries() bool { return c.dialing != nil && c.dialing.again != nil }
+// mustRetry reports whether another attempt to connect is due.
+func (c *conn) mustRetry() bool { return c.dialing != nil && c.dialing.again != nil }
 
-// retry connects again, with MPA revision 1, after the peer has closed the connection upon the
-// revision 2 Request, as some adapters do. The first connection is reset; the peer loses nothing by
-// that, because it has already closed. An orderly close would last until the peer has acknowledged
-// it, and until then TCP cannot have a second connection between the same ports.
-func (c *conn) retry(now time.Time) {
+// retryRevision1 connects again, with MPA revision 1, after the peer has closed the connection upon
+// the revision 2 Request, as some adapters do. The first connection is reset; the peer loses
+// nothing by that, because it has already closed. An orderly close would last until the peer has
+// acknowledged it, and until then TCP cannot have a second connection between the same ports.
+func (c *conn) retryRevision1(now time.Time) {
 	posted, cfg, first := c.dialing.again, c.dialing.config, c.dialing.first
 	c.dialing.again = nil
 	// of an open socket, so this cannot fail
 	_ = c.in.sys.SetLinger(c.fd, &unix.Linger{Onoff: 1})
 	c.captureClose(true)
-	c.detach()
+	c.closeSocket()
 	c.phase, c.came, c.went = phIdle, 0, 0
 	cfg.Revision = 1
-	err := c.prepare(cfg, posted) // cannot fail: the same arguments were valid the first time
+	err := c.prepareCore(cfg, posted) // cannot fail: the same arguments were valid the first time
 	c.dialing.first = first
 	if err == nil {
 		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.binding.addr.Addr(), c.id.local.Port()))
 	}
 	if err == nil {
-		err = c.dial()
+		err = c.dialTCP()
 	}
 	if err != nil {
 		c.connectFailed(now, err)
@@ -254,10 +254,10 @@ func (c *conn) connectEvent(private []byte, err error) {
 		err = fmt.Errorf("%w (with MPA revision 1; with revision 2 before: %v)", err, d.first)
 	}
 	if c.id != nil {
-		c.id.report(cmid.DriverEvent{Kind: kind, Status: -int32(errno), Err: err, PrivateData: private})
+		c.id.queueEvent(cmid.DriverEvent{Kind: kind, Status: -int32(errno), Err: err, PrivateData: private})
 	}
 }
 
-// depth returns an IRD or ORD as in struct rdma_conn_param; one that the peer left open becomes the
-// device's maximum.
-func depth(n uint16) uint8 { return uint8(min(n, maxRDAtom)) }
+// paramDepth returns an IRD or ORD as in struct rdma_conn_param; one that the peer left open
+// becomes the device's maximum.
+func paramDepth(n uint16) uint8 { return uint8(min(n, maxRDAtom)) }

@@ -14,7 +14,7 @@ func (l *connList) has(c *conn) bool { return c.older != nil || c.newer != nil |
 func (l *connList) push(c *conn, limit int) {
 	l.add(c)
 	if l.n > limit {
-		l.oldest.evict()
+		l.oldest.closeForRoom()
 	}
 }
 

@@ -31,7 +31,7 @@ func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	if in := q.dev.in; !q.queued && !in.closed {
 		q.queued = true
 		in.notify = append(in.notify, q)
-		in.later()
+		in.deferRun()
 	}
 }
 
@@ -93,7 +93,7 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 		return fmt.Errorf("iwarp: receive queue full, %d receives outstanding: %w", s.q.Len(), unix.ENOMEM)
 	}
 	s.q.Push(wr)
-	s.schedule()
+	s.scheduleServe()
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (s *sharedQueue) checkLimit() {
 	s.limit = 0
 	if s.attr.OnLimit != nil {
 		s.dev.in.low = append(s.dev.in.low, s)
-		s.dev.in.later()
+		s.dev.in.deferRun()
 	}
 }
 

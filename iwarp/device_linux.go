@@ -68,7 +68,7 @@ type domain struct {
 
 // Alloc makes a memory region.
 func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
-	mr, err := p.region(n, access)
+	mr, err := p.newRegion(n, access)
 	if err == nil {
 		mr.Bytes = make([]byte, n)
 	}
@@ -78,7 +78,7 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 // Register implements verbs.Registrar: it makes a memory region of b, which still belongs to the
 // caller.
 func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
-	mr, err := p.region(len(b), access)
+	mr, err := p.newRegion(len(b), access)
 	if err == nil {
 		mr.Bytes = b
 	}
@@ -88,10 +88,10 @@ func (p *domain) Register(b []byte, access verbs.Access) (*verbs.MR, error) {
 // Local implements verbs.Registrar: it makes a memory region of b that is in no table.
 func (p *domain) Local(b []byte) verbs.MR { return verbs.MR{PD: p, Bytes: b} }
 
-// region makes a memory region of n bytes. The caller sets MR.Bytes. The key and the address are
+// newRegion makes a memory region of n bytes. The caller sets MR.Bytes. The key and the address are
 // random, so neither gives a peer a hint about the process or other regions. Each wrong guess costs
 // the peer a connection.
-func (p *domain) region(n int, access verbs.Access) (*verbs.MR, error) {
+func (p *domain) newRegion(n int, access verbs.Access) (*verbs.MR, error) {
 	switch {
 	case n <= 0 || n > math.MaxUint32:
 		return nil, fmt.Errorf("iwarp: memory region of %d bytes: %w", n, unix.EINVAL)

@@ -39,7 +39,7 @@ func must(err error) {
 	}
 }
 
-// queuePair is rdma_create_qp(3): without one an identifier can neither connect nor accept.
+// queuePair does rdma_create_qp(3): without one an identifier can neither connect nor accept.
 func queuePair(id *cmid.ID) {
 	cq, err := id.Device().CreateCQ(16, func() {})
 	must(err)

@@ -66,13 +66,13 @@ func newNode(t testing.TB, opts ...option) *node {
 	return newNodeOf(t, newDriver(opts))
 }
 
-// newNodeOf is another loop of d.
+// newNodeOf makes another loop of d.
 func newNodeOf(t testing.TB, d *Driver) *node {
 	t.Helper()
 	return newNodeLogging(t, d, nil)
 }
 
-// newNodeLogging is newNodeOf, with a log.
+// newNodeLogging does what newNodeOf does, with a log.
 func newNodeLogging(t testing.TB, d *Driver, log *slog.Logger) *node {
 	t.Helper()
 	l, err := eventloop.New(eventloop.Config{Name: "test", Logger: log})

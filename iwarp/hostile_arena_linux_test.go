@@ -176,7 +176,7 @@ func (a *arena) turn() {
 	runtime.Gosched()
 }
 
-// hear is the owner of every identifier except those of the steady connection.
+// hear handles the events of every identifier except those of the steady connection.
 func (a *arena) hear(n *node, e delivered) {
 	if v := a.victims[e.h]; v != nil {
 		a.suffer(v, e)
@@ -261,7 +261,7 @@ func (a *arena) attack(x *hostile.Exchange, side hostile.Side, o hostile.Options
 	return a.attackWith(x, side, o, nil)
 }
 
-// attackWith is attack, with an action during the attack.
+// attackWith attacks, with an action during the attack.
 func (a *arena) attackWith(x *hostile.Exchange, side hostile.Side, o hostile.Options, meanwhile func()) attacked {
 	a.t.Helper()
 	n := a.server
@@ -345,7 +345,7 @@ func (a *arena) dial() {
 	a.client.do(h, &cmid.Connect{Param: &cmid.ConnParam{ResponderResources: depth, InitiatorDepth: depth}})
 }
 
-// delivered is true when every victim is over: its end was delivered, and it was destroyed.
+// delivered reports whether every victim is over: its end was delivered, and it was destroyed.
 func (a *arena) delivered() bool {
 	for _, v := range a.victims {
 		if !v.over {

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// sides are the roles that we have in a hostile exchange.
+// sides returns the roles that this side may have in a hostile exchange.
 func sides(x *hostile.Exchange) []hostile.Side {
 	if x.Side != hostile.Either {
 		return []hostile.Side{x.Side}

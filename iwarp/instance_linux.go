@@ -65,28 +65,28 @@ type event struct {
 	cmid.DriverEvent
 }
 
-// report queues ev on the identifier's loop. It is delivered by the next drain, after the
+// queueEvent queues ev on the identifier's loop. It is delivered by the next drain, after the
 // completions that came before it.
-func (id *ident) report(ev cmid.DriverEvent) {
+func (id *ident) queueEvent(ev cmid.DriverEvent) {
 	in := id.in
 	in.events = append(in.events, event{id, ev})
-	in.later()
+	in.deferRun()
 }
 
-// later schedules Run for the end of the turn.
-func (in *instance) later() {
+// deferRun schedules Run for the end of the turn.
+func (in *instance) deferRun() {
 	if !in.deferred && !in.closed {
 		in.deferred = true
 		in.loop.Defer(in)
 	}
 }
 
-// touch schedules c's output for the end of the turn, so that all work requests of the turn are
-// written in one system call.
-func (in *instance) touch(c *conn) {
-	if !c.dirty && !c.blocked && c.ready() {
+// scheduleOutput schedules c's output for the end of the turn, so that all work requests of the
+// turn are written in one system call.
+func (in *instance) scheduleOutput(c *conn) {
+	if !c.dirty && !c.blocked && c.isRunning() {
 		c.dirty = true
 		in.dirty = append(in.dirty, c)
-		in.later()
+		in.deferRun()
 	}
 }

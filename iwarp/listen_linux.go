@@ -25,7 +25,7 @@ const (
 	graceShare = 10
 )
 
-// listen is rdma_listen(3). The backlog is TCP's: the kernel queues up to backlog+1 connections
+// listen does rdma_listen(3). The backlog is TCP's: the kernel queues up to backlog+1 connections
 // that the loop has not yet accepted.
 func (id *ident) listen(backlog int) error {
 	in := id.in
@@ -33,14 +33,14 @@ func (id *ident) listen(backlog int) error {
 		return unix.EINVAL
 	}
 	if id.binding == nil {
-		if err := id.bind(cmid.MustAddr("0.0.0.0:0")); err != nil {
+		if err := id.bindLocal(cmid.MustAddr("0.0.0.0:0")); err != nil {
 			return err
 		}
 	}
 	if backlog <= 0 || backlog > maxBacklog {
 		backlog = maxBacklog
 	}
-	if err := in.drv.ports.listens(id.binding); err != nil {
+	if err := in.drv.ports.checkListen(id.binding); err != nil {
 		return err
 	}
 	// so that another socket can listen here after this one; while this one listens no other socket
@@ -64,19 +64,19 @@ func (id *ident) listen(backlog int) error {
 
 // Ready is called by the loop.
 func (l *listener) Ready(ev eventloop.Events) {
-	l.accept(ev&eventloop.Hangup != 0)
-	l.id.in.drain()
+	l.acceptConns(ev&eventloop.Hangup != 0)
+	l.id.in.deliverPending()
 }
 
-// accept accepts the waiting connections, as long as there is room. A listening socket hangs up
-// only when it no longer listens. A pause would not keep that event from the loop, so accept does
-// not pause then.
-func (l *listener) accept(hungUp bool) {
+// acceptConns accepts the waiting connections, as long as there is room. A listening socket hangs
+// up only when it no longer listens. A pause would not hide that event from the loop, so it
+// does not pause then.
+func (l *listener) acceptConns(hungUp bool) {
 	in := l.id.in
 	for i := range acceptsPerTurn {
 		if wait := in.fullFor(); wait > 0 && !hungUp {
 			// otherwise perhaps no connection waits; the next turn will show
-			if i == 0 && l.rest(wait) {
+			if i == 0 && l.pauseFor(wait) {
 				in.crowded = append(in.crowded, l)
 			}
 			return
@@ -84,7 +84,7 @@ func (l *listener) accept(hungUp bool) {
 		fd, sa, err := in.sys.Accept(l.fd)
 		switch err {
 		case nil:
-			in.incoming(l, fd, sa)
+			in.startSetup(l, fd, sa)
 		case unix.EAGAIN:
 			return
 		case unix.EMFILE, unix.ENFILE:
@@ -94,7 +94,7 @@ func (l *listener) accept(hungUp bool) {
 				return
 			}
 			if wait := in.makeRoom(); wait > 0 {
-				l.starve(err, min(wait, acceptPause))
+				l.pauseStarved(err, min(wait, acceptPause))
 				return
 			}
 		case unix.EINVAL, unix.EBADF, unix.ENOTSOCK:
@@ -104,7 +104,7 @@ func (l *listener) accept(hungUp bool) {
 			// errors of the new connection, not of the listener
 			unix.ENETDOWN, unix.ENETUNREACH, unix.EHOSTDOWN, unix.EHOSTUNREACH, unix.ENONET:
 		default: // no memory, or an unknown error; it may recur in the next turn
-			l.starve(err, acceptPause)
+			l.pauseStarved(err, acceptPause)
 			return
 		}
 		if l.fd < 0 {
@@ -113,17 +113,17 @@ func (l *listener) accept(hungUp bool) {
 	}
 }
 
-// starve stops accepting for d, because the process has no file descriptors or no memory for a
-// connection. Its peers see nothing but a time-out, so this side counts and logs it.
-func (l *listener) starve(err error, d time.Duration) {
-	l.rest(d)
+// pauseStarved stops accepting for d, because the process has no file descriptors or no memory for
+// a connection. Its peers see nothing but a time-out, so this side counts and logs it.
+func (l *listener) pauseStarved(err error, d time.Duration) {
+	l.pauseFor(d)
 	l.id.starved++
 	in, local := l.id.in, l.id.local
-	n, ok := in.drv.starved.log(in.loop.Now())
+	n, ok := in.drv.starved.shouldLog(in.loop.Now())
 	if !ok {
 		return
 	}
-	_ = in.loop.Post(func() { // as in stranger
+	_ = in.loop.Post(func() { // as in recordStranger
 		in.loop.Logger().Warn("iwarp: a listener cannot accept, and its peers wait: see ulimit -n",
 			"device", in.cfg.Device, "local", local, "err", err, "unlogged", n)
 	})
@@ -139,27 +139,27 @@ func (l *listener) fail(err error) {
 	}
 	l.close()
 	l.id.lis = nil
-	l.id.report(cmid.DriverEvent{
+	l.id.queueEvent(cmid.DriverEvent{
 		Kind: states.KindListenFailed, Status: -int32(errnoOf(err)), Err: fmt.Errorf("iwarp: accept: %s: %w", text, err),
 	})
 }
 
-// rest stops accepting for d. Connections wait in the kernel's queue. The result is false if it
+// pauseFor stops accepting for d. Connections wait in the kernel's queue. The result is false if it
 // cannot stop.
-func (l *listener) rest(d time.Duration) bool {
+func (l *listener) pauseFor(d time.Duration) bool {
 	if l.reg.Modify(0) != nil {
 		return false
 	}
 	l.paused = true
 	if l.pause == nil {
-		l.pause = l.id.in.loop.NewTimer(l.resume)
+		l.pause = l.id.in.loop.NewTimer(l.resumeAccepting)
 	}
 	l.pause.Reset(d)
 	return true
 }
 
-// resume accepts again, because the pause is over or because there is room.
-func (l *listener) resume() {
+// resumeAccepting accepts again, because the pause is over or because there is room.
+func (l *listener) resumeAccepting() {
 	in := l.id.in
 	in.crowded = slices.DeleteFunc(in.crowded, func(h *listener) bool { return h == l })
 	l.paused = false
@@ -171,7 +171,7 @@ func (l *listener) resume() {
 // delivered continue.
 func (l *listener) close() {
 	if l.paused {
-		l.resume()
+		l.resumeAccepting()
 	}
 	// the fd is open, so this cannot fail; if the fd belongs to other code the call reports that
 	_ = l.reg.Remove()
@@ -196,11 +196,11 @@ func (in *instance) fullFor() time.Duration {
 	now := in.loop.Now()
 	for in.setups.n >= in.cfg.MaxSetups {
 		c := in.setups.oldest
-		if wait := c.grace(now); wait > 0 {
+		if wait := c.graceLeft(now); wait > 0 {
 			return wait
 		}
-		if !c.heard(now) {
-			return 0 // incoming evicts it, if there is a new connection
+		if !c.readLateRequest(now) {
+			return 0 // startSetup evicts it, if there is a new connection
 		}
 	}
 	return 0
@@ -213,68 +213,68 @@ func (in *instance) makeRoom() time.Duration {
 	now := in.loop.Now()
 	for in.setups.oldest != nil {
 		c := in.setups.oldest
-		if wait := c.grace(now); wait > 0 {
+		if wait := c.graceLeft(now); wait > 0 {
 			return wait
 		}
-		if !c.heard(now) {
-			c.evict()
+		if !c.readLateRequest(now) {
+			c.closeForRoom()
 			return 0
 		}
 	}
 	return acceptPause
 }
 
-// grace returns how much longer a set-up must not be closed to make room.
-func (c *conn) grace(now time.Time) time.Duration {
+// graceLeft returns how much longer a set-up must not be closed to make room.
+func (c *conn) graceLeft(now time.Time) time.Duration {
 	all := c.in.cfg.RequestTimeout
 	return c.at.Sub(now) - (all - all/graceShare)
 }
 
-// heard reads from the connection once more, in case its Request has arrived but was not read yet.
-// It reports whether the set-up is done.
-func (c *conn) heard(now time.Time) bool {
-	c.input()
-	c.settle(now)
+// readLateRequest reads from the connection once more, in case its Request has arrived but was not
+// read yet. It reports whether the set-up is done.
+func (c *conn) readLateRequest(now time.Time) bool {
+	c.readInput()
+	c.runCoreActions(now)
 	return c.in.setups.oldest != c
 }
 
-// incoming takes a new TCP connection. Its Request must arrive within RequestTimeout. Usually it
-// has arrived already.
-func (in *instance) incoming(l *listener, fd int, peer unix.Sockaddr) {
+// startSetup starts the set-up of a new TCP connection. Its Request must arrive within
+// RequestTimeout. Usually it has arrived already.
+func (in *instance) startSetup(l *listener, fd int, peer unix.Sockaddr) {
 	if in.conns >= in.cfg.MaxConns {
 		in.closeFD(fd)
-		l.stranger(l.id.local, unmapped(in.addrOf(peer)), &core.Error{
+		l.recordStranger(l.id.local, unmapAddr(in.addrOf(peer)), &core.Error{
 			Op: "request", Errno: unix.ENOMEM, Text: "the device has all its connections (MaxConns)",
 		})
 		return
 	}
 	c := newConn(in)
-	c.arriving = &arriving{l, l.id.local, unmapped(in.addrOf(peer))}
+	c.arriving = &arriving{l, l.id.local, unmapAddr(in.addrOf(peer))}
 	if l.id.local.IsWildcard() {
 		local, err := in.sys.Local(fd)
 		if err != nil { // the peer has already reset it
 			in.closeFD(fd)
-			c.stranger(err)
+			c.recordStranger(err)
 			return
 		}
-		c.arriving.local = unmapped(in.addrOf(local))
+		c.arriving.local = unmapAddr(in.addrOf(local))
 	}
 	err := c.core.Init(core.Config{
 		CRC: in.cfg.CRC, Pool: &in.pool, SetupTimeout: in.cfg.RequestTimeout, MessageTimeout: in.cfg.MessageTimeout,
 	}, c)
 	if err == nil {
-		err = c.attach(fd, eventloop.Readable)
+		err = c.attachFD(fd, eventloop.Readable)
 	}
 	if err != nil {
 		in.closeFD(fd)
-		c.stranger(err)
+		c.recordStranger(err)
 		return
 	}
 	in.setups.push(c, in.cfg.MaxSetups)
 	now := in.loop.Now()
 	c.core.Start(now)
-	c.input()
-	c.settle(now)
+	c.readInput()
+	c.runCoreActions(now)
 }
 
 // requestDone ends an inbound connection's set-up phase, because its Request has arrived or its
@@ -285,7 +285,7 @@ func (c *conn) requestDone() {
 		return
 	}
 	for len(c.in.crowded) > 0 {
-		c.in.crowded[0].resume()
+		c.in.crowded[0].resumeAccepting()
 	}
 }
 
@@ -302,17 +302,17 @@ func (c *conn) Request(r core.Request) {
 	c.id = child
 	c.askedIRD, c.askedORD = maxRDAtom, maxRDAtom
 	if r.Enhanced {
-		c.askedIRD, c.askedORD = depth(r.IRD), depth(r.ORD)
+		c.askedIRD, c.askedORD = paramDepth(r.IRD), paramDepth(r.ORD)
 	}
-	from.lis.id.report(cmid.DriverEvent{
+	from.lis.id.queueEvent(cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child, PrivateData: r.PrivateData,
-		Param: c.asked(),
+		Param: c.requestedDepths(),
 	})
 	c.arriving = nil
 }
 
-// asked returns what the Request of a responder's peer has asked for.
-func (c *conn) asked() cmid.ConnParam {
+// requestedDepths returns what the Request of a responder's peer has asked for.
+func (c *conn) requestedDepths() cmid.ConnParam {
 	return cmid.ConnParam{ResponderResources: c.askedORD, InitiatorDepth: c.askedIRD}
 }
 
@@ -331,16 +331,18 @@ func (id *ident) Strangers() uint64 { return id.strangers }
 // Starved counts how often a listener has paused because it could not accept.
 func (id *ident) Starved() uint64 { return id.starved }
 
-// stranger records that c has ended without a Request. The text that err quotes from the peer is
-// short and escaped.
-func (c *conn) stranger(err error) { c.arriving.lis.stranger(c.arriving.local, c.arriving.peer, err) }
+// recordStranger records that c has ended without a Request. The text that err quotes from the peer
+// is short and escaped.
+func (c *conn) recordStranger(err error) {
+	c.arriving.lis.recordStranger(c.arriving.local, c.arriving.peer, err)
+}
 
-// stranger records a connection to l.
-func (l *listener) stranger(local, peer cmid.Addr, err error) {
+// recordStranger records a connection to l.
+func (l *listener) recordStranger(local, peer cmid.Addr, err error) {
 	in := l.id.in
 	in.strangers.Add(1)
 	l.id.strangers++
-	n, ok := in.drv.strangers.log(in.loop.Now())
+	n, ok := in.drv.strangers.shouldLog(in.loop.Now())
 	if !ok {
 		return
 	}
@@ -351,10 +353,10 @@ func (l *listener) stranger(local, peer cmid.Addr, err error) {
 	})
 }
 
-// evict closes c, to make room for another one.
-func (c *conn) evict() {
+// closeForRoom closes c, to make room for another one.
+func (c *conn) closeForRoom() {
 	c.close()
 	if c.arriving != nil && !c.over { // otherwise it was counted when it was refused
-		c.stranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
+		c.recordStranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
 	}
 }

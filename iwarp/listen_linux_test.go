@@ -234,7 +234,7 @@ func TestEvictionWithoutFDs(t *testing.T) {
 	}
 }
 
-// refused is a Request that is not reported to the application: it demands markers, which we do not
+// refused returns a Request that the application never sees: it demands markers, which we do not
 // support.
 func refused() []byte {
 	return wire.AppendFrame(nil, &wire.Frame{Flags: wire.FlagMarkers, Revision: 1})

@@ -19,38 +19,38 @@ type loss struct {
 	parked bool      // the loop does not watch the socket
 }
 
-// lose is called when the loop has reported an error of the socket (nil) or a write has failed.
-func (c *conn) lose(now time.Time, err error) {
+// handleLoss records an error of the socket that the loop has reported (nil), or a failed write.
+func (c *conn) handleLoss(now time.Time, err error) {
 	if c.loss == nil {
 		c.loss = new(loss)
 		if err != unix.EPIPE { // which follows the peer's FIN: the end of the stream was orderly
 			c.loss.err = err
 		}
 		c.blocked, c.watched = true, false
-		c.loss.extend(c, now)
+		c.loss.extendWait(c, now)
 	}
-	c.watch()
+	c.updateWatch()
 }
 
-// extend restarts the time for which a message may wait.
-func (l *loss) extend(c *conn, now time.Time) {
+// extendWait restarts the time for which a message may wait.
+func (l *loss) extendWait(c *conn, now time.Time) {
 	if l != nil {
 		l.until = now.Add(c.in.cfg.UserTimeout)
 	}
 }
 
-// watch makes the loop watch the socket for c.interest. While a message waits, the loop does not
-// watch a lost connection, because epoll always reports errors.
-func (c *conn) watch() {
+// updateWatch makes the loop watch the socket for c.interest. While a message waits, the loop does
+// not watch a lost connection, because epoll always reports errors.
+func (c *conn) updateWatch() {
 	l := c.loss
 	switch {
 	case l == nil || !c.waits && !l.parked:
-		_ = c.reg.Modify(c.interest()) // the fd is open, so this cannot fail
+		_ = c.reg.Modify(c.watchedEvents()) // the fd is open, so this cannot fail
 	case c.waits:
 		l.parked = true
 		_ = c.reg.Remove() // as above
 	default:
-		reg, err := c.in.loop.Add(c.fd, c.interest(), c)
+		reg, err := c.in.loop.Add(c.fd, c.watchedEvents(), c)
 		if err != nil { // the system has no memory for it
 			l.until = c.in.loop.Now() // the timer reads the socket instead
 			return
@@ -66,7 +66,7 @@ func (c *conn) lossTimeout(now time.Time) {
 	case c.waits:
 		c.core.InputEnd(now, c.lossCause())
 	case !c.core.Waiting():
-		c.input()
+		c.readInput()
 	}
 }
 

@@ -41,7 +41,7 @@ func newLosing(t *testing.T, opts ...option) *losing {
 		q.send(uint64(i), fmt.Sprintf("%064d", i))
 	}
 	turns(t, "all messages have arrived, and wait", func() bool {
-		return len(client.wcs) == arrivals && client.in.unacked(l.peer.fd) == 0 && l.conn().waits
+		return len(client.wcs) == arrivals && client.in.unackedBytes(l.peer.fd) == 0 && l.conn().waits
 	}, client, l.node)
 	if n, err := unix.IoctlGetInt(l.conn().fd, unix.TIOCINQ); err != nil || n == 0 || l.in.kept == 0 {
 		t.Fatalf("%d bytes wait in the socket, %v, and %d behind the first message: want some in both", n, err, l.in.kept)
@@ -221,7 +221,7 @@ func TestManyMessagesThatArrivedBeforeAFailedSend(t *testing.T) {
 		turns(t, "room to send", func() bool { return n-len(client.wcs) < 512 }, client)
 		q.send(0, "x")
 	}
-	turns(t, "all messages have arrived", func() bool { return len(client.wcs) == messages && client.in.unacked(c.fd) == 0 }, client)
+	turns(t, "all messages have arrived", func() bool { return len(client.wcs) == messages && client.in.unackedBytes(c.fd) == 0 }, client)
 	if err := unix.SetsockoptLinger(c.fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
 		t.Fatal(err)
 	}

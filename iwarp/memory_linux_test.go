@@ -30,7 +30,7 @@ func (n *node) alloc(size int, access verbs.Access) *verbs.MR {
 	return mr
 }
 
-// whole is all of a region.
+// whole returns all of a region.
 func whole(mr *verbs.MR) []verbs.SGE { return []verbs.SGE{{MR: mr, Length: uint32(len(mr.Bytes))}} }
 
 func (q *testQP) post(wr verbs.SendWR) {

@@ -51,10 +51,10 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 				d.conns = append(d.conns, c)
 			}
 		}
-		l.leave()
+		l.leaveLoop()
 	}
 	for _, c := range d.conns {
-		c.leave()
+		c.leaveLoop()
 	}
 	return d, nil
 }
@@ -69,7 +69,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 	case to != d.from && to.conns+len(d.conns) > to.cfg.MaxConns:
 		return fmt.Errorf("iwarp: the device has %d connections, and MaxConns is the most: %w", to.conns, unix.ENOMEM)
 	}
-	if err := d.join(to); err != nil {
+	if err := d.joinLoop(to); err != nil {
 		return err
 	}
 	for _, id := range d.ids {
@@ -77,32 +77,32 @@ func (d *detached) Attach(other cmid.Instance) error {
 		to.ids[id.h] = id
 	}
 	for _, ev := range d.events {
-		ev.id.report(ev.DriverEvent)
+		ev.id.queueEvent(ev.DriverEvent)
 	}
 	now := to.loop.Now()
 	for _, c := range d.conns {
 		if c.arriving != nil {
 			to.setups.push(c, to.cfg.MaxSetups)
 		}
-		c.settle(now)
+		c.runCoreActions(now)
 	}
 	return nil
 }
 
-// join registers the sockets: all or none.
-func (d *detached) join(to *instance) error {
+// joinLoop registers the sockets: all or none.
+func (d *detached) joinLoop(to *instance) error {
 	for i, c := range d.conns {
-		if err := c.join(to); err != nil {
+		if err := c.joinLoop(to); err != nil {
 			for _, c := range d.conns[:i] {
-				c.leave()
+				c.leaveLoop()
 			}
 			return err
 		}
 	}
 	if l := d.ids[0].lis; l != nil {
-		if err := l.join(to); err != nil {
+		if err := l.joinLoop(to); err != nil {
 			for _, c := range d.conns {
-				c.leave()
+				c.leaveLoop()
 			}
 			return err
 		}
@@ -127,9 +127,9 @@ func (d *detached) Destroy() {
 			id.fd = -1
 		}
 		if c := id.conn; c != nil && c.qp != nil {
-			c.abandon(c.in.loop.Now())
+			c.identDestroyed(c.in.loop.Now())
 		}
-		d.from.drv.ports.release(id.binding)
+		d.from.drv.ports.releasePort(id.binding)
 		id.lis, id.conn, id.binding = nil, nil, nil
 	}
 }
@@ -143,8 +143,8 @@ func (c *conn) giveUp(sys sockets.Stack) {
 		if c.core.Pending() {
 			// an empty socket has room for it, and a broken socket needs none
 			reply := c.core.Gather(nil)
-			if n, _ := sys.Send(c.fd, reply, 0); n > 0 && c.tapped() != nil {
-				c.tapped().wrote(c, n, reply)
+			if n, _ := sys.Send(c.fd, reply, 0); n > 0 && c.currentTap() != nil {
+				c.currentTap().addWritten(c, n, reply)
 			}
 		}
 		c.captureClose(false)
@@ -154,9 +154,9 @@ func (c *conn) giveUp(sys sockets.Stack) {
 	c.phase = phClosed
 }
 
-// leave removes c from its loop. Until it joins another one, its socket is neither read nor written
-// and it has no timers.
-func (c *conn) leave() {
+// leaveLoop removes c from its loop. Until it joins another one, its socket is neither read nor
+// written and it has no timers.
+func (c *conn) leaveLoop() {
 	in := c.in
 	if c.fd >= 0 {
 		_ = c.reg.Remove() // the fd is open, so this cannot fail
@@ -174,10 +174,10 @@ func (c *conn) leave() {
 	c.requestDone() // frees its set-up slot
 }
 
-// join puts c on a loop after leave.
-func (c *conn) join(to *instance) error {
+// joinLoop puts c on a loop after leaveLoop.
+func (c *conn) joinLoop(to *instance) error {
 	if c.fd >= 0 {
-		reg, err := to.loop.Add(c.fd, c.interest(), c)
+		reg, err := to.loop.Add(c.fd, c.watchedEvents(), c)
 		if err != nil {
 			return err
 		}
@@ -189,17 +189,17 @@ func (c *conn) join(to *instance) error {
 	return nil
 }
 
-// leave removes the listening socket from its loop. Connections wait in the kernel's queue.
-func (l *listener) leave() {
+// leaveLoop removes the listening socket from its loop. Connections wait in the kernel's queue.
+func (l *listener) leaveLoop() {
 	if l.paused {
-		l.resume()
+		l.resumeAccepting()
 	}
 	l.pause = nil      // it is stopped
 	_ = l.reg.Remove() // the fd is open, so this cannot fail
 	l.reg = nil
 }
 
-func (l *listener) join(to *instance) error {
+func (l *listener) joinLoop(to *instance) error {
 	reg, err := to.loop.Add(l.fd, eventloop.Readable, l)
 	l.reg = reg
 	return err

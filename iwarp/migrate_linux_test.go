@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// twoLoops is one device on two loops.
+// twoLoops opens one device on two loops.
 func twoLoops(t *testing.T, opts ...option) (one, two *node) {
 	d := newDriver(opts)
 	one, two = newNodeOf(t, d), newNodeOf(t, d)

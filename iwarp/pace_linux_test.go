@@ -104,7 +104,7 @@ func newPinger(t testing.TB, n *node, h cmid.Handle, echo bool) *pinger {
 	return p
 }
 
-// round is one round trip.
+// round makes one round trip.
 func (p *pingPong) round() {
 	want := p.cq.heard + 1
 	if err := p.cq.qp.PostSend(&p.cq.send); err != nil {

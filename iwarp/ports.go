@@ -36,14 +36,14 @@ func anyAddr(a netip.Addr) bool {
 	return a.IsUnspecified() || a.IsLoopback()
 }
 
-// conflict returns the reason why b and other cannot have the same port, or nil. With REUSEADDR on
-// both they can share it, but not for listening.
-func (b *binding) conflict(other *binding, listening bool) error {
+// conflictWith returns the reason why b and other cannot have the same port, or nil. With REUSEADDR
+// on both they can share it, but not for listening.
+func (b *binding) conflictWith(other *binding, listening bool) error {
 	one, two := b.addr.Addr(), other.addr.Addr()
 	switch {
 	case !listening && b.reuse && other.reuse:
 		return nil
-	case b.only() && other.only() && one.Is4() != two.Is4():
+	case b.hasAFOnly() && other.hasAFOnly() && one.Is4() != two.Is4():
 		return nil
 	case anyAddr(one) || anyAddr(two):
 		return cmid.ErrPortTaken
@@ -53,8 +53,8 @@ func (b *binding) conflict(other *binding, listening bool) error {
 	return nil
 }
 
-// only reports whether b has AFONLY. An IPv4 identifier always has it.
-func (b *binding) only() bool { return b.afonly || b.addr.Addr().Is4() }
+// hasAFOnly reports whether b has AFONLY. An IPv4 identifier always has it.
+func (b *binding) hasAFOnly() bool { return b.afonly || b.addr.Addr().Is4() }
 
 // checkLocked returns nil if b conflicts with no other binding.
 func (t *portTable) checkLocked(b *binding, listening bool) error {
@@ -62,15 +62,15 @@ func (t *portTable) checkLocked(b *binding, listening bool) error {
 		if other == b {
 			continue
 		}
-		if err := b.conflict(other, listening); err != nil {
+		if err := b.conflictWith(other, listening); err != nil {
 			return fmt.Errorf("iwarp: port %d belongs to another identifier of this process, bound to %v: %w", b.addr.Port(), other.addr, err)
 		}
 	}
 	return nil
 }
 
-// take adds b to the table. It may fail with ErrPortTaken or EADDRINUSE.
-func (t *portTable) take(b *binding) error {
+// takePort adds b to the table. It may fail with ErrPortTaken or EADDRINUSE.
+func (t *portTable) takePort(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.checkLocked(b, false); err != nil {
@@ -80,9 +80,9 @@ func (t *portTable) take(b *binding) error {
 	return nil
 }
 
-// listens repeats the check for listening, as rdma_listen does: no other identifier may have the
-// port.
-func (t *portTable) listens(b *binding) error {
+// checkListen repeats the check for listening, as rdma_listen does: no other identifier may have
+// the port.
+func (t *portTable) checkListen(b *binding) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.checkLocked(b, true)
@@ -100,8 +100,8 @@ func (t *portTable) setAFOnly(b *binding, on bool) {
 	b.afonly = on
 }
 
-// release removes b from the table. b may be nil.
-func (t *portTable) release(b *binding) {
+// releasePort removes b from the table. b may be nil.
+func (t *portTable) releasePort(b *binding) {
 	if b == nil {
 		return
 	}

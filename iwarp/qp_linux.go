@@ -36,7 +36,7 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1
 	}
-	if err := q.check(); err != nil {
+	if err := q.checkAttr(); err != nil {
 		return nil, err
 	}
 	if c.phase == phIdle {
@@ -44,7 +44,7 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 			return nil, err
 		}
 	}
-	c.core.SetQueues(q.queues())
+	c.core.SetQueues(q.coreQueues())
 	for {
 		// InfiniBand reserves 0 and 1
 		if d.lastQP = (d.lastQP + 1) & 0xffffff; d.lastQP > 1 && d.qps[d.lastQP] == nil {
@@ -63,8 +63,8 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	return q, nil
 }
 
-// check validates the attributes and takes the queues from them.
-func (q *queuePair) check() error {
+// checkAttr validates the attributes and gets the queues from them.
+func (q *queuePair) checkAttr() error {
 	a := &q.attr
 	var okSend, okRecv bool
 	q.sendCQ, okSend = a.SendCQ.(*completionQueue)
@@ -93,8 +93,8 @@ func (q *queuePair) check() error {
 	return err
 }
 
-// queues returns the core's part of the attributes.
-func (q *queuePair) queues() core.Queues {
+// coreQueues returns the core's part of the attributes.
+func (q *queuePair) coreQueues() core.Queues {
 	out := core.Queues{SendWRs: q.attr.MaxSendWR, RecvWRs: q.attr.MaxRecvWR, PD: q.pd, Regions: &q.dev.regions}
 	if q.srq != nil {
 		out.SRQ = q
@@ -120,7 +120,7 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	if err := c.core.PostSend(wr); err != nil {
 		return err
 	}
-	c.in.touch(c)
+	c.in.scheduleOutput(c)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (q *queuePair) Went() uint64 {
 	if c == nil || c.fd < 0 {
 		return 0
 	}
-	return c.went - uint64(c.in.unacked(c.fd))
+	return c.went - uint64(c.in.unackedBytes(c.fd))
 }
 
 // Destroy flushes and frees the queue pair. Its connection ends, but a request that was not
@@ -177,7 +177,7 @@ func (q *queuePair) Destroy() error {
 		return nil
 	}
 	now := c.in.loop.Now()
-	if c.phase == phIdle || c.asks() {
+	if c.phase == phIdle || c.isUnanswered() {
 		var last core.Conn
 		if err := last.Init(core.Config{}, flusher{c}); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (q *queuePair) Destroy() error {
 	} else {
 		c.abort(now)
 	}
-	q.detach()
+	q.detachConn()
 	return nil
 }
 
@@ -196,9 +196,9 @@ type flusher struct{ *conn }
 
 func (flusher) Closed(error) {}
 
-// detach frees the queue pair after its flush.
-func (q *queuePair) detach() {
-	q.release()
+// detachConn frees the queue pair after its flush.
+func (q *queuePair) detachConn() {
+	q.releaseEarly()
 	q.conn.waitOver()
 	q.conn.qp = nil
 	q.conn = nil
@@ -211,9 +211,9 @@ func (q *queuePair) detach() {
 	}
 }
 
-// complete passes a completion to its queue, or keeps it until Established was delivered to the
-// application.
-func (q *queuePair) complete(wc verbs.WC, solicited bool) {
+// addCompletion passes a completion to its queue, or keeps it until Established was delivered to
+// the application.
+func (q *queuePair) addCompletion(wc verbs.WC, solicited bool) {
 	cq := q.sendCQ
 	if wc.Op == verbs.Recv {
 		cq = q.recvCQ
@@ -226,8 +226,8 @@ func (q *queuePair) complete(wc verbs.WC, solicited bool) {
 	cq.push(wc, solicited)
 }
 
-// release passes the held completions to their queues, and later ones directly.
-func (q *queuePair) release() {
+// releaseEarly passes the held completions to their queues, and later ones directly.
+func (q *queuePair) releaseEarly() {
 	q.open = true
 	for _, h := range q.early {
 		h.cq.push(h.wc, h.solicited)

@@ -181,7 +181,7 @@ func tcpState(t testing.TB, fd int) uint8 {
 	return info.State
 }
 
-// request is an MPA Request of revision 2.
+// request returns an MPA Request of revision 2.
 func request(private string) []byte {
 	return wire.AppendFrame(nil, &wire.Frame{
 		Flags: wire.FlagEnhanced, Revision: 2, Control: wire.Control{IRD: 4, ORD: 4}, Private: []byte(private),

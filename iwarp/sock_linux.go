@@ -15,9 +15,9 @@ import (
 // closeFD closes fd. Its errors (EINTR, EIO of a file) are irrelevant for a socket.
 func (in *instance) closeFD(fd int) { _ = in.sys.Close(fd) }
 
-// sockaddr converts a for the kernel and returns its address family too. It fails with EINVAL if a
-// is not IP or lacks its zone, and with ENODEV for an unknown zone.
-func (in *instance) sockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
+// toSockaddr converts a for the kernel and returns its address family too. It fails with EINVAL if
+// a is not IP or lacks its zone, and with ENODEV for an unknown zone.
+func (in *instance) toSockaddr(a cmid.Addr) (unix.Sockaddr, int, error) {
 	ip := a.Addr()
 	switch {
 	case a.IB != nil || !ip.IsValid():
@@ -74,14 +74,14 @@ func (in *instance) addrOf(sa unix.Sockaddr) cmid.Addr {
 	return cmid.Addr{}
 }
 
-// unmapped turns ::ffff:1.2.3.4 into 1.2.3.4: a connection from IPv4 to a listener on :: is an
+// unmapAddr turns ::ffff:1.2.3.4 into 1.2.3.4: a connection from IPv4 to a listener on :: is an
 // IPv4 connection.
-func unmapped(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
+func unmapAddr(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
 
-// tune sets the options that every connection has. Sockets from accept(2) inherit them from the
-// listener. Turning TCP_QUICKACK off makes the acknowledgements of the set-up travel with the next
-// data: the handshake's with the Request, and so on.
-func (in *instance) tune(fd int, user time.Duration) error {
+// setConnOptions sets the options that every connection has. Sockets from accept(2) inherit them
+// from the listener. Turning TCP_QUICKACK off makes the acknowledgements of the set-up travel with
+// the next data: the handshake's with the Request, and so on.
+func (in *instance) setConnOptions(fd int, user time.Duration) error {
 	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
 	for _, o := range [...]struct {
 		name              string
@@ -116,8 +116,9 @@ func (in *instance) setTOS(fd int, tos uint8) error {
 	return in.sys.SetOption(fd, unix.IPPROTO_IP, unix.IP_TOS, int(tos))
 }
 
-// unacked returns how many bytes fd's peer has not acknowledged; 0 if the connection has ended.
-func (in *instance) unacked(fd int) int {
+// unackedBytes returns how many bytes fd's peer has not acknowledged; 0 if the connection has
+// ended.
+func (in *instance) unackedBytes(fd int) int {
 	n, err := in.sys.Unacknowledged(fd)
 	if err != nil {
 		return 0

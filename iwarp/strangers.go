@@ -18,8 +18,8 @@ type strangers struct {
 	unlogged int // strangers since the last one that was logged
 }
 
-// log reports whether this stranger is to be logged, and how many before it were not.
-func (s *strangers) log(now time.Time) (unlogged int, ok bool) {
+// shouldLog reports whether this stranger is to be logged, and how many before it were not.
+func (s *strangers) shouldLog(now time.Time) (unlogged int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Before(s.next) {

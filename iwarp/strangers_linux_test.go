@@ -122,7 +122,7 @@ func TestStrangersOnceAMinute(t *testing.T) {
 		{time.Hour, 1, true},
 		{2 * time.Hour, 0, true},
 	} {
-		if n, ok := s.log(start.Add(c.after)); n != c.unlogged || ok != c.ok {
+		if n, ok := s.shouldLog(start.Add(c.after)); n != c.unlogged || ok != c.ok {
 			t.Errorf("after %v: %d, %t; want %d, %t", c.after, n, ok, c.unlogged, c.ok)
 		}
 	}

@@ -36,16 +36,16 @@ type stream struct {
 	over  bool   // it has ended
 }
 
-// tapped returns c's part in the device's capture; nil if there is none. It is called for each read
-// and write, so it is inlined.
-func (c *conn) tapped() *tap {
+// currentTap returns c's part in the device's capture; nil if there is none. It is called for each
+// read and write, so it is inlined.
+func (c *conn) currentTap() *tap {
 	if c.in.drv.capture.Load() == nil {
 		return nil
 	}
 	return c.tapOf()
 }
 
-// tapOf is tapped for a device with a capture. It decides once whether a capture includes c, but
+// tapOf is currentTap for a device with a capture. It decides once whether this includes c, but
 // waits until there is room for c's beginning, without which the rest could not be decoded.
 func (c *conn) tapOf() *tap {
 	p := c.in.drv.capture.Load()
@@ -53,10 +53,10 @@ func (c *conn) tapOf() *tap {
 		return nil
 	}
 	if c.tap == nil || c.tap.capture != p {
-		c.tap = &tap{capture: p, endpoints: c.endpoints()}
+		c.tap = &tap{capture: p, endpoints: c.endpointAddrs()}
 	}
 	if !c.tap.decided {
-		c.tap.begin(c)
+		c.tap.beginConn(c)
 	}
 	if !c.tap.chosen {
 		return nil
@@ -64,8 +64,9 @@ func (c *conn) tapOf() *tap {
 	return c.tap
 }
 
-// endpoints returns c's addresses. They are not valid if its identifier, which knows them, is gone.
-func (c *conn) endpoints() endpoints {
+// endpointAddrs returns c's addresses. They are not valid if its identifier, which knows them, is
+// gone.
+func (c *conn) endpointAddrs() endpoints {
 	switch {
 	case c.arriving != nil:
 		return endpoints{addrPort(c.arriving.local), addrPort(c.arriving.peer)}
@@ -75,13 +76,13 @@ func (c *conn) endpoints() endpoints {
 	return endpoints{}
 }
 
-// begin decides whether the capture includes c, and generates c's beginning.
-func (t *tap) begin(c *conn) {
-	if !t.local.Addr().IsValid() || !t.peer.Addr().IsValid() || !t.capture.chooses(t.endpoints) {
+// beginConn decides whether the capture includes c, and generates c's beginning.
+func (t *tap) beginConn(c *conn) {
+	if !t.local.Addr().IsValid() || !t.peer.Addr().IsValid() || !t.capture.includesConn(t.endpoints) {
 		t.decided = true
 		return
 	}
-	n, full := t.capture.join(t.endpoints)
+	n, full := t.capture.addConn(t.endpoints)
 	t.decided, t.chosen = !full, n > 0
 	if !t.chosen {
 		return
@@ -92,11 +93,11 @@ func (t *tap) begin(c *conn) {
 	if c.initiator {
 		initiator, responder = &t.out, &t.in
 	}
-	t.put(c, initiator, pcapng.SYN)
+	t.addFlags(c, initiator, pcapng.SYN)
 	initiator.next++
-	t.put(c, responder, pcapng.SYN|pcapng.ACK)
+	t.addFlags(c, responder, pcapng.SYN|pcapng.ACK)
 	responder.next++
-	t.put(c, initiator, pcapng.ACK)
+	t.addFlags(c, initiator, pcapng.ACK)
 
 	in, out := c.core.InputPosition(), c.core.OutputPosition()
 	heard := c.came > uint64(len(in.Head)) // more was read than the part of an MPA frame in Head
@@ -117,7 +118,7 @@ func (t *tap) makeUp(c *conn, s *stream, reply bool) {
 	if c.core.CRC() {
 		f.Flags |= wire.FlagCRC
 	}
-	t.send(c, s, wire.FrameLen, "made up, because the capture has begun later than the connection", wire.AppendFrame(nil, &f))
+	t.addSegment(c, s, wire.FrameLen, "made up, because the capture has begun later than the connection", wire.AppendFrame(nil, &f))
 }
 
 // goOn continues s at a position in the connection's bytes.
@@ -129,29 +130,30 @@ func (t *tap) goOn(c *conn, s *stream, at core.Position) {
 	if s.gap { // these bytes were counted when they were dropped
 		s.next -= uint32(len(at.Head))
 	}
-	t.send(c, s, len(at.Head), "", at.Head)
+	t.addSegment(c, s, len(at.Head), "", at.Head)
 }
 
-// read adds n bytes that were read from the socket into bufs, before the core has seen them.
-func (t *tap) read(c *conn, n int, bufs [][]byte) {
+// addRead adds n bytes that were read from the socket into bufs, before the core has seen them.
+func (t *tap) addRead(c *conn, n int, bufs [][]byte) {
 	if t.in.lost {
 		t.in.lost = false
 		t.goOn(c, &t.in, c.core.InputPosition())
 	}
-	t.add(c, &t.in, n, bufs)
+	t.addData(c, &t.in, n, bufs)
 }
 
-// wrote adds the first n bytes of bufs, which were written to the socket, before the core knows.
-func (t *tap) wrote(c *conn, n int, bufs [][]byte) {
+// addWritten adds the first n bytes of bufs, which were written to the socket, before the core
+// knows.
+func (t *tap) addWritten(c *conn, n int, bufs [][]byte) {
 	if t.out.lost {
 		t.out.lost = false
 		t.goOn(c, &t.out, c.core.OutputPosition())
 	}
-	t.add(c, &t.out, n, bufs)
+	t.addData(c, &t.out, n, bufs)
 }
 
-// add adds the first n bytes of bufs without omitted ones.
-func (t *tap) add(c *conn, s *stream, n int, bufs [][]byte) {
+// addData adds the first n bytes of bufs without omitted ones.
+func (t *tap) addData(c *conn, s *stream, n int, bufs [][]byte) {
 	from := cursor{bufs: bufs}
 	if left := s.leftOut(n); left > 0 {
 		t.pieces = from.next(left, t.pieces[:0])
@@ -161,7 +163,7 @@ func (t *tap) add(c *conn, s *stream, n int, bufs [][]byte) {
 		k := min(n, pcapng.MaxPayload)
 		t.pieces = from.next(k, t.pieces[:0])
 		n -= k
-		if !t.send(c, s, k, "", t.pieces...) {
+		if !t.addSegment(c, s, k, "", t.pieces...) {
 			s.lost, s.gap = true, true
 			s.next += uint32(n)
 			break
@@ -204,22 +206,22 @@ func (r *cursor) next(n int, dst [][]byte) [][]byte {
 	return dst
 }
 
-// send adds a segment with n bytes. The result is false if it was dropped.
-func (t *tap) send(c *conn, s *stream, n int, comment string, payload ...[]byte) bool {
-	ok := t.packet(c, s, pcapng.PSH|pcapng.ACK, n, comment, payload)
+// addSegment adds a segment with n bytes. The result is false if it was dropped.
+func (t *tap) addSegment(c *conn, s *stream, n int, comment string, payload ...[]byte) bool {
+	ok := t.addPacket(c, s, pcapng.PSH|pcapng.ACK, n, comment, payload)
 	s.next += uint32(n)
 	if s.next-s.acked >= ackEvery {
-		t.put(c, t.other(s), pcapng.ACK)
+		t.addFlags(c, t.otherDirection(s), pcapng.ACK)
 	}
 	return ok
 }
 
-// put adds a segment without payload.
-func (t *tap) put(c *conn, s *stream, flags pcapng.Flags) { t.packet(c, s, flags, 0, "", nil) }
+// addFlags adds a segment without payload.
+func (t *tap) addFlags(c *conn, s *stream, flags pcapng.Flags) { t.addPacket(c, s, flags, 0, "", nil) }
 
-// packet adds a packet to the capture.
-func (t *tap) packet(c *conn, s *stream, flags pcapng.Flags, n int, comment string, payload [][]byte) bool {
-	o := t.other(s)
+// addPacket adds a packet to the capture.
+func (t *tap) addPacket(c *conn, s *stream, flags pcapng.Flags, n int, comment string, payload [][]byte) bool {
+	o := t.otherDirection(s)
 	p := pcapng.Packet{Time: time.Now(), Inbound: s == &t.in, Comment: comment, Segment: pcapng.Segment{
 		From: t.local, To: t.peer, Seq: s.next, Flags: flags,
 	}}
@@ -236,45 +238,45 @@ func (t *tap) packet(c *conn, s *stream, flags pcapng.Flags, n int, comment stri
 			p.Comment += "; " + comment
 		}
 	}
-	ok := t.capture.add(&p, n, payload)
+	ok := t.capture.addPacket(&p, n, payload)
 	t.named = t.named || naming && ok
 	return ok
 }
 
-// other returns the other direction.
-func (t *tap) other(s *stream) *stream {
+// otherDirection returns the other direction.
+func (t *tap) otherDirection(s *stream) *stream {
 	if s == &t.in {
 		return &t.out
 	}
 	return &t.in
 }
 
-// end adds the end of a direction: the peer's if in is true. It is a FIN, or with a reset both
+// addEnd adds the end of a direction: the peer's if in is true. It is a FIN, or with a reset both
 // directions end.
-func (t *tap) end(c *conn, in, reset bool) {
+func (t *tap) addEnd(c *conn, in, reset bool) {
 	s := &t.out
 	if in {
 		s = &t.in
 	}
-	o := t.other(s)
+	o := t.otherDirection(s)
 	switch {
 	case s.over:
 	case reset:
 		s.over, o.over = true, true
-		t.put(c, s, pcapng.RST|pcapng.ACK)
+		t.addFlags(c, s, pcapng.RST|pcapng.ACK)
 	default:
 		s.over = true
-		t.put(c, s, pcapng.FIN|pcapng.ACK)
+		t.addFlags(c, s, pcapng.FIN|pcapng.ACK)
 		if s.next++; o.over {
-			t.put(c, o, pcapng.ACK)
+			t.addFlags(c, o, pcapng.ACK)
 		}
 	}
 }
 
 // captureEnd adds the end of the peer's stream: a FIN (nil), or an error of the socket.
 func (c *conn) captureEnd(err error) {
-	if t := c.tapped(); t != nil && (err == nil || err == unix.ECONNRESET) {
-		t.end(c, true, err != nil)
+	if t := c.currentTap(); t != nil && (err == nil || err == unix.ECONNRESET) {
+		t.addEnd(c, true, err != nil)
 	}
 }
 
@@ -284,8 +286,8 @@ func (c *conn) captureClose(reset bool) {
 		return
 	}
 	if t := c.tap; t.chosen {
-		t.end(c, false, reset)
-		t.capture.leave(t.endpoints)
+		t.addEnd(c, false, reset)
+		t.capture.removeConn(t.endpoints)
 	}
 	c.tap = nil
 }

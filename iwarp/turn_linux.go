@@ -18,27 +18,27 @@ func (in *instance) Run(int) bool {
 	for i, c := range list {
 		list[i] = nil
 		c.dirty = false
-		if c.ready() {
-			c.output(now)
-			c.settle(now)
+		if c.isRunning() {
+			c.writeOutput(now)
+			c.runCoreActions(now)
 		}
 	}
 	in.spare = list[:0]
-	in.drain()
+	in.deliverPending()
 	return false
 }
 
-// drain notifies of completions, asks for receives and delivers events. Completions come first:
-// what their owner consumes it can post as receives, and it gets an identifier's messages before
-// its end.
-func (in *instance) drain() {
+// deliverPending notifies of completions, asks for receives and delivers events. Completions come
+// first: what their owner consumes it can post as receives, and it gets an identifier's messages
+// before its end.
+func (in *instance) deliverPending() {
 	if in.draining {
 		return
 	}
 	in.draining = true
-	defer in.drained()
+	defer in.endDelivery()
 	for !in.closed {
-		if s := last(&in.low); s != nil {
+		if s := popLast(&in.low); s != nil {
 			if !s.gone {
 				s.attr.OnLimit()
 			}
@@ -52,8 +52,8 @@ func (in *instance) drain() {
 			cq.notifyOwner()
 			continue
 		}
-		if s := last(&in.serving); s != nil {
-			in.serve(s)
+		if s := popLast(&in.serving); s != nil {
+			in.serveWaiting(s)
 			continue
 		}
 		if in.first == len(in.events) {
@@ -63,12 +63,12 @@ func (in *instance) drain() {
 		ev := in.events[in.first]
 		in.events[in.first] = event{}
 		in.first++
-		in.deliver(&ev)
+		in.deliverEvent(&ev)
 	}
 }
 
-// last removes and returns the last element of a list; nil if there is none.
-func last(list *[]*sharedQueue) *sharedQueue {
+// popLast removes and returns the last element of a list; nil if there is none.
+func popLast(list *[]*sharedQueue) *sharedQueue {
 	n := len(*list)
 	if n == 0 {
 		return nil
@@ -79,16 +79,16 @@ func last(list *[]*sharedQueue) *sharedQueue {
 	return s
 }
 
-// drained ends drain, even if a panic in the application has interrupted it.
-func (in *instance) drained() {
+// endDelivery ends deliverPending, even if a panic in the application has interrupted it.
+func (in *instance) endDelivery() {
 	in.draining = false
 	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || in.first < len(in.events) {
-		in.later()
+		in.deferRun()
 	}
 }
 
-// deliver delivers one event.
-func (in *instance) deliver(ev *event) {
+// deliverEvent delivers one event.
+func (in *instance) deliverEvent(ev *event) {
 	if ev.id.dead {
 		if ev.Child != nil {
 			_ = ev.Child.Do(&cmid.DestroyID{}) // the request could not be answered any longer
@@ -96,10 +96,10 @@ func (in *instance) deliver(ev *event) {
 		return
 	}
 	if c := ev.id.conn; c != nil && c.in != in {
-		c.in.drain() // an identifier that was migrated has its completions on that loop
+		c.in.deliverPending() // an identifier that was migrated has its completions on that loop
 	}
 	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
-		defer ev.id.conn.qp.release() // also when the application panics
+		defer ev.id.conn.qp.releaseEarly() // also when the application panics
 	}
 	in.delivering = ev.DriverEvent
 	in.up.Event(ev.id.h, &in.delivering)

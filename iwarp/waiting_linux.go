@@ -8,7 +8,7 @@ import (
 )
 
 // When a connection's next message finds no receive, the core returns (core's Waiting), and the
-// connection joins those that wait for a receive of its shared queue. drain serves them in the
+// connection joins those that wait for a receive of its queue. deliverPending serves them in the
 // order in which they began to wait: after it has notified of completions it asks the owner of an
 // empty queue for a receive (OnEmpty), and lets the oldest go on if there is one. If a message
 // still waits then, its socket is not read, and TCP's flow control stops the peer. Paused
@@ -19,9 +19,9 @@ import (
 // may keep that much in any case.
 const keptMax = 2 * stagingLen
 
-// stage returns the part of the staging buffer that the next read may use. rest is how many bytes
-// of the current payload are still to come.
-func (c *conn) stage(rest int) []byte {
+// stagingBuffer returns the part of the staging buffer that the next read may use. rest is how many
+// bytes of the current payload are still to come.
+func (c *conn) stagingBuffer(rest int) []byte {
 	in := c.in
 	most := max(readLeast, turnMessages*c.each)
 	if in.kept > 0 {
@@ -30,8 +30,8 @@ func (c *conn) stage(rest int) []byte {
 	return in.staging[:min(len(in.staging), rest+most)]
 }
 
-// interest returns the events for which the loop watches the socket.
-func (c *conn) interest() (ev eventloop.Events) {
+// watchedEvents returns the events for which the loop watches the socket.
+func (c *conn) watchedEvents() (ev eventloop.Events) {
 	if !c.waits {
 		ev = eventloop.Readable
 	}
@@ -47,8 +47,8 @@ func (c *conn) stopReading() {
 		return
 	}
 	c.waits = true
-	c.loss.extend(c, c.in.loop.Now())
-	c.watch()
+	c.loss.extendWait(c, c.in.loop.Now())
+	c.updateWatch()
 }
 
 // checkWaiting updates c if no message waits any longer.
@@ -56,30 +56,30 @@ func (c *conn) checkWaiting() {
 	if c.core.Waiting() {
 		return
 	}
-	c.delist()
+	c.removeWaiting()
 	if c.waits {
 		c.waits = false
 		c.countKept()
-		c.watch()
+		c.updateWatch()
 	}
 }
 
-// enlist adds c, whose message waits, to the connections that wait for a receive of its shared
+// addWaiting adds c, whose message waits, to the connections that wait for a receive of its shared
 // queue.
-func (c *conn) enlist() {
+func (c *conn) addWaiting() {
 	if q := c.qp; q != nil && q.srq != nil && !q.paused && !q.srq.waiting.has(c) {
 		q.srq.waiting.add(c)
-		q.srq.schedule()
+		q.srq.scheduleServe()
 	}
 }
 
-// delist removes c from them. The next one may be asked for then.
-func (c *conn) delist() {
+// removeWaiting removes c from these connections. The next one may be asked for then.
+func (c *conn) removeWaiting() {
 	if q := c.qp; q != nil && q.srq != nil && q.srq.waiting.remove(c) {
 		if q.srq.asked == c {
 			q.srq.asked = nil
 		}
-		q.srq.schedule()
+		q.srq.scheduleServe()
 	}
 }
 
@@ -102,28 +102,27 @@ func (c *conn) countKept() {
 // waitOver ends c's waiting because its input has ended.
 func (c *conn) waitOver() {
 	c.waits = false
-	c.delist()
+	c.removeWaiting()
 	if c.kept > 0 {
 		c.in.kept -= c.kept
 		c.kept = 0
 	}
 }
 
-// resume lets the waiting message take a receive if there is one now, and goes on with what was
-// read behind it. It does not read the socket: the loop does that later, so that no connection's
-// turn is long.
-func (c *conn) resume(now time.Time) {
+// resumeMessage lets the waiting message take a receive, if there is one now. It does not read the
+// socket: the loop does that later, so that no connection's turn is long.
+func (c *conn) resumeMessage(now time.Time) {
 	before := c.completed
 	c.core.Resume(now)
 	c.countKept()
 	if c.completed > before {
-		c.loss.extend(c, now)
+		c.loss.extendWait(c, now)
 	}
-	c.delist()
+	c.removeWaiting()
 	if c.core.Waiting() {
-		c.enlist()
+		c.addWaiting()
 	}
-	c.settle(now)
+	c.runCoreActions(now)
 }
 
 // Pause implements verbs.Pauser: it makes the peer's messages wait at their sender, beginning with
@@ -137,12 +136,12 @@ func (q *queuePair) Pause(on bool) {
 	c.core.Pause(on)
 	switch {
 	case on:
-		c.delist()
+		c.removeWaiting()
 	case !c.core.Waiting():
 	case q.srq != nil && q.Waits():
-		c.enlist()
+		c.addWaiting()
 	default: // what finds no receive now ends the connection
-		c.resume(c.in.loop.Now())
+		c.resumeMessage(c.in.loop.Now())
 	}
 }
 
@@ -156,26 +155,26 @@ func (q *queuePair) Contained(n int) {
 	}
 }
 
-// schedule makes drain serve the connections that wait for a receive of s.
-func (s *sharedQueue) schedule() {
+// scheduleServe schedules serveWaiting for the connections that wait for a receive of s.
+func (s *sharedQueue) scheduleServe() {
 	if in := s.dev.in; s.waiting.n > 0 && !s.scheduled {
 		s.scheduled = true
 		in.serving = append(in.serving, s)
-		in.later()
+		in.deferRun()
 	}
 }
 
-// serve does one step for the connections that wait for a receive of s: it lets the one that has
-// waited longest go on, or asks the owner for a receive, once for each connection.
-func (in *instance) serve(s *sharedQueue) {
+// serveWaiting does one step for the connections that wait for a receive of s: it lets the one that
+// has waited longest go on, or asks the owner for a receive, once for each connection.
+func (in *instance) serveWaiting(s *sharedQueue) {
 	s.scheduled = false
 	switch c := s.waiting.oldest; {
 	case c == nil:
 	case s.q.Len() > 0:
-		c.resume(in.loop.Now())
+		c.resumeMessage(in.loop.Now())
 	case s.asked != c:
 		s.asked = c
-		s.schedule() // also if OnEmpty panics
+		s.scheduleServe() // also if OnEmpty panics
 		s.attr.OnEmpty(c.qp)
 	}
 }

@@ -420,7 +420,7 @@ func TestContainedMessagesCountInATurn(t *testing.T) {
 			turns(t, "room to send", func() bool { return n-len(client.wcs) < 512 }, client)
 			q.send(0, strings.Repeat("x", 60))
 		}
-		turns(t, "all messages have arrived", func() bool { return len(client.wcs) == messages && client.in.unacked(c.fd) == 0 }, client)
+		turns(t, "all messages have arrived", func() bool { return len(client.wcs) == messages && client.in.unackedBytes(c.fd) == 0 }, client)
 		turns(t, "some messages", func() bool { return len(s.wcs) > 0 }, s.node)
 		n := len(s.wcs)
 		turns(t, "all messages", func() bool { return len(s.wcs) == messages }, s.node)

@@ -23,16 +23,16 @@ func TestManyWait(t *testing.T) {
 	start := cpuTime(t)
 	for range 2 { // a connection that waits already keeps its place
 		for _, c := range conns {
-			c.enlist()
+			c.addWaiting()
 		}
 	}
 	for _, c := range conns[1:] {
-		c.delist()
+		c.removeWaiting()
 	}
 	for _, c := range conns[2:] {
-		c.enlist()
+		c.addWaiting()
 	}
-	conns[1].delist() // it does not wait
+	conns[1].removeWaiting() // it does not wait
 	if took := cpuTime(t) - start; took > 2*time.Second {
 		t.Errorf("%d connections that come and go took %v of CPU", many, took)
 	}

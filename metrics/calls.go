@@ -9,7 +9,7 @@ import (
 
 // perSide is the number of calls under way.
 var perSide = func() (g group[int]) {
-	g.add(Definition{"rpc", "in_flight", Gauge, None, []string{"side"}, "Calls that are under way."}, func(n int) float64 { return float64(n) })
+	g.addMetric(Definition{"rpc", "in_flight", Gauge, None, []string{"side"}, "Calls that are under way."}, func(n int) float64 { return float64(n) })
 	return g
 }()
 
@@ -18,7 +18,7 @@ type callsOf = *rpc.MethodInfo
 // perMethod are the calls of a method; a client counts each attempt.
 var perMethod = func() (g group[callsOf]) {
 	add := func(kind Kind, name, help string, value func(callsOf) float64) {
-		g.add(Definition{"rpc", name, kind, None, []string{"side", "method"}, help}, value)
+		g.addMetric(Definition{"rpc", name, kind, None, []string{"side", "method"}, help}, value)
 	}
 	add(Counter, "started_calls", "Calls that have begun.", func(m callsOf) float64 { return float64(m.Started) })
 	add(Gauge, "running_calls", "Calls that have begun and have not ended.", func(m callsOf) float64 { return float64(m.InFlight) })
@@ -29,18 +29,18 @@ var perMethod = func() (g group[callsOf]) {
 
 // perCode is the number of calls that ended with one code.
 var perCode = func() (g group[uint64]) {
-	g.add(Definition{"rpc", "ended_calls", Counter, None, []string{"side", "method", "code"}, "Calls that have ended, by code: OK, or that of the error."}, func(n uint64) float64 { return float64(n) })
+	g.addMetric(Definition{"rpc", "ended_calls", Counter, None, []string{"side", "method", "code"}, "Calls that have ended, by code: OK, or that of the error."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
 // perReason is the number of calls refused for one reason.
 var perReason = func() (g group[uint64]) {
-	g.add(Definition{"rpc", "refused_calls", Counter, None, []string{"side", "method", "reason"}, "Calls that never began, by reason."}, func(n uint64) float64 { return float64(n) })
+	g.addMetric(Definition{"rpc", "refused_calls", Counter, None, []string{"side", "method", "reason"}, "Calls that never began, by reason."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
 // latency is the distribution of the durations of a method's calls.
-var latency = define(Definition{"rpc", "latency", Histogram, Seconds, []string{"side", "method"}, "How long calls have taken, streams included: some are timed, and count for all."})
+var latency = defineMetric(Definition{"rpc", "latency", Histogram, Seconds, []string{"side", "method"}, "How long calls have taken, streams included: some are timed, and count for all."})
 
 // caller is an *rpc.Server or an *rpc.Client. Its methods run no code of the program's.
 type caller interface {
@@ -64,9 +64,9 @@ func newSide[C caller](name string, list func() []C, methods *names) *side[C] {
 	return &side[C]{name: name, list: list, methods: methods, gone: make(map[string]*rpc.MethodInfo), started: make(map[string]uint64)}
 }
 
-// read sums all calls by method. It reads a caller that is no longer in the list until its last
-// call has ended.
-func (s *side[C]) read(all []Sample) []Sample {
+// readCalls sums all calls by method. It reads a caller that is no longer in the list until its
+// last call has ended.
+func (s *side[C]) readCalls(all []Sample) []Sample {
 	if s.list == nil {
 		return all
 	}
@@ -85,64 +85,64 @@ func (s *side[C]) read(all []Sample) []Sample {
 	s.seen = slices.DeleteFunc(s.seen, func(c C) bool {
 		n, infos := c.InFlight(), c.Inspect()
 		inFlight += n
-		s.label(infos)
-		if n > 0 || listed[c] || busy(infos) {
-			sum(sums, infos)
+		s.labelMethods(infos)
+		if n > 0 || listed[c] || hasActiveCalls(infos) {
+			addSums(sums, infos)
 			return false
 		}
-		sum(s.gone, infos)
+		addSums(s.gone, infos)
 		return true
 	})
 	for label, m := range s.gone {
 		addTo(sums, label, m)
 	}
-	all = perSide.samples(all, inFlight, s.name)
-	return s.samples(all, sums)
+	all = perSide.appendSamples(all, inFlight, s.name)
+	return s.appendSamples(all, sums)
 }
 
-// label replaces the methods in infos by their labels.
-func (s *side[C]) label(infos []rpc.MethodInfo) {
+// labelMethods replaces the methods in infos by their labels.
+func (s *side[C]) labelMethods(infos []rpc.MethodInfo) {
 	name := func(i int) string { return infos[i].Method }
-	s.methods.give(len(infos), name, name)
+	s.methods.assignLabels(len(infos), name, name)
 	for i := range infos {
 		infos[i].Method = s.methods.given[infos[i].Method]
 	}
 }
 
-func (s *side[C]) samples(all []Sample, sums map[string]*rpc.MethodInfo) []Sample {
+func (s *side[C]) appendSamples(all []Sample, sums map[string]*rpc.MethodInfo) []Sample {
 	for _, label := range slices.Sorted(maps.Keys(sums)) {
 		m := sums[label]
 		// a request to a handler on a loop is briefly in flight even if it is then refused
 		m.Started = max(m.Started, s.started[label])
 		s.started[label] = m.Started
-		all = perMethod.samples(all, m, s.name, label)
-		all = perCode.samples(all, m.OK, s.name, label, rpc.Code(0).String())
+		all = perMethod.appendSamples(all, m, s.name, label)
+		all = perCode.appendSamples(all, m.OK, s.name, label, rpc.Code(0).String())
 		for _, e := range m.Errors {
-			all = perCode.samples(all, e.Calls, s.name, label, e.Code.String())
+			all = perCode.appendSamples(all, e.Calls, s.name, label, e.Code.String())
 		}
-		for reason, n := range refusals(&m.Refused) {
-			all = perReason.samples(all, n, s.name, label, reason)
+		for reason, n := range refusedByReason(&m.Refused) {
+			all = perReason.appendSamples(all, n, s.name, label, reason)
 		}
 		all = append(all, Sample{Definition: latency, Values: []string{s.name, label}, Histogram: &m.Latency})
 	}
 	return all
 }
 
-// refusals returns the number of refused calls, by reason.
-func refusals(r *rpc.RefusedCalls) map[string]uint64 {
+// refusedByReason returns the number of refused calls, by reason.
+func refusedByReason(r *rpc.RefusedCalls) map[string]uint64 {
 	return map[string]uint64{
 		"limit": r.Limit, "memory": r.Memory, "draining": r.Draining, "connection": r.Connection,
 		"method": r.Method, "message": r.Message, "context": r.Context,
 	}
 }
 
-// busy reports whether a call has not ended.
-func busy(infos []rpc.MethodInfo) bool {
+// hasActiveCalls reports whether a call has not ended.
+func hasActiveCalls(infos []rpc.MethodInfo) bool {
 	return slices.ContainsFunc(infos, func(i rpc.MethodInfo) bool { return i.InFlight+i.Waiting > 0 })
 }
 
-// sum adds infos to the sums, by label.
-func sum(sums map[string]*rpc.MethodInfo, infos []rpc.MethodInfo) {
+// addSums adds infos to the sums, by label.
+func addSums(sums map[string]*rpc.MethodInfo, infos []rpc.MethodInfo) {
 	for i := range infos {
 		addTo(sums, infos[i].Method, &infos[i])
 	}

@@ -45,7 +45,7 @@ func (f *fake) ok(calls uint64, methods ...string) *fake {
 func fakes(most int, all ...*fake) (*[]*fake, func() []Sample) {
 	list := &all
 	s := newSide("client", func() []*fake { return *list }, keptNames(most, labelOther))
-	return list, func() []Sample { return s.read(nil) }
+	return list, func() []Sample { return s.readCalls(nil) }
 }
 
 // Methods beyond the bound are summed. A label is never withdrawn, whatever order the methods are
@@ -86,12 +86,12 @@ func TestInventedMethods(t *testing.T) {
 	s := newSide("server", func() []*fake { return []*fake{f} }, names)
 	for i := range 1000 {
 		f.infos = nil
-		s.read(nil)
+		s.readCalls(nil)
 		f.ok(1, append(hostile, strconv.Itoa(i)+strings.Repeat("\xff", i))...)
-		s.read(nil)
+		s.readCalls(nil)
 	}
 	f.infos = nil
-	s.read(nil)
+	s.readCalls(nil)
 	if len(names.given) > 8 || len(s.gone) > 9 || len(s.started) > 9 || len(s.seen) != 1 {
 		t.Errorf("%d names, %d and %d sums, %d servers", len(names.given), len(s.gone), len(s.started), len(s.seen))
 	}
@@ -135,12 +135,12 @@ func TestManyClientsGo(t *testing.T) {
 	s := newSide("client", func() []*fake { return list }, keptNames(4, labelOther))
 	for range 1000 {
 		list = []*fake{new(fake).ok(1, "m")}
-		s.read(nil)
+		s.readCalls(nil)
 	}
 	if len(s.seen) != 1 || cap(s.seen) > 8 {
 		t.Errorf("%d clients of %d", len(s.seen), cap(s.seen))
 	}
-	want(t, s.read(nil), 1000, started, "client", "m")
+	want(t, s.readCalls(nil), 1000, started, "client", "m")
 }
 
 // A request that is refused after it was in flight makes no counter go down.

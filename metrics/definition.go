@@ -76,9 +76,9 @@ type Sample struct {
 	Histogram *rpc.Histogram
 }
 
-// merged returns one sample for each combination of labels. Two devices of a loop, for instance,
-// may share a name.
-func merged(samples []Sample) []Sample {
+// mergeSamples returns one sample for each combination of labels. Two devices of a loop, for
+// instance, may share a name.
+func mergeSamples(samples []Sample) []Sample {
 	type key struct {
 		def    *Definition
 		labels string
@@ -105,13 +105,13 @@ type metric[T any] struct {
 	value func(T) float64
 }
 
-// add defines a metric.
-func (g *group[T]) add(d Definition, value func(T) float64) {
-	g.metrics = append(g.metrics, metric[T]{define(d), value})
+// addMetric defines a metric.
+func (g *group[T]) addMetric(d Definition, value func(T) float64) {
+	g.metrics = append(g.metrics, metric[T]{defineMetric(d), value})
 }
 
-// samples reads the group from v.
-func (g *group[T]) samples(to []Sample, v T, labels ...string) []Sample {
+// appendSamples reads the group from v.
+func (g *group[T]) appendSamples(to []Sample, v T, labels ...string) []Sample {
 	for _, m := range g.metrics {
 		to = append(to, Sample{Definition: m.def, Values: labels, Value: m.value(v)})
 	}
@@ -120,7 +120,7 @@ func (g *group[T]) samples(to []Sample, v T, labels ...string) []Sample {
 
 var definitions []*Definition
 
-func define(d Definition) *Definition {
+func defineMetric(d Definition) *Definition {
 	definitions = append(definitions, &d)
 	return &d
 }

@@ -10,7 +10,7 @@ type handshakesOf = *rdma.Handshakes
 // perHandshakes are the handshakes of secured connections, by the side that dialled.
 var perHandshakes = func() (g group[handshakesOf]) {
 	add := func(name, help string, value func(handshakesOf) uint64) {
-		g.add(Definition{"handshake", name, Counter, None, []string{"loop", "side"}, help}, func(h handshakesOf) float64 { return float64(value(h)) })
+		g.addMetric(Definition{"handshake", name, Counter, None, []string{"loop", "side"}, help}, func(h handshakesOf) float64 { return float64(value(h)) })
 	}
 	add("begun", "Handshakes of secured connections that have begun; side is client where this program has dialled.", func(h handshakesOf) uint64 { return h.Begun })
 	add("completed", "Handshakes whose peer is authenticated, and here also authorized.", func(h handshakesOf) uint64 { return h.Completed })
@@ -19,7 +19,7 @@ var perHandshakes = func() (g group[handshakesOf]) {
 
 // perFailure is the number of handshakes that failed for one reason.
 var perFailure = func() (g group[uint64]) {
-	g.add(Definition{"handshake", "failed", Counter, None, []string{"loop", "side", "reason"}, "Handshakes that have failed, by reason."}, func(n uint64) float64 { return float64(n) })
+	g.addMetric(Definition{"handshake", "failed", Counter, None, []string{"loop", "side", "reason"}, "Handshakes that have failed, by reason."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
@@ -28,7 +28,7 @@ type securityOf = *rdma.SecurityTotals
 // perSecurity are the metrics of a loop's secured connections.
 var perSecurity = func() (g group[securityOf]) {
 	add := func(kind Kind, name, help string, value func(securityOf) float64) {
-		g.add(Definition{"secured", name, kind, None, []string{"loop"}, help}, value)
+		g.addMetric(Definition{"secured", name, kind, None, []string{"loop"}, help}, value)
 	}
 	add(Gauge, "connections", "Connections that are secured now. Their records are the messages: see rdmactor_connection_sent_messages_total.", func(s securityOf) float64 { return float64(s.Secured) })
 	add(Counter, "key_updates", "Times that this side has changed its key within a connection.", func(s securityOf) float64 { return float64(s.KeyUpdates) })
@@ -40,14 +40,14 @@ var perSecurity = func() (g group[securityOf]) {
 
 // securitySamples adds the samples of a loop.
 func securitySamples(all []Sample, s securityOf, loop string) []Sample {
-	all = perSecurity.samples(all, s, loop)
+	all = perSecurity.appendSamples(all, s, loop)
 	for _, by := range []struct {
 		side string
 		h    handshakesOf
 	}{{"client", &s.Dialled}, {"server", &s.Answered}} {
-		all = perHandshakes.samples(all, by.h, loop, by.side)
+		all = perHandshakes.appendSamples(all, by.h, loop, by.side)
 		for f, n := range by.h.Failed {
-			all = perFailure.samples(all, n, loop, by.side, rdma.HandshakeFailure(f).String())
+			all = perFailure.appendSamples(all, n, loop, by.side, rdma.HandshakeFailure(f).String())
 		}
 	}
 	return all

@@ -22,7 +22,7 @@ var hostile = []string{
 func TestLabels(t *testing.T) {
 	seen := map[string]string{labelAll: "ours", labelOther: "ours"}
 	for _, text := range hostile {
-		l := label(text)
+		l := makeLabel(text)
 		if before, twice := seen[l]; twice {
 			t.Errorf("%q and %q both become %q", before, text, l)
 		}
@@ -31,7 +31,7 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%q becomes %q", text, l)
 		}
 	}
-	if label("10.0.0.1:7000") != "10.0.0.1:7000" {
+	if makeLabel("10.0.0.1:7000") != "10.0.0.1:7000" {
 		t.Error("a plain name is changed")
 	}
 }
@@ -41,7 +41,7 @@ func FuzzLabel(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if l := label(text); !utf8.ValidString(l) || len(l) > maxLabel || l == labelAll || l == labelOther {
+		if l := makeLabel(text); !utf8.ValidString(l) || len(l) > maxLabel || l == labelAll || l == labelOther {
 			t.Errorf("%q becomes %q", text, l)
 		}
 	})
@@ -90,10 +90,10 @@ func TestPeers(t *testing.T) {
 func TestStolenLabel(t *testing.T) {
 	const sent = "rdmactor_peer_sent_messages_total"
 	first := "a\n"
-	counts := map[string]uint64{first: 1, label(first): 2}
+	counts := map[string]uint64{first: 1, makeLabel(first): 2}
 	s := New(Config{Peers: 2})
-	got := s.peerSamples(peersOf(counts, first, label(first)), remoting.Counts{})
-	want(t, got, 1, sent, label(first))
+	got := s.peerSamples(peersOf(counts, first, makeLabel(first)), remoting.Counts{})
+	want(t, got, 1, sent, makeLabel(first))
 	want(t, got, 2, sent, "other")
 }
 

@@ -17,10 +17,10 @@ const (
 // maxLabel is the largest length of a label's value, in bytes.
 const maxLabel = 96
 
-// label makes a label's value of text that may come from a peer: valid UTF-8 without control
+// makeLabel makes a label's value of text that may come from a peer: valid UTF-8 without control
 // characters, and not longer than maxLabel. A changed text ends with a hash, so that two texts
 // remain different, and no text equals one of this package's labels.
-func label(text string) string {
+func makeLabel(text string) string {
 	clean := strings.Map(func(r rune) rune { // it also makes each invalid byte a ReplacementChar
 		if unicode.IsControl(r) {
 			return unicode.ReplacementChar

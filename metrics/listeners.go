@@ -13,7 +13,7 @@ type listenerOf = *rdma.ListenerInfo
 // perListener are the metrics of the listeners at one address.
 var perListener = func() (g group[listenerOf]) {
 	requests := func(name, help string, value func(listenerOf) uint64) {
-		g.add(Definition{"listener", name, Counter, None, []string{"address"}, help}, func(l listenerOf) float64 { return float64(value(l)) })
+		g.addMetric(Definition{"listener", name, Counter, None, []string{"address"}, help}, func(l listenerOf) float64 { return float64(value(l)) })
 	}
 	requests("requests", "Connection requests that have come.", func(l listenerOf) uint64 { return l.Requests })
 	requests("accepted", "Requests that were accepted.", func(l listenerOf) uint64 { return l.Accepted })
@@ -22,13 +22,13 @@ var perListener = func() (g group[listenerOf]) {
 	requests("dropped", "Requests that ended before they were answered.", func(l listenerOf) uint64 { return l.Dropped })
 	requests("strangers", "Connections without a request in the device's protocol.", func(l listenerOf) uint64 { return l.Strangers })
 	requests("starved", "Pauses because there were no file descriptors, or no memory, to accept a connection.", func(l listenerOf) uint64 { return l.Starved })
-	g.add(Definition{"listener", "pending", Gauge, None, []string{"address"}, "Requests that are not answered yet."}, func(l listenerOf) float64 { return float64(l.Pending) })
+	g.addMetric(Definition{"listener", "pending", Gauge, None, []string{"address"}, "Requests that are not answered yet."}, func(l listenerOf) float64 { return float64(l.Pending) })
 	return g
 }()
 
 // perRefusal is the number of requests that the runtime has refused for one reason.
 var perRefusal = func() (g group[uint64]) {
-	g.add(Definition{"listener", "refused", Counter, None, []string{"address", "reason"}, "Requests that the runtime has refused, by reason."}, func(n uint64) float64 { return float64(n) })
+	g.addMetric(Definition{"listener", "refused", Counter, None, []string{"address", "reason"}, "Requests that the runtime has refused, by reason."}, func(n uint64) float64 { return float64(n) })
 	return g
 }()
 
@@ -43,7 +43,7 @@ func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
 	}
 	slices.SortFunc(listeners, func(a, b rdma.ListenerTotals) int { return cmp.Compare(a.ID, b.ID) })
 	key := func(i int) string { return strconv.FormatUint(uint64(listeners[i].ID), 10) }
-	s.listeners.give(len(listeners), key, func(i int) string { return listeners[i].Local.String() })
+	s.listeners.assignLabels(len(listeners), key, func(i int) string { return listeners[i].Local.String() })
 	addresses := []string{s.listeners.rest}
 	at := map[string]*rdma.ListenerInfo{s.listeners.rest: &ended}
 	for i := range listeners {
@@ -56,7 +56,7 @@ func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
 	}
 	for _, address := range addresses {
 		l := at[address]
-		all = perListener.samples(all, l, address)
+		all = perListener.appendSamples(all, l, address)
 		r := &l.Refused
 		for _, refused := range []struct {
 			reason string
@@ -71,7 +71,7 @@ func (s *Source) listenerSamples(all []Sample, loops []rdma.LoopInfo) []Sample {
 			{"identity", r.Identity},
 			{"unauthenticated", r.Unauthenticated},
 		} {
-			all = perRefusal.samples(all, refused.n, address, refused.reason)
+			all = perRefusal.appendSamples(all, refused.n, address, refused.reason)
 		}
 	}
 	return all

@@ -12,7 +12,7 @@ type loopOf = *rdma.LoopInfo
 // perLoop are a loop's metrics; the label is its name.
 var perLoop = func() (g group[loopOf]) {
 	add := func(kind Kind, unit Unit, name, help string, value func(loopOf) float64) {
-		g.add(Definition{"loop", name, kind, unit, []string{"loop"}, help}, value)
+		g.addMetric(Definition{"loop", name, kind, unit, []string{"loop"}, help}, value)
 	}
 	add(Gauge, None, "identifiers", "Identifiers on the loop, and requests on their way to it.", func(l loopOf) float64 { return float64(l.Identifiers) })
 	add(Counter, None, "turns", "Passes through the loop.", func(l loopOf) float64 { return float64(l.Turns) })
@@ -21,7 +21,7 @@ var perLoop = func() (g group[loopOf]) {
 	add(Gauge, Seconds, "recent_turn", "The longest turn that has ended in the last 10 to 20 s.", func(l loopOf) float64 { return l.RecentTurn.Seconds() })
 	add(Gauge, Seconds, "longest_wait", "The longest time between two turns.", func(l loopOf) float64 { return l.LongestWait.Seconds() })
 	add(Gauge, Seconds, "turn", "How long the present turn has lasted.", func(l loopOf) float64 { return l.Turn.Seconds() })
-	add(Gauge, None, "blocked", "1 if the present turn has lasted more than 100 ms.", func(l loopOf) float64 { return truth(l.Blocked != nil) })
+	add(Gauge, None, "blocked", "1 if the present turn has lasted more than 100 ms.", func(l loopOf) float64 { return boolValue(l.Blocked != nil) })
 	add(Gauge, None, "queued", "Pieces of work that wait in the run queue.", func(l loopOf) float64 { return float64(l.Queued) })
 	add(Counter, None, "wakeups", "Times that the loop was woken from outside.", func(l loopOf) float64 { return float64(l.Wakeups) })
 	add(Counter, None, "posts", "Functions that were posted to the loop.", func(l loopOf) float64 { return float64(l.Posts) })
@@ -37,7 +37,7 @@ var perLoop = func() (g group[loopOf]) {
 // perTraffic is the traffic of a loop's connections.
 var perTraffic = func() (g group[loopOf]) {
 	add := func(kind Kind, unit Unit, name, help string, value func(loopOf) float64) {
-		g.add(Definition{"connection", name, kind, unit, []string{"loop"}, help}, value)
+		g.addMetric(Definition{"connection", name, kind, unit, []string{"loop"}, help}, value)
 	}
 	count := func(name, help string, value func(loopOf) uint64) {
 		add(Counter, None, name, help, func(l loopOf) float64 { return float64(value(l)) })
@@ -65,7 +65,7 @@ var perTraffic = func() (g group[loopOf]) {
 
 // perState is the number of identifiers in a state.
 var perState = func() (g group[int]) {
-	g.add(Definition{"identifiers", "state", Gauge, None, []string{"state"}, "Identifiers by state, of all loops."}, func(n int) float64 { return float64(n) })
+	g.addMetric(Definition{"identifiers", "state", Gauge, None, []string{"state"}, "Identifiers by state, of all loops."}, func(n int) float64 { return float64(n) })
 	return g
 }()
 
@@ -74,7 +74,7 @@ type poolOf = *rdma.PoolInfo
 // perPool are the metrics of a loop's memory for one purpose.
 var perPool = func() (g group[poolOf]) {
 	add := func(unit Unit, name, help string, value func(poolOf) int) {
-		g.add(Definition{"pool", name, Gauge, unit, []string{"loop", "pool"}, help}, func(p poolOf) float64 { return float64(value(p)) })
+		g.addMetric(Definition{"pool", name, Gauge, unit, []string{"loop", "pool"}, help}, func(p poolOf) float64 { return float64(value(p)) })
 	}
 	add(Bytes, "limit", "Bytes that the pool may have (Limits).", func(p poolOf) int { return p.Limit })
 	add(Bytes, "registered", "Bytes that are registered with devices.", func(p poolOf) int { return p.Registered })
@@ -88,7 +88,7 @@ type deviceOf = *rdma.DeviceInfo
 // perDevice are the metrics of a loop's use of a device.
 var perDevice = func() (g group[deviceOf]) {
 	add := func(name, help string, value func(deviceOf) int) {
-		g.add(Definition{"device", name, Gauge, None, []string{"loop", "device"}, help}, func(d deviceOf) float64 { return float64(value(d)) })
+		g.addMetric(Definition{"device", name, Gauge, None, []string{"loop", "device"}, help}, func(d deviceOf) float64 { return float64(value(d)) })
 	}
 	add("connections", "Connections with a queue pair.", func(d deviceOf) int { return d.Connections })
 	add("queues", "Completion queues.", func(d deviceOf) int { return d.Queues })
@@ -108,31 +108,31 @@ func (s *Source) readLoops() []Sample {
 	names := make(map[string]bool, len(loops))
 	for i := range loops {
 		l := &loops[i]
-		name := label(l.Name)
+		name := makeLabel(l.Name)
 		if names[name] {
 			name += "#" + strconv.Itoa(i)
 		}
 		names[name] = true
-		all = perLoop.samples(all, l, name)
-		all = perTraffic.samples(all, l, name)
+		all = perLoop.appendSamples(all, l, name)
+		all = perTraffic.appendSamples(all, l, name)
 		all = securitySamples(all, &l.Security, name)
 		for j := range l.Memory {
-			all = perPool.samples(all, &l.Memory[j], name, label(l.Memory[j].Name))
+			all = perPool.appendSamples(all, &l.Memory[j], name, makeLabel(l.Memory[j].Name))
 		}
 		for j := range l.Devices {
-			all = perDevice.samples(all, &l.Devices[j], name, label(l.Devices[j].Name))
+			all = perDevice.appendSamples(all, &l.Devices[j], name, makeLabel(l.Devices[j].Name))
 		}
 		for state, n := range l.States {
 			byState[state] += n
 		}
 	}
 	for state, n := range byState {
-		all = perState.samples(all, n, states.State(state).String())
+		all = perState.appendSamples(all, n, states.State(state).String())
 	}
 	return s.listenerSamples(all, loops)
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

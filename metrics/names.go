@@ -22,8 +22,9 @@ func keptNames(most int, rest string) *names {
 	return n
 }
 
-// give labels the keys seen now. key and text return those of the item at i; text is the label's.
-func (n *names) give(count int, key, text func(i int) string) {
+// assignLabels labels the keys seen now. key and text return those of the item at i; text is the
+// label's.
+func (n *names) assignLabels(count int, key, text func(i int) string) {
 	now, taken := make(map[string]string, count), make(map[string]bool)
 	if n.keeps {
 		for k, l := range n.given {
@@ -44,7 +45,7 @@ func (n *names) give(count int, key, text func(i int) string) {
 		if _, ok := now[key(i)]; ok {
 			continue
 		}
-		l := label(text(i))
+		l := makeLabel(text(i))
 		if l == "" || taken[l] || len(taken) >= n.most { // to Prometheus an empty label is none
 			l = n.rest
 		} else {

@@ -7,7 +7,7 @@ type countsOf = *remoting.Counts
 // perPeer are messages to and from peers. With Config.Peers 0 the label is always "all".
 var perPeer = func() (g group[countsOf]) {
 	add := func(name, help string, value func(countsOf) uint64) {
-		g.add(Definition{"peer", name, Counter, None, []string{"peer"}, help}, func(c countsOf) float64 { return float64(value(c)) })
+		g.addMetric(Definition{"peer", name, Counter, None, []string{"peer"}, help}, func(c countsOf) float64 { return float64(value(c)) })
 	}
 	add("sent_messages", "Messages to peers that were accepted from this node's actors.", func(c countsOf) uint64 { return c.Sent })
 	add("received_messages", "Messages from peers.", func(c countsOf) uint64 { return c.Received })
@@ -25,7 +25,7 @@ type peersNow struct{ known, connected, waiting, futures, watching, watched int 
 
 var perPeerNow = func() (g group[*peersNow]) {
 	add := func(unit Unit, name, help string, value func(*peersNow) int) {
-		g.add(Definition{"peer", name, Gauge, unit, []string{"peer"}, help}, func(p *peersNow) float64 { return float64(value(p)) })
+		g.addMetric(Definition{"peer", name, Gauge, unit, []string{"peer"}, help}, func(p *peersNow) float64 { return float64(value(p)) })
 	}
 	add(None, "known", "Peers that this node deals with.", func(p *peersNow) int { return p.known })
 	add(None, "connected", "Peers that are connected.", func(p *peersNow) int { return p.connected })
@@ -47,7 +47,7 @@ func (s *Source) readPeers() []Sample {
 // peerSamples sums the peers with one label. Those that the node has forgotten are in the rest.
 func (s *Source) peerSamples(peers []remoting.PeerInfo, forgotten remoting.Counts) (all []Sample) {
 	name := func(i int) string { return peers[i].Peer.Name }
-	s.peers.give(len(peers), name, name)
+	s.peers.assignLabels(len(peers), name, name)
 	labels := []string{s.peers.rest}
 	sums := map[string]countsOf{s.peers.rest: &forgotten}
 	now := map[string]*peersNow{s.peers.rest: new(peersNow)}
@@ -59,16 +59,16 @@ func (s *Source) peerSamples(peers []remoting.PeerInfo, forgotten remoting.Count
 			sums[l], now[l] = new(remoting.Counts), new(peersNow)
 		}
 		sums[l].Add(p.Counts)
-		now[l].add(p)
+		now[l].addPeer(p)
 	}
 	for _, l := range labels {
-		all = perPeer.samples(all, sums[l], l)
-		all = perPeerNow.samples(all, now[l], l)
+		all = perPeer.appendSamples(all, sums[l], l)
+		all = perPeerNow.appendSamples(all, now[l], l)
 	}
 	return all
 }
 
-func (n *peersNow) add(p *remoting.PeerInfo) {
+func (n *peersNow) addPeer(p *remoting.PeerInfo) {
 	n.known++
 	if p.Connected {
 		n.connected++

@@ -64,7 +64,7 @@ func New(cfg Config) *Source {
 	}
 	methods := keptNames(cfg.Methods, labelOther)
 	s.servers, s.clients = newSide("server", cfg.Servers, methods), newSide("client", cfg.Clients, methods)
-	s.calls = &part{name: "calls", read: func() []Sample { return s.clients.read(s.servers.read(nil)) }}
+	s.calls = &part{name: "calls", read: func() []Sample { return s.clients.readCalls(s.servers.readCalls(nil)) }}
 	s.parts = []*part{{name: "loops", read: s.readLoops}, {name: "peers", read: s.readPeers}, s.calls}
 	if cfg.Cluster != nil {
 		s.parts = append(s.parts, &part{name: "cluster", read: s.readCluster})
@@ -74,30 +74,30 @@ func New(cfg Config) *Source {
 
 // perPart are the metrics of reading itself.
 var perPart = func() (g group[*partInfo]) {
-	g.add(Definition{"read", "failures", Counter, None, []string{"part"}, "Readings that were not done in time, or have panicked."}, func(p *partInfo) float64 { return float64(p.failures) })
-	g.add(Definition{"read", "duration", Gauge, Seconds, []string{"part"}, "How long the last reading took, or the present one has until now, if that is longer."}, func(p *partInfo) float64 { return p.took.Seconds() })
+	g.addMetric(Definition{"read", "failures", Counter, None, []string{"part"}, "Readings that were not done in time, or have panicked."}, func(p *partInfo) float64 { return float64(p.failures) })
+	g.addMetric(Definition{"read", "duration", Gauge, Seconds, []string{"part"}, "How long the last reading took, or the present one has until now, if that is longer."}, func(p *partInfo) float64 { return p.took.Seconds() })
 	return g
 }()
 
 // Read reads all metrics, and waits at most until ctx is done or Config.Within has passed.
 // Concurrent callers share the result, which must not be changed.
-func (s *Source) Read(ctx context.Context) []Sample { return s.read(ctx, s.parts...) }
+func (s *Source) Read(ctx context.Context) []Sample { return s.readParts(ctx, s.parts...) }
 
 // ReadCalls reads only the metrics of calls. It asks no loop.
-func (s *Source) ReadCalls(ctx context.Context) []Sample { return s.read(ctx, s.calls) }
+func (s *Source) ReadCalls(ctx context.Context) []Sample { return s.readParts(ctx, s.calls) }
 
-func (s *Source) read(ctx context.Context, parts ...*part) []Sample {
+func (s *Source) readParts(ctx context.Context, parts ...*part) []Sample {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Within)
 	defer cancel()
 	under := make([]*reading, len(parts))
 	for i, p := range parts {
-		under[i] = p.begin()
+		under[i] = p.startReading()
 	}
 	var all []Sample
 	for i, p := range parts {
-		samples, info := p.wait(ctx, under[i])
+		samples, info := p.awaitReading(ctx, under[i])
 		all = append(all, samples...)
-		all = perPart.samples(all, &info, p.name)
+		all = perPart.appendSamples(all, &info, p.name)
 	}
 	return all
 }
@@ -119,25 +119,25 @@ type partInfo struct {
 	took     time.Duration
 }
 
-// reading is one call of read, shared by all callers until it ends.
+// reading is one call of readParts, shared by all callers until it ends.
 type reading struct {
 	began time.Time
 	done  chan struct{}
 	late  bool // counted as a failure
 }
 
-func (p *part) begin() *reading {
+func (p *part) startReading() *reading {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.under == nil {
 		p.under = &reading{began: time.Now(), done: make(chan struct{})}
-		go p.run(p.under)
+		go p.runReading(p.under)
 	}
 	return p.under
 }
 
-// run reads. The program's code may panic, or end the goroutine.
-func (p *part) run(r *reading) {
+// runReading calls the part's read function. The program's code may panic, or end the goroutine.
+func (p *part) runReading(r *reading) {
 	finished := false
 	var samples []Sample
 	defer func() {
@@ -152,11 +152,11 @@ func (p *part) run(r *reading) {
 		}
 		close(r.done)
 	}()
-	samples = merged(p.read())
+	samples = mergeSamples(p.read())
 	finished = true
 }
 
-func (p *part) wait(ctx context.Context, r *reading) ([]Sample, partInfo) {
+func (p *part) awaitReading(ctx context.Context, r *reading) ([]Sample, partInfo) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():

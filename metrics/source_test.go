@@ -32,7 +32,7 @@ func TestReadsARuntime(t *testing.T) {
 	want(t, got, 1, "rdmactor_identifiers_state", "listening")
 	want(t, got, 0, "rdmactor_identifiers_state", "connected")
 	want(t, got, 0, "rdmactor_listener_requests_total", address)
-	for _, loop := range []string{"a", "a#1", label("b\"\n")} {
+	for _, loop := range []string{"a", "a#1", makeLabel("b\"\n")} {
 		want(t, got, 0, "rdmactor_loop_blocked", loop)
 		if turns, ok := value(got, "rdmactor_loop_turns_total", loop); !ok || turns == 0 {
 			t.Errorf("loop %s: %v turns, %v", loop, turns, ok)

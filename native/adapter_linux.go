@@ -67,33 +67,33 @@ func openAdapter(l *library, name string) (*adapter, error) {
 	for i := range a.objects {
 		a.objects[i] = make(map[uintptr]*object)
 	}
-	if err := a.open(); err != nil {
+	if err := a.openContext(); err != nil {
 		a.giveBack()
 		return nil, err
 	}
 	return a, nil
 }
 
-func (a *adapter) open() error {
+func (a *adapter) openContext() error {
 	p := a.page
 	dev, err := a.findDevice()
 	if err != nil {
 		return err
 	}
-	defer dev.free(p)
-	if a.ctx, err = p.object(a.openDevice, dev.addr); err != nil {
+	defer dev.freeList(p)
+	if a.ctx, err = p.callObject(a.openDevice, dev.addr); err != nil {
 		return a.notOpened(err)
 	}
 	if got := peek[uintptr](a.ctx, contextDevice); got != dev.addr {
 		return a.unknownLayout("ibv_context.device")
 	}
-	if a.channel, err = p.object(a.createChannel, a.ctx); err != nil {
+	if a.channel, err = p.callObject(a.createChannel, a.ctx); err != nil {
 		return err
 	}
 	if peek[uintptr](a.channel, channelContext) != a.ctx {
 		return a.unknownLayout("ibv_comp_channel.context")
 	}
-	for _, fd := range a.fds() {
+	for _, fd := range a.eventFDs() {
 		if err := unix.SetNonblock(fd, true); err != nil { // it fails if this is not a descriptor
 			return errors.Join(a.unknownLayout("descriptors"), err)
 		}
@@ -110,14 +110,14 @@ func (a *adapter) unknownLayout(what string) error {
 	}
 }
 
-// fds returns the descriptors of events.
-func (a *adapter) fds() []int {
+// eventFDs returns the descriptors of events.
+func (a *adapter) eventFDs() []int {
 	return []int{int(peek[int32](a.channel, channelFD)), int(peek[int32](a.ctx, contextAsyncFD))}
 }
 
 // Channels returns the descriptors of events.
 func (a *adapter) Channels() (hca.Channels, error) {
-	fds := a.fds()
+	fds := a.eventFDs()
 	return hca.Channels{Completions: fds[0], Async: fds[1]}, nil
 }
 
@@ -127,9 +127,9 @@ const siwVendor = 0x626d74
 // Query returns the device's limits.
 func (a *adapter) Query() (hca.Caps, error) {
 	p := a.page
-	dev, at := scratch[deviceAttr](p, 0)
+	dev, at := scratchVar[deviceAttr](p, 0)
 	*dev = deviceAttr{}
-	if err := p.status(a.queryDevice, a.ctx, at); err != nil {
+	if err := p.callStatus(a.queryDevice, a.ctx, at); err != nil {
 		return hca.Caps{}, err
 	}
 	c := hca.Caps{
@@ -147,9 +147,9 @@ func (a *adapter) Query() (hca.Caps, error) {
 	}
 	c.Attr.Immediate = !c.IWARP
 	c.Attr.NotifiesAll, c.Attr.OverlooksFirst = c.Siw, c.Siw
-	port, at := scratch[portAttr](p, 0)
+	port, at := scratchVar[portAttr](p, 0)
 	*port = portAttr{}
-	if err := p.status(a.queryPort, a.ctx, 1, at); err != nil {
+	if err := p.callStatus(a.queryPort, a.ctx, 1, at); err != nil {
 		return hca.Caps{}, err
 	}
 	c.Attr.MaxMessage = port.MaxMsgSz
@@ -166,8 +166,8 @@ func (a *adapter) Query() (hca.Caps, error) {
 	return a.caps, err
 }
 
-// created records an object, to destroy it when the adapter is closed.
-func (a *adapter) created(kind int, addr uintptr, mem []byte) *object {
+// recordObject records an object, to destroy it when the adapter is closed.
+func (a *adapter) recordObject(kind int, addr uintptr, mem []byte) *object {
 	o := &object{addr: addr, mem: mem}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -175,8 +175,8 @@ func (a *adapter) created(kind int, addr uintptr, mem []byte) *object {
 	return o
 }
 
-// destroy destroys an object with a verb.
-func (a *adapter) destroy(p *page, kind int, v verb, h hca.Handle) error {
+// destroyObject destroys an object with a verb.
+func (a *adapter) destroyObject(p *page, kind int, v verb, h hca.Handle) error {
 	a.mu.Lock()
 	o := a.objects[kind][uintptr(h)]
 	delete(a.objects[kind], uintptr(h)) // before another object can have the address
@@ -184,24 +184,24 @@ func (a *adapter) destroy(p *page, kind int, v verb, h hca.Handle) error {
 	if o == nil {
 		return unix.EINVAL
 	}
-	err := p.status(v, o.addr)
+	err := p.callStatus(v, o.addr)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
 		a.objects[kind][o.addr] = o
 		return err
 	}
-	unmap(&o.mem)
+	unmapOnce(&o.mem)
 	return nil
 }
 
 // AllocPD makes a protection domain.
 func (a *adapter) AllocPD() (hca.Handle, error) {
-	pd, err := a.page.object(a.allocPD, a.ctx)
+	pd, err := a.page.callObject(a.allocPD, a.ctx)
 	if err != nil {
 		return 0, err
 	}
-	a.created(pdObject, pd, nil)
+	a.recordObject(pdObject, pd, nil)
 	if peek[uintptr](pd, pdContext) != a.ctx {
 		return 0, a.unknownLayout("ibv_pd.context")
 	}
@@ -210,17 +210,17 @@ func (a *adapter) AllocPD() (hca.Handle, error) {
 
 // DeallocPD destroys a protection domain.
 func (a *adapter) DeallocPD(pd hca.Handle) error {
-	return a.destroy(a.page, pdObject, a.deallocPD, pd)
+	return a.destroyObject(a.page, pdObject, a.deallocPD, pd)
 }
 
 // RegMR registers memory.
 func (a *adapter) RegMR(pd hca.Handle, mem []byte, access verbs.Access) (hca.MR, error) {
 	addr := addressOf(mem)
-	mr, err := a.page.object(a.regMR, uintptr(pd), addr, uintptr(len(mem)), uintptr(access))
+	mr, err := a.page.callObject(a.regMR, uintptr(pd), addr, uintptr(len(mem)), uintptr(access))
 	if err != nil {
 		return hca.MR{}, err
 	}
-	a.created(mrObject, mr, nil)
+	a.recordObject(mrObject, mr, nil)
 	if peek[uintptr](mr, mrAddr) != addr || peek[uintptr](mr, mrLength) != uintptr(len(mem)) {
 		return hca.MR{}, a.unknownLayout("ibv_mr")
 	}
@@ -228,7 +228,9 @@ func (a *adapter) RegMR(pd hca.Handle, mem []byte, access verbs.Access) (hca.MR,
 }
 
 // DeregMR deregisters memory.
-func (a *adapter) DeregMR(mr hca.Handle) error { return a.destroy(a.page, mrObject, a.deregMR, mr) }
+func (a *adapter) DeregMR(mr hca.Handle) error {
+	return a.destroyObject(a.page, mrObject, a.deregMR, mr)
+}
 
 // Aside calls use off the loop.
 func (a *adapter) Aside(use func(hca.Adapter) error) error {
@@ -288,33 +290,33 @@ func (a *adapter) giveBack() {
 	p := a.page
 	for kind, v := range [kinds]verb{a.destroyQP, a.destroyAH, a.destroyCQ, a.destroySRQ, a.deregMR, a.deallocPD} {
 		for _, o := range a.objects[kind] {
-			a.acknowledge(p, o)
-			_ = p.status(v, o.addr)
-			unmap(&o.mem)
+			a.ackEvents(p, o)
+			_ = p.callStatus(v, o.addr)
+			unmapOnce(&o.mem)
 		}
 		clear(a.objects[kind])
 	}
 	if a.channel != 0 {
-		_ = p.status(a.destroyChannel, a.channel)
+		_ = p.callStatus(a.destroyChannel, a.channel)
 	}
 	if a.ctx != 0 {
-		_ = p.status(a.closeDevice, a.ctx)
+		_ = p.callStatus(a.closeDevice, a.ctx)
 	}
 	a.sends.release()
 	p.release()
 }
 
-// acknowledge acknowledges the read events of a completion queue. The library does not destroy a
+// ackEvents acknowledges the read events of a completion queue. The library does not destroy a
 // queue with unacknowledged events.
-func (a *adapter) acknowledge(p *page, o *object) {
+func (a *adapter) ackEvents(p *page, o *object) {
 	if o.unacked > 0 {
 		p.invoke(a.ackCQEvents.addr, o.addr, uintptr(o.unacked))
 		o.unacked = 0
 	}
 }
 
-// big returns a number whose bytes in memory are x in big endian order.
-func big(x uint32) uint32 {
+// toBigEndian returns a number whose bytes in memory are x in big endian order.
+func toBigEndian(x uint32) uint32 {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], x)
 	return binary.NativeEndian.Uint32(b[:])

@@ -50,7 +50,7 @@ func TestAdapter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unmap(&mem)
+	defer unmapOnce(&mem)
 	mr, err := a.RegMR(pd, mem, verbs.LocalWrite|verbs.RemoteRead)
 	if err != nil || mr.LKey == 0 {
 		t.Fatalf("%+v, %v", mr, err)

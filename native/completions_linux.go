@@ -27,28 +27,28 @@ type completions struct {
 // polled is the largest number of completions that one call returns.
 const polled = 32
 
-// fill polls if no polled completion is left.
-func (q *completions) fill() bool {
+// pollIfEmpty polls if no polled completion is left.
+func (q *completions) pollIfEmpty() bool {
 	if q.next < q.n {
 		return true
 	}
 	if q.foreseen {
-		q.a.look(0, q)
+		q.a.pollAndRequest(0, q)
 		return q.next < q.n
 	}
 	p := q.a.page
-	p.calls[0] = q.poll()
-	p.cross(1)
-	return q.got(p.calls[0].ret)
+	p.calls[0] = q.pollCall()
+	p.makeCalls(1)
+	return q.handlePolled(p.calls[0].ret)
 }
 
-// poll returns the call that polls.
-func (q *completions) poll() cCall {
+// pollCall returns the call that polls.
+func (q *completions) pollCall() cCall {
 	return cCall{fn: peek[uintptr](q.a.ctx, contextPollCQ), args: [6]uintptr{q.cq, polled, addressOf(q.mem)}}
 }
 
-// got handles the result of that call.
-func (q *completions) got(ret uintptr) bool {
+// handlePolled handles the result of that call.
+func (q *completions) handlePolled(ret uintptr) bool {
 	q.next, q.n, q.seen = 0, min(max(int(int32(ret)), 0), polled), 0
 	return q.n > 0
 }
@@ -58,18 +58,18 @@ func (q *completions) askCall(only uintptr) cCall {
 	return cCall{fn: peek[uintptr](q.a.ctx, contextReqNotify), args: [6]uintptr{q.cq, only}}
 }
 
-// ask requests an event. Completions before the request cause no event, so the queue is polled in
-// the same crossing.
-func (q *completions) ask(only uintptr) error {
+// requestEvent requests an event. Completions before the request cause no event, so the queue is
+// polled in the same crossing.
+func (q *completions) requestEvent(only uintptr) error {
 	p, n := q.a.page, 1
 	p.calls[0] = q.askCall(only)
 	if q.next == q.n {
-		p.calls[1] = q.poll()
+		p.calls[1] = q.pollCall()
 		n = 2
 	}
-	p.cross(n)
+	p.makeCalls(n)
 	err := errnoOf(p.calls[0].ret, 0)
-	if n == 2 && !q.got(p.calls[1].ret) {
+	if n == 2 && !q.handlePolled(p.calls[1].ret) {
 		q.seen = 1
 	}
 	return err
@@ -81,7 +81,7 @@ func (q *completions) Empty() bool {
 	if q.next < q.n || len(q.made) > 0 {
 		return false
 	}
-	if q.seen == 0 && q.fill() {
+	if q.seen == 0 && q.pollIfEmpty() {
 		return false
 	}
 	q.seen = max(q.seen-1, 0)
@@ -91,7 +91,7 @@ func (q *completions) Empty() bool {
 // Take removes the oldest completion. It trusts no earlier poll: when a connection has ended, all
 // its completions have to be taken.
 func (q *completions) Take(c *hca.CQE) bool {
-	if !q.fill() {
+	if !q.pollIfEmpty() {
 		if len(q.made) == 0 {
 			return false
 		}
@@ -99,7 +99,7 @@ func (q *completions) Take(c *hca.CQE) bool {
 		q.made = q.made[1:]
 		return true
 	}
-	w := at[wc](q.mem, q.next*sizeOf[wc]())
+	w := typedAt[wc](q.mem, q.next*sizeOf[wc]())
 	q.next++
 	*c = hca.CQE{
 		Cookie: w.WRID, QPN: w.QPNum, Status: statusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0,
@@ -107,7 +107,7 @@ func (q *completions) Take(c *hca.CQE) bool {
 	}
 	switch { // the two share memory
 	case w.WCFlags&wcWithImm != 0:
-		c.HasImm, c.Imm = true, big(w.Imm)
+		c.HasImm, c.Imm = true, toBigEndian(w.Imm)
 	case w.WCFlags&wcWithInv != 0:
 		c.InvalidatedRKey = w.Imm
 	}
@@ -130,22 +130,22 @@ func statusOf(s uint32) verbs.Status {
 // event.
 func (a *adapter) Foresee(_ hca.Handle, queue hca.Completions, solicitedOnly bool) {
 	q := queue.(*completions)
-	q.only, q.ahead = bit(solicitedOnly), false
+	q.only, q.ahead = bitOf(solicitedOnly), false
 	if q.next == q.n && !q.foreseen {
 		q.foreseen = true
 		a.foreseen = append(a.foreseen, q)
 	}
 }
 
-func bit(b bool) uintptr {
+func bitOf(b bool) uintptr {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// unforesee removes a queue from the foreseen ones.
-func (a *adapter) unforesee(q *completions) {
+// removeForeseen removes a queue from the foreseen ones.
+func (a *adapter) removeForeseen(q *completions) {
 	if q.foreseen {
 		q.foreseen = false
 		i := slices.Index(a.foreseen, q)
@@ -157,46 +157,46 @@ func (a *adapter) unforesee(q *completions) {
 // have one queue.
 func (a *adapter) crossAnd(n int) {
 	if len(a.foreseen) > 0 && n+3 <= maxCalls {
-		a.look(n, a.foreseen[0])
+		a.pollAndRequest(n, a.foreseen[0])
 		return
 	}
-	a.page.cross(n)
+	a.page.makeCalls(n)
 }
 
-// look makes the first n calls, polls the queue, and, if it is empty, requests an event and polls
-// once more, all in one crossing.
-func (a *adapter) look(n int, q *completions) {
-	a.unforesee(q)
+// pollAndRequest makes the first n calls, polls the queue, and, if it is empty, requests an event
+// and polls once more, all in one crossing.
+func (a *adapter) pollAndRequest(n int, q *completions) {
+	a.removeForeseen(q)
 	p := a.page
 	if q.next < q.n {
-		p.cross(n)
+		p.makeCalls(n)
 		return
 	}
-	p.calls[n], p.calls[n+1], p.calls[n+2] = q.poll(), q.askCall(q.only), q.poll()
+	p.calls[n], p.calls[n+1], p.calls[n+2] = q.pollCall(), q.askCall(q.only), q.pollCall()
 	p.crossUnless(n+3, 2)
-	if q.got(p.calls[n].ret) {
+	if q.handlePolled(p.calls[n].ret) {
 		return
 	}
 	q.ahead, q.refusal = true, errnoOf(p.calls[n+1].ret, 0)
-	if !q.got(p.calls[n+2].ret) {
+	if !q.handlePolled(p.calls[n+2].ret) {
 		q.seen = 2
 	}
 }
 
-// ReqNotify requests an event, unless look has done so.
+// ReqNotify requests an event, unless pollAndRequest has done so.
 func (a *adapter) ReqNotify(_ hca.Handle, queue hca.Completions, solicitedOnly bool) error {
-	q, only := queue.(*completions), bit(solicitedOnly)
-	a.unforesee(q)
+	q, only := queue.(*completions), bitOf(solicitedOnly)
+	a.removeForeseen(q)
 	if q.ahead && q.only == only {
 		q.ahead = false
 		return q.refusal
 	}
-	return q.ask(only)
+	return q.requestEvent(only)
 }
 
-// forget removes references to a queue that is being destroyed.
-func (q *completions) forget() {
-	q.a.unforesee(q)
+// removeRefs removes references to a queue that is being destroyed.
+func (q *completions) removeRefs() {
+	q.a.removeForeseen(q)
 	if q.a.recent == q {
 		q.a.recent = nil
 	}

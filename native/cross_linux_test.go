@@ -41,7 +41,7 @@ func TestCrossing(t *testing.T) {
 	for i := range maxCalls {
 		p.calls[i] = cCall{fn: labs, args: [6]uintptr{uintptr(-i)}}
 	}
-	p.cross(maxCalls)
+	p.makeCalls(maxCalls)
 	for i := range maxCalls {
 		if p.calls[i].ret != uintptr(i) {
 			t.Errorf("call %d of one crossing returned %d", i, p.calls[i].ret)
@@ -54,8 +54,8 @@ func TestCrossingArguments(t *testing.T) {
 	p, snprintf := libc(t, "snprintf")
 	copy(p.mem[scratchAt:], "%d %d %d\x00")
 	out := p.mem[scratchAt+64:]
-	if ret, _ := p.invoke(snprintf, addressOf(out), 32, addressOf(p.mem[scratchAt:]), 1, 2, 3); ret != 5 || text(addressOf(out), 32) != "1 2 3" {
-		t.Errorf("snprintf returned %d and wrote %q", ret, text(addressOf(out), 32))
+	if ret, _ := p.invoke(snprintf, addressOf(out), 32, addressOf(p.mem[scratchAt:]), 1, 2, 3); ret != 5 || stringAt(addressOf(out), 32) != "1 2 3" {
+		t.Errorf("snprintf returned %d and wrote %q", ret, stringAt(addressOf(out), 32))
 	}
 }
 
@@ -128,7 +128,7 @@ func TestCrossingsDoNotAllocate(t *testing.T) {
 }
 
 func TestMissingLibrary(t *testing.T) {
-	_, err := load("libnotthere.so.1")
+	_, err := loadLibrary("libnotthere.so.1")
 	var e *LibraryError
 	if !errors.As(err, &e) || e.Library != "libnotthere.so.1" || !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "install") {
 		t.Errorf("%v", err)
@@ -136,7 +136,7 @@ func TestMissingLibrary(t *testing.T) {
 }
 
 func TestOtherLibrary(t *testing.T) {
-	_, err := load("libc.so.6")
+	_, err := loadLibrary("libc.so.6")
 	var e *LibraryError
 	if !errors.As(err, &e) || !strings.HasPrefix(e.Symbol, "ibv_") || !strings.HasPrefix(e.Library, "libc") || !errors.Is(err, unix.ENOSYS) {
 		t.Fatalf("%v", err)
@@ -157,7 +157,7 @@ func BenchmarkCrossing(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				p.cross(n)
+				p.makeCalls(n)
 			}
 		})
 	}

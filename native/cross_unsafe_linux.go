@@ -76,7 +76,7 @@ func (l *library) newPage() (*page, error) {
 		}
 	}
 	clear(mem)
-	p := &page{crossing: at[crossing](mem, 0), lib: l, mem: mem}
+	p := &page{crossing: typedAt[crossing](mem, 0), lib: l, mem: mem}
 	p.errnoLocation = l.errnoLocation
 	return p, nil
 }
@@ -92,8 +92,8 @@ func (p *page) release() {
 	p.mem, p.crossing = nil, nil
 }
 
-// cross makes the first n calls of the crossing.
-func (p *page) cross(n int) { p.crossUnless(n, -1) }
+// makeCalls makes the first n calls of the crossing.
+func (p *page) makeCalls(n int) { p.crossUnless(n, -1) }
 
 // crossUnless makes n calls, but skips the last optional ones if the call before them returns more
 // than 0.
@@ -107,7 +107,7 @@ func (p *page) invoke(fn uintptr, args ...uintptr) (ret uintptr, errno unix.Errn
 	c := &p.calls[0]
 	c.fn = fn
 	copy(c.args[:], args)
-	p.cross(1)
+	p.makeCalls(1)
 	return c.ret, unix.Errno(p.errno)
 }
 
@@ -117,8 +117,8 @@ func mapMemory(n int) ([]byte, error) {
 	return mem, os.NewSyscallError("mmap", err)
 }
 
-// unmap unmaps *mem, once.
-func unmap(mem *[]byte) {
+// unmapOnce unmaps *mem, once.
+func unmapOnce(mem *[]byte) {
 	if *mem != nil {
 		_ = unix.Munmap(*mem) // it fails only for memory that is not mapped
 		*mem = nil
@@ -128,8 +128,8 @@ func unmap(mem *[]byte) {
 // addressIn returns the address for C of x, which is in mapped memory.
 func addressIn[T any](x *T) uint64 { return uint64(uintptr(unsafe.Pointer(x))) }
 
-// at returns a T in mapped memory. Out of its bounds it panics, as a slice does.
-func at[T any](mem []byte, off int) *T {
+// typedAt returns a T in mapped memory. Out of its bounds it panics, as a slice does.
+func typedAt[T any](mem []byte, off int) *T {
 	var zero T
 	return (*T)(unsafe.Pointer(unsafe.SliceData(mem[off : off+int(unsafe.Sizeof(zero))])))
 }
@@ -143,25 +143,25 @@ func sizeOf[T any]() int {
 // addressOf returns the address for C of mem.
 func addressOf(mem []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(mem))) }
 
-// scratch returns a T in the page's scratch memory, and its address for C.
-func scratch[T any](p *page, off int) (*T, uintptr) {
-	x := at[T](p.mem, scratchAt+off)
+// scratchVar returns a T in the page's scratch memory, and its address for C.
+func scratchVar[T any](p *page, off int) (*T, uintptr) {
+	x := typedAt[T](p.mem, scratchAt+off)
 	return x, uintptr(unsafe.Pointer(x))
 }
 
-// pointer converts an address in C's memory. That memory does not belong to Go, so Go neither moves
-// nor frees it.
-func pointer(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
+// pointerTo converts an address in C's memory. That memory does not belong to Go, so Go neither
+// moves nor frees it.
+func pointerTo(addr uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&addr)) }
 
 // peek returns a T in C's memory, off bytes from addr.
-func peek[T any](addr uintptr, off uintptr) T { return *(*T)(pointer(addr + off)) }
+func peek[T any](addr uintptr, off uintptr) T { return *(*T)(pointerTo(addr + off)) }
 
-// text returns a string in C's memory, of at most n bytes.
-func text(addr uintptr, n int) string {
+// stringAt returns a string in C's memory, of at most n bytes.
+func stringAt(addr uintptr, n int) string {
 	if addr == 0 {
 		return ""
 	}
-	b := unsafe.Slice((*byte)(pointer(addr)), n)
+	b := unsafe.Slice((*byte)(pointerTo(addr)), n)
 	for i := range b {
 		if b[i] == 0 {
 			return string(b[:i])

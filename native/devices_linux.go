@@ -19,14 +19,14 @@ type foundDevice struct {
 	addr uintptr // ibv_device
 }
 
-func (d foundDevice) free(p *page) { p.invoke(d.lib.freeDeviceList.addr, d.list) }
+func (d foundDevice) freeList(p *page) { p.invoke(d.lib.freeDeviceList.addr, d.list) }
 
 // findDevice finds the device in the library's list, which contains the devices that the library
 // has a driver for.
 func (a *adapter) findDevice() (foundDevice, error) {
 	p := a.page
-	n, at := scratch[int32](p, 0)
-	list, err := p.object(a.getDeviceList, at)
+	n, at := scratchVar[int32](p, 0)
+	list, err := p.callObject(a.getDeviceList, at)
 	if err != nil {
 		return foundDevice{}, fmt.Errorf("%w (is the module ib_uverbs loaded?)", err)
 	}
@@ -34,16 +34,16 @@ func (a *adapter) findDevice() (foundDevice, error) {
 	for i := range uintptr(*n) {
 		found.addr = peek[uintptr](list, i*8)
 		name, _ := p.invoke(a.getDeviceName.addr, found.addr)
-		if text(name, deviceNameLen) != a.name {
+		if stringAt(name, deviceNameLen) != a.name {
 			continue
 		}
-		if text(found.addr+deviceName, deviceNameLen) != a.name {
-			found.free(p)
+		if stringAt(found.addr+deviceName, deviceNameLen) != a.name {
+			found.freeList(p)
 			return foundDevice{}, a.unknownLayout("ibv_device.name")
 		}
 		return found, nil
 	}
-	found.free(p)
+	found.freeList(p)
 	return foundDevice{}, a.noDriver(int(*n))
 }
 

@@ -17,19 +17,19 @@ const ackAfter = 64
 // have one queue.
 func (a *adapter) NextCompletion() (uint64, error) {
 	p, guess := a.page, a.recent
-	cq, cqAt := scratch[uintptr](p, 0)
-	event, eventAt := scratch[uint64](p, 8)
+	cq, cqAt := scratchVar[uintptr](p, 0)
+	event, eventAt := scratchVar[uint64](p, 8)
 	var errno unix.Errno
 	for {
 		p.calls[0] = cCall{fn: a.getCQEvent.addr, args: [6]uintptr{a.channel, cqAt, eventAt}}
 		n := 1
 		if guess != nil && guess.next == guess.n && !guess.foreseen {
-			p.calls[1] = guess.poll()
+			p.calls[1] = guess.pollCall()
 			n = 2
 		}
-		p.cross(n)
+		p.makeCalls(n)
 		errno = eventErrno(p.calls[0].ret, unix.Errno(p.errno))
-		if n == 2 && !guess.got(p.calls[1].ret) {
+		if n == 2 && !guess.handlePolled(p.calls[1].ret) {
 			guess.seen = 1
 		}
 		if errno != unix.EINTR {
@@ -45,9 +45,9 @@ func (a *adapter) NextCompletion() (uint64, error) {
 			q.seen = 0
 		}
 	}
-	if o := a.find(cqObject, addr); o != nil {
+	if o := a.findObject(cqObject, addr); o != nil {
 		if o.unacked++; o.unacked >= ackAfter {
-			a.acknowledge(p, o)
+			a.ackEvents(p, o)
 		}
 	}
 	return name, nil
@@ -56,8 +56,8 @@ func (a *adapter) NextCompletion() (uint64, error) {
 // NextEvent reads an asynchronous event. It is acknowledged immediately, because an object is not
 // destroyed before.
 func (a *adapter) NextEvent() (hca.Event, error) {
-	ev, at := scratch[asyncEvent](a.page, 0)
-	if err := a.next(a.getAsyncEvent, a.ctx, at); err != nil {
+	ev, at := scratchVar[asyncEvent](a.page, 0)
+	if err := a.readEvent(a.getAsyncEvent, a.ctx, at); err != nil {
 		return hca.Event{}, err
 	}
 	e := hca.Event{Type: ev.EventType}
@@ -75,8 +75,8 @@ func (a *adapter) NextEvent() (hca.Event, error) {
 	return e, nil
 }
 
-// next calls a function that reads an event. The error is a bare errno.
-func (a *adapter) next(v verb, args ...uintptr) error {
+// readEvent calls a function that reads an event. The error is a bare errno.
+func (a *adapter) readEvent(v verb, args ...uintptr) error {
 	for {
 		switch errno := eventErrno(a.page.invoke(v.addr, args...)); errno {
 		case 0:

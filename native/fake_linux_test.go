@@ -25,7 +25,7 @@ func fakeContext(tb testing.TB) (a *adapter, provide func(off uintptr, fn any)) 
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { unmap(&mem); s.release() })
+	tb.Cleanup(func() { unmapOnce(&mem); s.release() })
 	a = &adapter{library: p.lib, page: p, ctx: addressOf(mem), sends: s, queues: map[hca.Handle]*completions{}}
 	for i := range a.objects {
 		a.objects[i] = map[uintptr]*object{}
@@ -35,7 +35,7 @@ func fakeContext(tb testing.TB) (a *adapter, provide func(off uintptr, fn any)) 
 		if !ok {
 			addr = purego.NewCallback(fn)
 		}
-		*at[uintptr](mem, int(off)) = addr
+		*typedAt[uintptr](mem, int(off)) = addr
 	}
 }
 
@@ -46,7 +46,7 @@ func newQueues(tb testing.TB, a *adapter, qp uintptr) (*completions, *sendQueue)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { unmap(&mem) })
+	tb.Cleanup(func() { unmapOnce(&mem) })
 	cq := &completions{a: a, mem: mem}
 	return cq, &sendQueue{a: a, qp: qp, num: 17, cq: cq}
 }
@@ -75,7 +75,7 @@ func TestRefusedSends(t *testing.T) {
 		provide(contextPollCQ, func(uintptr, uintptr, uintptr) uintptr { return 0 })
 		provide(contextPostSend, func(qp, wr, bad uintptr) uintptr {
 			_, addrs := walk(wr)
-			*(*uintptr)(pointer(bad)) = addrs[1]
+			*(*uintptr)(pointerTo(bad)) = addrs[1]
 			return uintptr(unix.EINVAL)
 		})
 		q.Put(1, &verbs.SendWR{}, nil, 0, true)
@@ -140,7 +140,7 @@ func TestInlineBytesAreCopied(t *testing.T) {
 		if w.SendFlags != sendInline|sendSignaled|sendSolicited || w.NumSGE != 1 {
 			t.Errorf("%+v", w)
 		}
-		got = text(uintptr(s.Addr), int(s.Length))
+		got = stringAt(uintptr(s.Addr), int(s.Length))
 		return 0
 	})
 	_, q := newQueues(t, a, 1)
@@ -167,8 +167,8 @@ func TestPoll(t *testing.T) {
 			if next%2 == 1 {
 				flags = wcWithInv | wcGRH
 			}
-			*(*wc)(pointer(mem + uintptr(i*sizeOf[wc]()))) = wc{
-				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Imm: big(0x01020304), WCFlags: flags, SrcQP: 8,
+			*(*wc)(pointerTo(mem + uintptr(i*sizeOf[wc]()))) = wc{
+				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Imm: toBigEndian(0x01020304), WCFlags: flags, SrcQP: 8,
 			}
 			next++
 		}
@@ -180,7 +180,7 @@ func TestPoll(t *testing.T) {
 		want := hca.CQE{Cookie: i, QPN: 7, Status: verbs.StatusGeneral, Bytes: 3, Imm: 0x01020304, HasImm: true, SrcQPN: 8, GRH: true}
 		want.Last = i == polled+2 // the last completion of a poll that could have returned more
 		if i%2 == 1 {
-			want.HasImm, want.Imm, want.InvalidatedRKey = false, 0, big(0x01020304)
+			want.HasImm, want.Imm, want.InvalidatedRKey = false, 0, toBigEndian(0x01020304)
 		}
 		if cq.Empty() || !cq.Take(&e) || e != want {
 			t.Fatalf("completion %d is %+v", i, e)
@@ -200,10 +200,10 @@ func TestAcknowledgements(t *testing.T) {
 	a.ackCQEvents.addr = purego.NewCallback(func(cq, n uintptr) uintptr { log = append(log, int(n)); return 0 })
 	a.destroyCQ.addr = purego.NewCallback(func(cq uintptr) uintptr { log = append(log, -1); return 0 })
 	a.getCQEvent.addr = purego.NewCallback(func(_, cq, event uintptr) uintptr {
-		*(*uint64)(pointer(cq)), *(*uint64)(pointer(event)) = 0x1000, 42
+		*(*uint64)(pointerTo(cq)), *(*uint64)(pointerTo(event)) = 0x1000, 42
 		return 0
 	})
-	a.created(cqObject, 0x1000, nil)
+	a.recordObject(cqObject, 0x1000, nil)
 	for range ackAfter + 5 {
 		if event, err := a.NextCompletion(); event != 42 || err != nil {
 			t.Fatalf("%d, %v", event, err)
@@ -282,7 +282,7 @@ func TestManyQueuesInOneCrossing(t *testing.T) {
 		if qp%5 != 0 {
 			return 0
 		}
-		*(*uintptr)(pointer(bad)) = wr
+		*(*uintptr)(pointerTo(bad)) = wr
 		return uintptr(unix.ENOMEM)
 	})
 	var queues []*sendQueue
@@ -423,7 +423,7 @@ func TestAddressHandleOfASend(t *testing.T) {
 	a.destroyAH.addr = purego.NewCallback(func(uintptr) uintptr { log = append(log, "destroy"); return 0 })
 	_, q := newQueues(t, a, 1)
 	q.ud = true
-	a.created(ahObject, 0x1000, nil)
+	a.recordObject(ahObject, 0x1000, nil)
 	q.Put(1, &verbs.SendWR{}, nil, 0, true)
 	if err := a.DestroyAH(0x1000); err != nil {
 		t.Error(err)
@@ -440,7 +440,7 @@ func TestRefusedWithoutASend(t *testing.T) {
 		a, provide := fakeContext(t)
 		provide(contextPollCQ, func(uintptr, uintptr, uintptr) uintptr { return 0 })
 		provide(contextPostSend, func(_, _, bad uintptr) uintptr {
-			*(*uintptr)(pointer(bad)) = named
+			*(*uintptr)(pointerTo(bad)) = named
 			return uintptr(unix.EINVAL)
 		})
 		cq, q := newQueues(t, a, 1)

@@ -26,12 +26,12 @@ func Installed() (Library, error) {
 		return l, err
 	}
 	defer p.release()
-	n, at := scratch[int32](p, 0)
-	list, err := p.object(lib.getDeviceList, at)
+	n, at := scratchVar[int32](p, 0)
+	list, err := p.callObject(lib.getDeviceList, at)
 	if err == nil {
 		for i := range uintptr(*n) {
 			name, _ := p.invoke(lib.getDeviceName.addr, peek[uintptr](list, i*8))
-			l.Devices = append(l.Devices, text(name, deviceNameLen))
+			l.Devices = append(l.Devices, stringAt(name, deviceNameLen))
 		}
 		p.invoke(lib.freeDeviceList.addr, list)
 	}

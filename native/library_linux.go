@@ -37,8 +37,8 @@ type library struct {
 	detachMcast, getAsyncEvent, ackAsyncEvent                   verb
 }
 
-// verbs returns the functions and their symbols.
-func (l *library) verbs() map[*verb]string {
+// verbSymbols returns the functions and their symbols.
+func (l *library) verbSymbols() map[*verb]string {
 	return map[*verb]string{
 		&l.getDeviceList:  "ibv_get_device_list",
 		&l.freeDeviceList: "ibv_free_device_list",
@@ -75,17 +75,17 @@ func (l *library) verbs() map[*verb]string {
 }
 
 // libibverbs is loaded on first use, and then stays.
-var libibverbs = sync.OnceValues(func() (*library, error) { return load(soname) })
+var libibverbs = sync.OnceValues(func() (*library, error) { return loadLibrary(soname) })
 
-// load loads a library and finds its functions. The error is a *LibraryError.
-func load(name string) (*library, error) {
+// loadLibrary loads a library and finds its functions. The error is a *LibraryError.
+func loadLibrary(name string) (*library, error) {
 	l := &library{file: name}
 	handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
 		return nil, &LibraryError{Library: name, Err: fmt.Errorf("%w: %w", err, unix.ENOENT), Remedy: installHow}
 	}
 	l.file = loadedFile(name)
-	if err := l.resolve(handle); err != nil {
+	if err := l.resolveVerbs(handle); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -94,14 +94,14 @@ func load(name string) (*library, error) {
 const installHow = "install it: Debian and Ubuntu have it in libibverbs1, with the drivers in ibverbs-providers; Fedora and RHEL in " +
 	"libibverbs; Alpine in rdma-core"
 
-// resolve finds the functions.
-func (l *library) resolve(handle uintptr) error {
+// resolveVerbs finds the functions.
+func (l *library) resolveVerbs(handle uintptr) error {
 	var err error
 	// in the C library, which is loaded with every dynamic program
 	if l.errnoLocation, err = purego.Dlsym(purego.RTLD_DEFAULT, "__errno_location"); err != nil {
 		return &LibraryError{Library: "libc", Symbol: "__errno_location", Err: fmt.Errorf("%w: %w", err, unix.ENOSYS), Remedy: "use glibc or musl"}
 	}
-	for v, symbol := range l.verbs() {
+	for v, symbol := range l.verbSymbols() {
 		addr, err := purego.Dlsym(handle, symbol)
 		if err != nil {
 			return &LibraryError{
@@ -130,8 +130,8 @@ func loadedFile(name string) string {
 	return name
 }
 
-// status calls a verb that returns 0, an errno, or -1 and sets errno.
-func (p *page) status(v verb, args ...uintptr) error {
+// callStatus calls a verb that returns 0, an errno, or -1 and sets errno.
+func (p *page) callStatus(v verb, args ...uintptr) error {
 	ret, errno := p.invoke(v.addr, args...)
 	n := int32(ret)
 	switch {
@@ -147,8 +147,8 @@ func (p *page) status(v verb, args ...uintptr) error {
 	return &CallError{Library: p.lib.file, Symbol: v.symbol, Err: errno}
 }
 
-// object calls a verb that returns an object, or NULL and sets errno.
-func (p *page) object(v verb, args ...uintptr) (uintptr, error) {
+// callObject calls a verb that returns an object, or NULL and sets errno.
+func (p *page) callObject(v verb, args ...uintptr) (uintptr, error) {
 	ret, errno := p.invoke(v.addr, args...)
 	if ret != 0 {
 		return ret, nil

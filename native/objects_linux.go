@@ -20,12 +20,12 @@ type aside struct {
 
 // CreateCQ makes a completion queue.
 func (a *adapter) CreateCQ(entries int, event uint64) (hca.CQ, error) {
-	cq, err := a.page.object(a.createCQ, a.ctx, uintptr(entries), uintptr(event), a.channel, 0)
+	cq, err := a.page.callObject(a.createCQ, a.ctx, uintptr(entries), uintptr(event), a.channel, 0)
 	if err != nil {
 		return hca.CQ{}, err
 	}
 	mem, err := mapMemory(polled * sizeOf[wc]())
-	a.created(cqObject, cq, mem)
+	a.recordObject(cqObject, cq, mem)
 	got := int(peek[int32](cq, cqEntries))
 	if err == nil && (got < entries || peek[uint64](cq, cqContext) != event) {
 		err = a.unknownLayout("ibv_cq")
@@ -40,17 +40,17 @@ func (a *adapter) CreateCQ(entries int, event uint64) (hca.CQ, error) {
 
 // DestroyCQ destroys a completion queue.
 func (a *adapter) DestroyCQ(cq hca.Handle) error {
-	if o := a.find(cqObject, uintptr(cq)); o != nil {
-		a.acknowledge(a.page, o)
+	if o := a.findObject(cqObject, uintptr(cq)); o != nil {
+		a.ackEvents(a.page, o)
 	}
 	if q := a.queues[cq]; q != nil {
-		q.forget()
+		q.removeRefs()
 	}
 	delete(a.queues, cq)
-	return a.destroy(a.page, cqObject, a.destroyCQ, cq)
+	return a.destroyObject(a.page, cqObject, a.destroyCQ, cq)
 }
 
-func (a *adapter) find(kind int, addr uintptr) *object {
+func (a *adapter) findObject(kind int, addr uintptr) *object {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.objects[kind][addr]
@@ -58,13 +58,13 @@ func (a *adapter) find(kind int, addr uintptr) *object {
 
 // CreateSRQ makes a shared receive queue.
 func (a *adapter) CreateSRQ(pd hca.Handle, maxWR int, event uint64) (hca.SRQ, error) {
-	init, at := scratch[srqInitAttr](a.page, 0)
+	init, at := scratchVar[srqInitAttr](a.page, 0)
 	*init = srqInitAttr{SRQContext: event, Attr: srqAttr{MaxWR: uint32(maxWR), MaxSGE: 1}}
-	srq, err := a.page.object(a.createSRQ, uintptr(pd), at)
+	srq, err := a.page.callObject(a.createSRQ, uintptr(pd), at)
 	if err != nil {
 		return hca.SRQ{}, err
 	}
-	a.created(srqObject, srq, nil)
+	a.recordObject(srqObject, srq, nil)
 	if peek[uint64](srq, srqContext) != event || peek[uint64](srq, srqPD) != uint64(pd) {
 		return hca.SRQ{}, errors.Join(a.unknownLayout("ibv_srq"), a.DestroySRQ(hca.Handle(srq)))
 	}
@@ -73,19 +73,19 @@ func (a *adapter) CreateSRQ(pd hca.Handle, maxWR int, event uint64) (hca.SRQ, er
 
 // ArmSRQ sets the limit.
 func (a *adapter) ArmSRQ(srq hca.Handle, limit int) error {
-	attr, at := scratch[srqAttr](a.page, 0)
+	attr, at := scratchVar[srqAttr](a.page, 0)
 	*attr = srqAttr{SRQLimit: uint32(limit)}
-	return a.page.status(a.modifySRQ, uintptr(srq), at, srqLimit)
+	return a.page.callStatus(a.modifySRQ, uintptr(srq), at, srqLimit)
 }
 
 // DestroySRQ destroys a shared receive queue.
 func (a *adapter) DestroySRQ(srq hca.Handle) error {
-	return a.destroy(a.page, srqObject, a.destroySRQ, srq)
+	return a.destroyObject(a.page, srqObject, a.destroySRQ, srq)
 }
 
 // CreateQP makes a queue pair.
 func (a *adapter) CreateQP(i *hca.QPInit) (hca.QP, error) {
-	init, at := scratch[qpInitAttr](a.page, 0)
+	init, at := scratchVar[qpInitAttr](a.page, 0)
 	*init = qpInitAttr{
 		QPContext: i.Event, SendCQ: uint64(i.SendCQ), RecvCQ: uint64(i.RecvCQ), QPType: uint32(i.Type),
 		Cap: qpCap{
@@ -96,11 +96,11 @@ func (a *adapter) CreateQP(i *hca.QPInit) (hca.QP, error) {
 	if i.HasSRQ {
 		init.SRQ, init.Cap.MaxRecvWR, init.Cap.MaxRecvSGE = uint64(i.SRQ), 0, 0
 	}
-	qp, err := a.page.object(a.createQP, uintptr(i.PD), at)
+	qp, err := a.page.callObject(a.createQP, uintptr(i.PD), at)
 	if err != nil {
 		return hca.QP{}, err
 	}
-	a.created(qpObject, qp, nil)
+	a.recordObject(qpObject, qp, nil)
 	if peek[uint64](qp, qpContext) != i.Event || peek[uint64](qp, qpPD) != uint64(i.PD) {
 		return hca.QP{}, errors.Join(a.unknownLayout("ibv_qp"), a.DestroyQP(hca.Handle(qp)))
 	}
@@ -142,23 +142,23 @@ func (a *adapter) probeInline() error {
 
 // ModifyQP changes a queue pair.
 func (a *adapter) ModifyQP(qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
-	return a.modify(a.page, qp, attr, mask)
+	return a.modifyQueuePair(a.page, qp, attr, mask)
 }
 
 // ModifyQP changes a queue pair.
 func (a *aside) ModifyQP(qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
-	return a.modify(a.page, qp, attr, mask)
+	return a.modifyQueuePair(a.page, qp, attr, mask)
 }
 
-func (a *adapter) modify(p *page, qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
-	x, at := scratch[qpAttr](p, 0)
+func (a *adapter) modifyQueuePair(p *page, qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
+	x, at := scratchVar[qpAttr](p, 0)
 	*x = qpAttr{
 		QPState: uint32(attr.State), CurQPState: uint32(attr.CurState), PathMTU: attr.PathMTU, QKey: attr.QKey, RQPSN: attr.RQPSN,
 		SQPSN: attr.SQPSN, DestQPNum: attr.DestQPN, QPAccessFlags: attr.AccessFlags, AHAttr: mirrorAH(&attr.AH),
 		PKeyIndex: attr.PKeyIndex, MaxRDAtomic: attr.MaxRDAtomic, MaxDestRDAtomic: attr.MaxDestRDAtomic,
 		MinRNRTimer: attr.MinRNRTimer, PortNum: attr.Port, Timeout: attr.Timeout, RetryCnt: attr.RetryCount, RNRRetry: attr.RNRRetry,
 	}
-	return p.status(a.modifyQP, uintptr(qp), at, uintptr(mask))
+	return p.callStatus(a.modifyQP, uintptr(qp), at, uintptr(mask))
 }
 
 func mirrorAH(a *verbs.AHAttr) ahAttr {
@@ -179,17 +179,17 @@ func mirrorAH(a *verbs.AHAttr) ahAttr {
 // report the state, but its doorbell fails before.
 func (a *adapter) Connected(qp hca.Handle) bool {
 	if a.caps.Siw {
-		return a.doorbell(uintptr(qp)) == nil
+		return a.ringDoorbell(uintptr(qp)) == nil
 	}
-	attr, at := scratch[qpAttr](a.page, 0)
-	_, init := scratch[qpInitAttr](a.page, 512)
+	attr, at := scratchVar[qpAttr](a.page, 0)
+	_, init := scratchVar[qpInitAttr](a.page, 512)
 	*attr = qpAttr{}
-	err := a.page.status(a.queryQP, uintptr(qp), at, uintptr(verbs.QPAttrState), init)
+	err := a.page.callStatus(a.queryQP, uintptr(qp), at, uintptr(verbs.QPAttrState), init)
 	return err == nil && attr.QPState == qpStateRTS
 }
 
-// doorbell makes the kernel's soft-iWARP process a send queue.
-func (a *adapter) doorbell(qp uintptr) error {
+// ringDoorbell makes the kernel's soft-iWARP process a send queue.
+func (a *adapter) ringDoorbell(qp uintptr) error {
 	return uverbs.Doorbell(a.cmdFD(), peek[uint32](qp, qpHandle))
 }
 
@@ -198,28 +198,28 @@ func (a *adapter) cmdFD() int { return int(peek[int32](a.ctx, contextCmdFD)) }
 
 // DestroyQP destroys a queue pair.
 func (a *adapter) DestroyQP(qp hca.Handle) error {
-	return a.destroy(a.page, qpObject, a.destroyQP, qp)
+	return a.destroyObject(a.page, qpObject, a.destroyQP, qp)
 }
 
 // DestroyQP destroys a queue pair.
 func (a *aside) DestroyQP(qp hca.Handle) error {
-	return a.destroy(a.page, qpObject, a.destroyQP, qp)
+	return a.destroyObject(a.page, qpObject, a.destroyQP, qp)
 }
 
 // Attach joins a multicast group.
 func (a *adapter) Attach(qp hca.Handle, gid [16]byte, lid uint16) error {
-	return a.mcast(a.attachMcast, qp, gid, lid)
+	return a.callMcast(a.attachMcast, qp, gid, lid)
 }
 
 // Detach leaves a multicast group.
 func (a *adapter) Detach(qp hca.Handle, gid [16]byte, lid uint16) error {
-	return a.mcast(a.detachMcast, qp, gid, lid)
+	return a.callMcast(a.detachMcast, qp, gid, lid)
 }
 
-func (a *adapter) mcast(v verb, qp hca.Handle, gid [16]byte, lid uint16) error {
-	x, at := scratch[[16]byte](a.page, 0)
+func (a *adapter) callMcast(v verb, qp hca.Handle, gid [16]byte, lid uint16) error {
+	x, at := scratchVar[[16]byte](a.page, 0)
 	*x = gid
-	return a.page.status(v, uintptr(qp), at, uintptr(lid))
+	return a.page.callStatus(v, uintptr(qp), at, uintptr(lid))
 }
 
 // CreateAH makes an address handle.
@@ -233,21 +233,21 @@ func (a *aside) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
 }
 
 func (a *adapter) newAH(p *page, pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
-	x, at := scratch[ahAttr](p, 0)
+	x, at := scratchVar[ahAttr](p, 0)
 	*x = mirrorAH(attr)
-	ah, err := p.object(a.createAH, uintptr(pd), at)
+	ah, err := p.callObject(a.createAH, uintptr(pd), at)
 	if err != nil {
 		return hca.AH{}, err
 	}
-	a.created(ahObject, ah, nil)
+	a.recordObject(ahObject, ah, nil)
 	return hca.AH{Handle: hca.Handle(ah)}, nil
 }
 
 // DestroyAH destroys an address handle. Queued sends are posted first: the library reads the
 // handle's memory then, which it frees here.
 func (a *adapter) DestroyAH(ah hca.Handle) error {
-	a.sends.post(a)
-	return a.destroy(a.page, ahObject, a.destroyAH, ah)
+	a.sends.postAll(a)
+	return a.destroyObject(a.page, ahObject, a.destroyAH, ah)
 }
 
 // ahOf returns the library's address handle.

@@ -50,9 +50,9 @@ func newStaging() (staging, error) {
 	return s, nil
 }
 
-func (s *staging) release() { unmap(&s.mem) }
+func (s *staging) release() { unmapOnce(&s.mem) }
 
-func (s *staging) at(i uint16) *slot { return at[slot](s.mem, int(i)*sizeOf[slot]()) }
+func (s *staging) slotAt(i uint16) *slot { return typedAt[slot](s.mem, int(i)*sizeOf[slot]()) }
 
 // sendQueue is a hca.SendQueue.
 type sendQueue struct {
@@ -75,12 +75,12 @@ var opcodes = [...]uint32{
 func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total uint32, reported bool) bool {
 	s := &q.a.sends
 	if len(s.free) == 0 {
-		s.post(q.a)
+		s.postAll(q.a)
 	}
 	i := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	x := s.at(i)
-	x.wr = sendWR{WRID: cookie, Opcode: opcodes[wr.Op], SendFlags: sendFlags(wr, reported), Imm: big(wr.Imm)}
+	x := s.slotAt(i)
+	x.wr = sendWR{WRID: cookie, Opcode: opcodes[wr.Op], SendFlags: sendFlags(wr, reported), Imm: toBigEndian(wr.Imm)}
 	if q.a.caps.Siw && wr.Op == verbs.Read && total == 0 {
 		x.wr.Opcode = wrWrite // siw answers a Read of no bytes with as many bytes as it sent before
 	}
@@ -97,14 +97,14 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total
 	x.wr.SGList = addressIn(&x.list)
 	switch {
 	case q.ud:
-		*at[udWR](x.wr.WR[:], 0) = udWR{AH: q.a.ahOf(wr.AH), RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey}
+		*typedAt[udWR](x.wr.WR[:], 0) = udWR{AH: q.a.ahOf(wr.AH), RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey}
 	case wr.Op.Writes() || wr.Op == verbs.Read:
-		*at[rdmaWR](x.wr.WR[:], 0) = rdmaWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
+		*typedAt[rdmaWR](x.wr.WR[:], 0) = rdmaWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
 	case wr.Op.Atomic():
-		*at[atomicWR](x.wr.WR[:], 0) = atomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
+		*typedAt[atomicWR](x.wr.WR[:], 0) = atomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
 	}
 	if n := len(q.chain); n > 0 {
-		s.at(q.chain[n-1]).wr.Next = addressIn(x)
+		s.slotAt(q.chain[n-1]).wr.Next = addressIn(x)
 	} else {
 		s.queues = append(s.queues, q)
 	}
@@ -128,8 +128,8 @@ func sendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
 	return f
 }
 
-// post posts all collected sends: one call for each queue, and one crossing for many.
-func (s *staging) post(a *adapter) {
+// postAll posts all collected sends: one call for each queue, and one crossing for many.
+func (s *staging) postAll(a *adapter) {
 	for len(s.queues) > 0 {
 		n := min(len(s.queues), maxCalls)
 		if a.caps.Siw { // its driver sets errno, of which a crossing has one
@@ -143,22 +143,22 @@ func (s *staging) post(a *adapter) {
 // postFirst posts the sends of the first n queues.
 func (s *staging) postFirst(a *adapter, n int) {
 	p := a.page
-	bad, at := scratch[[maxCalls]uint64](p, 0)
+	bad, at := scratchVar[[maxCalls]uint64](p, 0)
 	*bad = [maxCalls]uint64{}
 	fn := peek[uintptr](a.ctx, contextPostSend)
 	for i, q := range s.queues[:n] {
-		p.calls[i] = cCall{fn: fn, args: [6]uintptr{q.qp, uintptr(addressIn(s.at(q.chain[0]))), at + uintptr(8*i)}}
+		p.calls[i] = cCall{fn: fn, args: [6]uintptr{q.qp, uintptr(addressIn(s.slotAt(q.chain[0]))), at + uintptr(8*i)}}
 	}
 	a.crossAnd(n)
 	for i, q := range s.queues[:n] {
-		if err := q.posted(errnoOf(p.calls[i].ret, unix.Errno(p.errno)), bad[i]); q.failed == nil {
+		if err := q.releasePosted(errnoOf(p.calls[i].ret, unix.Errno(p.errno)), bad[i]); q.failed == nil {
 			q.failed = err
 		}
 	}
 }
 
-// posted frees the slots of posted sends. err and bad are the library's answer.
-func (q *sendQueue) posted(err error, bad uint64) error {
+// releasePosted frees the slots of posted sends. err and bad are the library's answer.
+func (q *sendQueue) releasePosted(err error, bad uint64) error {
 	// soft-iWARP's driver has queued the sends, and the kernel could not process them
 	q.again = q.a.caps.Siw && errors.Is(err, unix.ENOTCONN)
 	switch {
@@ -166,7 +166,7 @@ func (q *sendQueue) posted(err error, bad uint64) error {
 	case errors.Is(err, unix.EACCES) && !uverbs.Allowed(q.a.cmdFD()): // the driver writes a command
 		err = &verbs.CredentialsError{File: filepath.Base(deviceFile(q.a.name)), Err: unix.EACCES}
 	default:
-		err = q.refused(bad)
+		err = q.completeRefused(bad)
 	}
 	s := &q.a.sends
 	s.free = append(s.free, q.chain...)
@@ -174,19 +174,19 @@ func (q *sendQueue) posted(err error, bad uint64) error {
 	return err
 }
 
-// refused completes the sends that the library has refused, beginning with the one at bad, or with
-// the first if bad is none of them. The library checks some errors itself that other providers
-// leave to the peer.
-func (q *sendQueue) refused(bad uint64) error {
+// completeRefused completes the sends that the library has refused, beginning with the one at bad,
+// or with the first if bad is none of them. The library checks some errors itself that other
+// providers leave to the peer.
+func (q *sendQueue) completeRefused(bad uint64) error {
 	s := &q.a.sends
-	first := max(slices.IndexFunc(q.chain, func(i uint16) bool { return addressIn(s.at(i)) == bad }), 0)
+	first := max(slices.IndexFunc(q.chain, func(i uint16) bool { return addressIn(s.slotAt(i)) == bad }), 0)
 	status := verbs.StatusSuccess
 	for _, i := range q.chain[first:] {
-		x := s.at(i)
+		x := s.slotAt(i)
 		switch {
 		case status != verbs.StatusSuccess:
 			status = verbs.StatusFlushed
-		case (x.wr.Opcode == wrCmpSwap || x.wr.Opcode == wrFetchAdd) && at[atomicWR](x.wr.WR[:], 0).RemoteAddr%verbs.AtomicLen != 0:
+		case (x.wr.Opcode == wrCmpSwap || x.wr.Opcode == wrFetchAdd) && typedAt[atomicWR](x.wr.WR[:], 0).RemoteAddr%verbs.AtomicLen != 0:
 			status = verbs.StatusRemInvReq
 		default:
 			status = verbs.StatusLocQPOp
@@ -234,12 +234,12 @@ func (a *adapter) Announce(_ hca.Handle, queue hca.SendQueue) error {
 	q := queue.(*sendQueue)
 	again := q.again
 	if len(q.chain) > 0 {
-		a.sends.post(a)
+		a.sends.postAll(a)
 	}
 	err := q.failed
 	q.failed = nil
 	if again && err == nil { // the driver rings only if the kernel processed the previous sends
-		err = a.doorbell(q.qp)
+		err = a.ringDoorbell(q.qp)
 		q.again = errors.Is(err, unix.ENOTCONN)
 	}
 	return err
@@ -255,9 +255,9 @@ type recvQueue struct {
 // Put posts a receive.
 func (q *recvQueue) Put(cookie uint64, place hca.Place) bool {
 	p := q.a.page
-	wr, addr := scratch[recvWR](p, 0)
-	s, list := scratch[sge](p, 64)
-	_, bad := scratch[uint64](p, 128)
+	wr, addr := scratchVar[recvWR](p, 0)
+	s, list := scratchVar[sge](p, 64)
+	_, bad := scratchVar[uint64](p, 128)
 	*s = sge{Addr: place.Addr, Length: place.Length, LKey: place.LKey}
 	*wr = recvWR{WRID: cookie, SGList: uint64(list), NumSGE: 1}
 	ret, errno := p.invoke(peek[uintptr](q.a.ctx, q.fn), q.queue, addr, bad)

@@ -12,10 +12,10 @@ const siwCover = 1 << 15
 // twenty connections. The kernel gives each queue the first place with enough room. So the first
 // queue covers that place, and stays until the device is closed.
 func (a *adapter) coverRefused() error {
-	cq, err := a.page.object(a.createCQ, a.ctx, siwCover, 0, 0, 0)
+	cq, err := a.page.callObject(a.createCQ, a.ctx, siwCover, 0, 0, 0)
 	if err != nil {
 		return err
 	}
-	a.created(cqObject, cq, nil)
+	a.recordObject(cqObject, cq, nil)
 	return nil
 }

@@ -74,7 +74,7 @@ func (c *Conn) SetLinger(sec int) error {
 // Write returns EPIPE or ECONNRESET, and its Read ECONNRESET if the FIN has not arrived. Close does
 // not block. Runtime.Shutdown waits for connections that linger.
 func (c *Conn) Close() error {
-	unread, ok := c.close()
+	unread, ok := c.closeHalves()
 	if !ok {
 		return c.opError("close", net.ErrClosed)
 	}
@@ -90,10 +90,10 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// close ends both halves for their callers. Not ok: they were closed before.
-func (c *Conn) close() (unread, ok bool) {
+// closeHalves ends both halves for their callers. Not ok: they were closed before.
+func (c *Conn) closeHalves() (unread, ok bool) {
 	c.wr.mu.Lock()
-	c.wr.closeLocked() // before the reader: see unwanted
+	c.wr.closeLocked() // before the reader: see handleUnwanted
 	c.wr.mu.Unlock()
 	c.rd.mu.Lock()
 	defer c.rd.mu.Unlock()
@@ -103,27 +103,27 @@ func (c *Conn) close() (unread, ok bool) {
 	return unread, ok
 }
 
-// unwanted handles bytes that will not be read. It is called on the loop.
-func (c *Conn) unwanted() {
+// handleUnwanted handles bytes that will not be read. It is called on the loop.
+func (c *Conn) handleUnwanted() {
 	c.wr.mu.Lock()
 	over := c.wr.closed || c.wr.fin
 	c.wr.mu.Unlock()
 	if over {
-		c.abort(reset(errLost))
+		c.failStream(resetError(errLost))
 	}
 }
 
-// abort ends a stream immediately: Read and Write of both sides return ECONNRESET.
-func (c *Conn) abort(err error) {
-	c.rd.end(err)
+// failStream ends a stream immediately: Read and Write of both sides return ECONNRESET.
+func (c *Conn) failStream(err error) {
+	c.rd.failWait(err)
 	c.wr.mu.Lock()
 	c.wr.resetLocked()
 	c.wr.mu.Unlock()
-	c.wr.end(err)
+	c.wr.failWait(err)
 }
 
-// discard ends a stream that will not be used.
-func (c *Conn) discard() {
-	c.close()
-	c.abort(net.ErrClosed)
+// closeUnused ends a stream that will not be used.
+func (c *Conn) closeUnused() {
+	c.closeHalves()
+	c.failStream(net.ErrClosed)
 }

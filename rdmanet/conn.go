@@ -38,8 +38,8 @@ func newConn(rt *rdma.Runtime, id *actor.PID, cfg *Config) *Conn {
 	return c
 }
 
-// established is called before the Conn is handed out.
-func (c *Conn) established(ev *rdma.Established) {
+// setEstablished sets the fields that are known from Established, before the Conn is handed out.
+func (c *Conn) setEstablished(ev *rdma.Established) {
 	c.local, c.peer, c.identity = netAddr(ev.Local), netAddr(ev.Peer), ev.Identity
 	c.wr.piece = min(ev.MaxMessage, pieceMax)
 }

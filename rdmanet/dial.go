@@ -41,7 +41,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, addr string) (net.Conn, err
 // Dial connects to addr as the function Dial does. It has the signature that
 // grpc.WithContextDialer takes.
 func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := d.dial(ctx, addr)
+	c, err := d.dialAddr(ctx, addr)
 	if err != nil {
 		op := setupError("dial", addr, err)
 		if !d.cfg.Local.IsZero() {
@@ -52,32 +52,32 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
-func (d *Dialer) dial(ctx context.Context, addr string) (*Conn, error) {
+func (d *Dialer) dialAddr(ctx context.Context, addr string) (*Conn, error) {
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx, context.Cause(ctx))
+		return nil, withContextErr(ctx, context.Cause(ctx))
 	}
 	sys := d.rt.System()
 	c := newConn(d.rt, nil, &d.cfg)
 	pid := sys.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c} }, d.rt.OnLoop()), "rdmanet")
 	c.wr.id = d.rt.CreateID(pid, rdma.IDConfig{MaxMessage: d.cfg.MaxMessage, Credits: d.cfg.Credits, Stream: true})
-	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greeting()})
+	ev, err := rdma.Ask[*rdma.Established](ctx, d.rt, c.wr.id, &rdma.Dial{Addr: addr, Src: d.cfg.Local, PrivateData: greetingData()})
 	if err != nil {
 		if _, ok := errors.AsType[rdma.Failure](err); ok { // Closed follows and stops the owner
 			return nil, err
 		}
 		sys.Root.Stop(pid) // and with it the identifier
-		return nil, cancelled(ctx, err)
+		return nil, withContextErr(ctx, err)
 	}
-	c.established(ev)
+	c.setEstablished(ev)
 	if wrong := checkGreeting(ev.PrivateData); wrong != "" {
-		c.discard()
-		return nil, violation("the peer has accepted, but does not say that it speaks " + tag)
+		c.closeUnused()
+		return nil, violationError("the peer has accepted, but does not say that it speaks " + tag)
 	}
 	return c, nil
 }
 
-// cancelled returns err. If ctx has ended, it also wraps ctx's error.
-func cancelled(ctx context.Context, err error) error {
+// withContextErr returns err. If ctx has ended, it also wraps ctx's error.
+func withContextErr(ctx context.Context, err error) error {
 	if over := ctx.Err(); over != nil && !errors.Is(err, over) {
 		return fmt.Errorf("%w: %w", over, err)
 	}

@@ -68,14 +68,14 @@ func setupError(op, addr string, err error) *net.OpError {
 	return e
 }
 
-// reset returns the error for a connection that has ended without the peer's FIN.
-func reset(cause error) error { return &failure{unix.ECONNRESET, cause} }
+// resetError returns the error for a connection that has ended without the peer's FIN.
+func resetError(cause error) error { return &failure{unix.ECONNRESET, cause} }
 
-// broken returns the error of a Write after CloseWrite or after the peer has closed.
-func broken(cause error) error { return &failure{unix.EPIPE, cause} }
+// brokenPipeError returns the error of a Write after CloseWrite or after the peer has closed.
+func brokenPipeError(cause error) error { return &failure{unix.EPIPE, cause} }
 
-// violation returns the error for a peer that violates this package's protocol.
-func violation(what string) error { return &failure{unix.EPROTO, errors.New(what)} }
+// violationError returns the error for a peer that violates this package's protocol.
+func violationError(what string) error { return &failure{unix.EPROTO, errors.New(what)} }
 
 // opError returns the error of one of c's operations.
 func (c *Conn) opError(op string, err error) error {

@@ -36,7 +36,7 @@ var _ net.Listener = (*Listener)(nil)
 // a reset of its device it listens again. If it cannot for five minutes, Accept returns an error.
 func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg ...Config) (net.Listener, error) {
 	if ctx.Err() != nil {
-		return nil, setupError("listen", addr, cancelled(ctx, context.Cause(ctx)))
+		return nil, setupError("listen", addr, withContextErr(ctx, context.Cause(ctx)))
 	}
 	l := &Listener{cfg: optional.Value(cfg).withDefaults()}
 	l.rt, l.wake = rt, newWake()
@@ -44,19 +44,19 @@ func Listen(ctx context.Context, rt *rdma.Runtime, addr string, cfg ...Config) (
 	own, err := relisten.Listen(ctx, rt, relisten.Config{
 		Name: "rdmanet", Addr: addr, GiveUp: relisten.GiveUp,
 		ID:    rdma.IDConfig{Handler: handler, MaxMessage: l.cfg.MaxMessage, Credits: l.cfg.Credits, Stream: true},
-		Ended: func(err error) { l.end(&failure{unix.ENODEV, err}) },
+		Ended: func(err error) { l.failWait(&failure{unix.ENODEV, err}) },
 	})
 	if err != nil {
-		return nil, setupError("listen", addr, cancelled(ctx, err))
+		return nil, setupError("listen", addr, withContextErr(ctx, err))
 	}
 	l.own, l.addr = own, netAddr(own.Addr())
 	return l, nil
 }
 
-// admit counts a request as a connection that waits for Accept. If it is not admitted, refusal is
-// the reason. A peer that does not complete its connection occupies a place until that fails, so no
-// single address may take all places.
-func (l *Listener) admit(from netip.Addr) (refusal string) {
+// admitPeer counts a request as a connection that waits for Accept. If it is not admitted, refusal
+// is the reason. A peer that does not complete its connection occupies a place until that fails, so
+// no single address may take all places.
+func (l *Listener) admitPeer(from netip.Addr) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -69,20 +69,20 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 	return ""
 }
 
-// gone records that an admitted connection has failed.
-func (l *Listener) gone(from netip.Addr) {
+// removeFailed records that an admitted connection has failed.
+func (l *Listener) removeFailed(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.places.Free(from)
 }
 
-// accepted queues an established connection for Accept. After the listener's end it discards the
-// connection, as Accept may not be called again.
-func (l *Listener) accepted(c *Conn) (woke bool) {
+// queueAccepted queues an established connection for Accept. After the listener's end it discards
+// the connection, as Accept may not be called again.
+func (l *Listener) queueAccepted(c *Conn) (woke bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.err != nil {
-		c.discard()
+		c.closeUnused()
 		return false
 	}
 	l.ready = append(l.ready, c)
@@ -137,7 +137,7 @@ func (l *Listener) Close() error {
 	l.ready = nil
 	l.mu.Unlock()
 	for _, c := range left {
-		c.discard()
+		c.closeUnused()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()

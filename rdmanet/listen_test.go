@@ -146,15 +146,15 @@ func TestBacklogIsShared(t *testing.T) {
 		}
 	}
 	silent := netip.MustParseAddr("127.0.0.3")
-	for n = 0; l.admit(silent) == ""; n++ {
+	for n = 0; l.admitPeer(silent) == ""; n++ {
 	}
 	if err := dial("127.0.0.1"); err != nil {
 		t.Errorf("beside %d that are not established: %v", n, err)
 	}
 	for range n {
-		l.gone(silent)
+		l.removeFailed(silent)
 	}
-	if l.admit(silent) != "" {
+	if l.admitPeer(silent) != "" {
 		t.Error("an address whose connections have failed has no place")
 	}
 }
@@ -302,7 +302,7 @@ func TestAcceptedAfterTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.(*Listener).end(&failure{unix.ENODEV, rdma.ErrShutdown})
+	l.(*Listener).failWait(&failure{unix.ENODEV, rdma.ErrShutdown})
 	_, err = l.Accept()
 	is(t, err, unix.ENODEV)
 	c, err := Dial(t.Context(), far, l.Addr().String())

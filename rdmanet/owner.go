@@ -23,57 +23,57 @@ type owner struct {
 func (o *owner) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
-		woke, err := o.conn.rd.take(m)
+		woke, err := o.conn.rd.storeMessage(m)
 		switch {
 		case err == nil:
-			o.woke(woke)
+			o.yieldToWoken(woke)
 		case errors.Is(err, errUnwanted):
-			o.conn.unwanted()
+			o.conn.handleUnwanted()
 		default:
-			o.conn.abort(err)
+			o.conn.failStream(err)
 		}
 	case *actor.Started:
 		o.local = rdma.LocalOf(ctx)
 	case *rdma.Sent:
-		o.woke(o.conn.wr.sent())
+		o.yieldToWoken(o.conn.wr.handleSent())
 	case *rdma.SendFailed:
 		o.sendFailed(m)
 	case *rdma.ConnectRequest:
-		o.requested(ctx, m)
+		o.handleRequest(ctx, m)
 	case *rdma.CommandFailed:
 		// an Accept that failed for lack of memory: nothing else answers the peer
 		if o.from != nil && o.conn != nil && !o.accepted {
-			o.conn.abort(reset(m))
+			o.conn.failStream(resetError(m))
 		}
 	case *rdma.Established:
 		if o.from != nil {
-			o.conn.established(m)
+			o.conn.setEstablished(m)
 			o.accepted = true
-			o.woke(o.from.accepted(o.conn))
+			o.yieldToWoken(o.from.queueAccepted(o.conn))
 		}
 	case *rdma.Disconnected:
-		o.ended(ctx, m.Err)
+		o.failHalves(ctx, m.Err)
 	case *rdma.DeviceRemoval:
-		o.ended(ctx, &rdma.RemovedError{Device: m.Device, Err: m.Err})
+		o.failHalves(ctx, &rdma.RemovedError{Device: m.Device, Err: m.Err})
 	case *rdma.Closed:
-		o.closed(ctx, m)
+		o.handleClosed(ctx, m)
 	}
 }
 
-// woke lets a goroutine that was woken run soon: its writes are then sent in this turn or the next,
-// and it does not have to wake the loop.
-func (o *owner) woke(woke bool) {
+// yieldToWoken lets a goroutine that was woken run soon: its writes are then sent in this turn or
+// the next, and it does not have to wake the loop.
+func (o *owner) yieldToWoken(woke bool) {
 	if woke {
 		o.local.Woke()
 	}
 }
 
-// requested accepts a peer that speaks this protocol. It rejects any other, and one for which there
-// is no room.
-func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
+// handleRequest accepts a peer that speaks this protocol. It rejects any other, and one for which
+// there is no room.
+func (o *owner) handleRequest(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
-		wrong = o.from.admit(m.Peer.Source())
+		wrong = o.from.admitPeer(m.Peer.Source())
 	}
 	if wrong != "" {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(wrong)})
@@ -81,7 +81,7 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	}
 	o.conn = newConn(o.from.rt, ctx.Sender(), &o.from.cfg)
 	o.conn.from = m.Peer.Source()
-	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
+	ctx.Respond(&rdma.Accept{PrivateData: greetingData()})
 }
 
 // sendFailed ends a stream that lacks a message. If Sends fail because the connection ends, it does
@@ -90,15 +90,15 @@ func (o *owner) sendFailed(m *rdma.SendFailed) {
 	if errors.Is(m, rdma.ErrFlushed) || errors.Is(m, unix.ENOTCONN) {
 		return
 	}
-	o.conn.abort(reset(m))
+	o.conn.failStream(resetError(m))
 }
 
 // errNoFIN is the cause of a reset if the connection has ended without an error.
 var errNoFIN = errors.New("the peer has ended the connection without a FIN")
 
-// ended gives both halves the error for the connection's end. The end of a secured connection is
-// reported after a rejection, too; then there are no halves.
-func (o *owner) ended(ctx actor.Context, cause error) {
+// failHalves sets the error of both halves to the connection's end. The end of a secured connection
+// is reported after a rejection, too; then there are no halves.
+func (o *owner) failHalves(ctx actor.Context, cause error) {
 	c := o.conn
 	if c == nil {
 		return
@@ -106,33 +106,33 @@ func (o *owner) ended(ctx actor.Context, cause error) {
 	c.rd.mu.Lock()
 	finned := c.rd.finned
 	c.rd.mu.Unlock()
-	writing := broken(errors.New("the peer has closed"))
+	writing := brokenPipeError(errors.New("the peer has closed"))
 	if cause == nil {
 		cause = errNoFIN
 	} else {
 		finned = false
 	}
 	if !finned {
-		writing = reset(cause)
+		writing = resetError(cause)
 	}
-	woke := c.rd.end(reset(cause))
-	woke = c.wr.end(writing) || woke
-	o.woke(woke)
+	woke := c.rd.failWait(resetError(cause))
+	woke = c.wr.failWait(writing) || woke
+	o.yieldToWoken(woke)
 }
 
-// closed handles the identifier's last event. It stops the owner of a dialling side. The runtime
-// stops that of an accepting side.
-func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
+// handleClosed handles the identifier's last event. It stops the owner of a dialling side. The
+// runtime stops that of an accepting side.
+func (o *owner) handleClosed(ctx actor.Context, m *rdma.Closed) {
 	if o.conn != nil {
 		cause := m.Err
 		if cause == nil {
 			cause = fmt.Errorf("the identifier was closed")
 		}
-		o.ended(ctx, cause)
+		o.failHalves(ctx, cause)
 	}
 	if o.from == nil {
 		ctx.Poison(ctx.Self())
 	} else if o.conn != nil && !o.accepted {
-		o.from.gone(o.conn.from)
+		o.from.removeFailed(o.conn.from)
 	}
 }

@@ -83,7 +83,7 @@ func TestDialingAStranger(t *testing.T) {
 func dialsAs(tb testing.TB, rt *rdma.Runtime, l *Listener, cfg rdma.IDConfig, sends ...string) (id *actor.PID, server *Conn) {
 	tb.Helper()
 	id = rt.CreateID(stranger(tb, rt, func(actor.Context) {}), cfg)
-	_, err := rdma.Ask[*rdma.Established](tb.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greeting()})
+	_, err := rdma.Ask[*rdma.Established](tb.Context(), rt, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greetingData()})
 	if err != nil {
 		tb.Fatal(err)
 	}

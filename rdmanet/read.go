@@ -42,12 +42,12 @@ type reader struct {
 	shut     bool // CloseRead
 }
 
-// errUnwanted is take's error for bytes that will not be read.
+// errUnwanted is storeMessage's error for bytes that will not be read.
 var errUnwanted = errors.New("the reading side is closed")
 
-// take stores a message of the peer's. It is called on the loop. The error is errUnwanted, or why
-// the connection must end.
-func (r *reader) take(m *rdma.Received) (woke bool, err error) {
+// storeMessage stores a message of the peer's. It is called on the loop. The error is errUnwanted,
+// or why the connection must end.
+func (r *reader) storeMessage(m *rdma.Received) (woke bool, err error) {
 	n := len(m.Data)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *reader) take(m *rdma.Received) (woke bool, err error) {
 	case r.err != nil: // bytes before this message are missing
 		return false, nil
 	case r.finned:
-		return false, violation("the peer has sent something behind its FIN")
+		return false, violationError("the peer has sent something behind its FIN")
 	case n == 0:
 		r.finned = true
 	case r.closed || r.shut:
@@ -220,15 +220,15 @@ func (r *reader) writeTo(w io.Writer) (n int64, readErr, err error) {
 func (r *reader) passLocked(w io.Writer) (n int, err error) {
 	rest := r.borrowLocked(math.MaxInt)
 	defer func() { r.giveBack(n) }()
-	return write(w, rest)
+	return writeChecked(w, rest)
 }
 
 // errWriter is the error for a Writer that returns an impossible count.
 var errWriter = errors.New("rdmanet: WriteTo's Writer has returned an impossible count of bytes")
 
-// write calls w.Write, and returns an error if that reports too small a count without one, or an
-// impossible count.
-func write(w io.Writer, p []byte) (n int, err error) {
+// writeChecked calls w.Write, and returns an error if that reports too small a count without one,
+// or an impossible count.
+func writeChecked(w io.Writer, p []byte) (n int, err error) {
 	n, err = w.Write(p)
 	switch {
 	case n < 0 || n > len(p):

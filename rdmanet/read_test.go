@@ -13,12 +13,12 @@ func TestNoHoles(t *testing.T) {
 	r := reader{waiter: waiter{rt: new(rdma.Runtime), wake: newWake()}}
 	message := func() *rdma.Received { return &rdma.Received{Data: make([]byte, smallMax+1)} }
 	for range 2 {
-		if _, err := r.take(message()); err != nil {
+		if _, err := r.storeMessage(message()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ended := errors.New("ended")
-	r.end(ended)
+	r.failWait(ended)
 	p := make([]byte, 10*smallMax)
 	read := func() int {
 		n, err := r.read(p)
@@ -28,7 +28,7 @@ func TestNoHoles(t *testing.T) {
 		return n
 	}
 	first := read()
-	if _, err := r.take(message()); err != nil {
+	if _, err := r.storeMessage(message()); err != nil {
 		t.Error(err)
 	}
 	if second, third := read(), read(); first != smallMax+1 || second != smallMax+1 || third != 0 {
@@ -45,10 +45,10 @@ func (sparing) Write(p []byte) (int, error) { return len(p) / 2, nil }
 func TestShortWrites(t *testing.T) {
 	for _, n := range []int{smallMax, smallMax + 1} {
 		r := reader{waiter: waiter{rt: new(rdma.Runtime), wake: newWake()}}
-		if _, err := r.take(&rdma.Received{Data: make([]byte, n)}); err != nil {
+		if _, err := r.storeMessage(&rdma.Received{Data: make([]byte, n)}); err != nil {
 			t.Fatal(err)
 		}
-		r.end(errors.New("ended"))
+		r.failWait(errors.New("ended"))
 		if k, _, err := r.writeTo(sparing{}); k != int64(n/2) || !errors.Is(err, io.ErrShortWrite) {
 			t.Errorf("%d of %d bytes, %v", k, n, err)
 		}

@@ -13,8 +13,8 @@ const tag = "rdmanet"
 // below 1.
 const version = 1
 
-// greeting returns this side's private data.
-func greeting() []byte { return append([]byte(tag), version) }
+// greetingData returns this side's private data.
+func greetingData() []byte { return append([]byte(tag), version) }
 
 // checkGreeting returns the error in the peer's private data; "": none. It ignores the bytes after
 // the version, which belong to later versions.

@@ -73,8 +73,8 @@ func (w *waiter) signalLocked() (woke bool) {
 	return true
 }
 
-// end records why nothing more is sent or received, and ends the wait.
-func (w *waiter) end(err error) (woke bool) {
+// failWait records why nothing more is sent or received, and ends the wait.
+func (w *waiter) failWait(err error) (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
@@ -116,15 +116,15 @@ func (w *waiter) setTimerLocked(t time.Time) {
 	}
 	w.at = time.Now().Add(left)
 	if w.timer == nil {
-		w.timer = w.rt.Scheduler().AfterFunc(left, w.expire)
+		w.timer = w.rt.Scheduler().AfterFunc(left, w.handleExpiry)
 		return
 	}
 	w.timer.Reset(left)
 }
 
-// expire is called by the timer. The timer may have fired before it could be stopped: then the
-// deadline was changed or removed, and expire does nothing.
-func (w *waiter) expire() {
+// handleExpiry handles the deadline's timer. The timer may have fired before it could be stopped:
+// then the deadline was changed or removed, and handleExpiry does nothing.
+func (w *waiter) handleExpiry() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.at.IsZero() || time.Now().Before(w.at) {

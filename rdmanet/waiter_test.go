@@ -14,7 +14,7 @@ func TestLateTimer(t *testing.T) {
 		w := waiter{rt: new(rdma.Runtime), wake: newWake()}
 		w.setDeadline(time.Now().Add(2 * time.Hour))
 		w.setDeadline(at)
-		w.expire()
+		w.handleExpiry()
 		if w.expired {
 			t.Errorf("deadline %s: expired by the timer of another", name)
 		}

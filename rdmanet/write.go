@@ -51,7 +51,7 @@ func (w *writer) usableLocked(nothing bool) error {
 		case w.err != nil:
 			return w.err
 		case w.fin:
-			return broken(errors.New("CloseWrite was called"))
+			return brokenPipeError(errors.New("CloseWrite was called"))
 		case nothing || !w.inFlight.Full():
 			return nil
 		}
@@ -72,7 +72,7 @@ func (w *writer) write(p []byte) (n int, err error) {
 			// copied before the lock is taken, so that the loop need not wait
 			s = rdma.NewSend(p[n : n+k])
 		}
-		if err := w.send(s); err != nil {
+		if err := w.sendMessage(s); err != nil {
 			return n, err
 		}
 		if n += k; n == len(p) {
@@ -81,8 +81,8 @@ func (w *writer) write(p []byte) (n int, err error) {
 	}
 }
 
-// send waits for room, and sends one message. If s is nil it only checks for an error.
-func (w *writer) send(s *rdma.Send) error {
+// sendMessage waits for room, and sends one message. If s is nil it only checks for an error.
+func (w *writer) sendMessage(s *rdma.Send) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.usableLocked(s == nil); err != nil || s == nil {
@@ -93,8 +93,8 @@ func (w *writer) send(s *rdma.Send) error {
 	return nil
 }
 
-// sent handles a notice that the device has completed messages. It is called on the loop.
-func (w *writer) sent() (woke bool) {
+// handleSent handles a notice that the device has completed messages. It is called on the loop.
+func (w *writer) handleSent() (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// false: the notice is of the FIN, or of a connection that has ended

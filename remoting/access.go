@@ -27,7 +27,7 @@ func (a Access) String() string { return enum.At(accessNames[:], a, "access %d")
 // MarshalText is String's text.
 func (a Access) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-func (a Access) bit() tables.Accesses { return 1 << a }
+func (a Access) accessBit() tables.Accesses { return 1 << a }
 
 // Expose lists the operations that peers may do here besides answering the messages that they
 // received. A rule is an actor's name ("greeter"), or the beginning of names followed by a star
@@ -44,12 +44,12 @@ type Expose struct {
 // with returns the rules of both.
 func (e Expose) with(more Expose) Expose {
 	return Expose{
-		Reach: join(e.Reach, more.Reach), Watch: join(e.Watch, more.Watch),
-		Stop: join(e.Stop, more.Stop), Spawn: join(e.Spawn, more.Spawn),
+		Reach: joinRules(e.Reach, more.Reach), Watch: joinRules(e.Watch, more.Watch),
+		Stop: joinRules(e.Stop, more.Stop), Spawn: joinRules(e.Spawn, more.Spawn),
 	}
 }
 
-func join(a, b []string) []string {
+func joinRules(a, b []string) []string {
 	all := slices.Clone(a)
 	for _, rule := range b {
 		if !slices.Contains(all, rule) {
@@ -59,15 +59,15 @@ func join(a, b []string) []string {
 	return all
 }
 
-// without is the rules of e that are not in less.
+// without returns the rules of e that are not in less.
 func (e Expose) without(less Expose) Expose {
 	return Expose{
-		Reach: remove(e.Reach, less.Reach), Watch: remove(e.Watch, less.Watch),
-		Stop: remove(e.Stop, less.Stop), Spawn: remove(e.Spawn, less.Spawn),
+		Reach: removeRules(e.Reach, less.Reach), Watch: removeRules(e.Watch, less.Watch),
+		Stop: removeRules(e.Stop, less.Stop), Spawn: removeRules(e.Spawn, less.Spawn),
 	}
 }
 
-func remove(a, b []string) []string {
+func removeRules(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(rule string) bool { return slices.Contains(b, rule) })
 }
 
@@ -77,24 +77,24 @@ type rules struct {
 	version uint64
 }
 
-// allow reports whether peers may do that.
-func (r *rules) allow(a Access, name string) bool {
+// allowsAccess reports whether peers may do that.
+func (r *rules) allowsAccess(a Access, name string) bool {
 	switch a {
 	case Reach:
-		return matches(r.expose.Reach, name)
+		return matchesRule(r.expose.Reach, name)
 	case Watch:
-		return matches(r.expose.Watch, name)
+		return matchesRule(r.expose.Watch, name)
 	case Stop:
-		return matches(r.expose.Stop, name)
+		return matchesRule(r.expose.Stop, name)
 	case Spawn:
-		return matches(r.expose.Spawn, name)
+		return matchesRule(r.expose.Spawn, name)
 	}
 	return false
 }
 
-// matches reports whether one of the rules is for a name.
-func matches(list []string, name string) bool {
-	own := internal(name)
+// matchesRule reports whether one of the rules is for a name.
+func matchesRule(list []string, name string) bool {
+	own := isInternal(name)
 	for _, rule := range list {
 		prefix, star := strings.CutSuffix(rule, "*")
 		if rule == name || star && !own && strings.HasPrefix(name, prefix) {
@@ -111,11 +111,13 @@ var internals = []string{
 	tables.FuturePrefix, "guardian$", "deadletter", "eventstream", // Proto.Actor's
 }
 
-// internal reports whether a name is none of the application's.
-func internal(name string) bool {
+// isInternal reports whether a name is none of the application's.
+func isInternal(name string) bool {
 	return slices.ContainsFunc(internals, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// never reports whether no peer may reach a name: a future whose request was not sent to a peer, or
-// a process that panics when it gets a message.
-func never(name string) bool { return tables.IsFuture(name) || strings.HasPrefix(name, "guardian$") }
+// isForbidden reports whether no peer may reach a name: a future whose request was not sent to a
+// peer, or a process that panics when it gets a message.
+func isForbidden(name string) bool {
+	return tables.IsFuture(name) || strings.HasPrefix(name, "guardian$")
+}

@@ -192,7 +192,7 @@ func TestInternalsAreNotExposed(t *testing.T) {
 	b.sys.Root.Send(id, &rdma.DestroyID{})
 }
 
-// done is closed when a future has a result.
+// done returns a channel that is closed when a future has a result.
 func done(f actor.Future) <-chan struct{} {
 	c := make(chan struct{})
 	go func() {

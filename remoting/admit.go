@@ -14,12 +14,12 @@ import (
 // connections may block forever.
 const admitsAtOnce = 4
 
-// admit asks Config.Admit, on a goroutine, because it is the user's and may block.
-func (l *link) admit(ctx actor.Context) {
+// startAdmit asks Config.Admit, on a goroutine, because it is the user's and may block.
+func (l *link) startAdmit(ctx actor.Context) {
 	l.greeting, l.queued = admitting, false
 	m := &admitted{number: l.number}
 	if l.host.cfg.Admit == nil {
-		l.admitted(ctx, m)
+		l.handleAdmitted(ctx, m)
 		return
 	}
 	if l.asking == admitsAtOnce {
@@ -30,13 +30,13 @@ func (l *link) admit(ctx actor.Context) {
 	l.askAdmit(&m.err, m)
 }
 
-func (l *link) admitted(ctx actor.Context, m *admitted) {
+func (l *link) handleAdmitted(ctx actor.Context, m *admitted) {
 	l.asking--
 	switch {
 	case l.greeting != admitting:
 	case l.number != m.number:
 		if l.queued { // another connection, which has waited for this
-			l.admit(ctx)
+			l.startAdmit(ctx)
 		}
 	case m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
@@ -44,13 +44,13 @@ func (l *link) admitted(ctx actor.Context, m *admitted) {
 		l.greeting = agreed
 		l.sayHello(ctx)
 	default:
-		l.opened(ctx)
-		l.say(ctx, nil)
+		l.startSending(ctx)
+		l.sendRecord(ctx, nil)
 	}
 }
 
-// readmit asks Admit about the peer of an open connection, one time after the other.
-func (l *link) readmit(ctx actor.Context) {
+// startReadmit asks Admit about the peer of an open connection, one time after the other.
+func (l *link) startReadmit(ctx actor.Context) {
 	if l.asking > 0 || l.greeting == agreed {
 		l.askAgain = true
 	}
@@ -63,16 +63,16 @@ func (l *link) readmit(ctx actor.Context) {
 	l.askAdmit(&m.err, m)
 }
 
-func (l *link) readmitted(ctx actor.Context, m *readmitted) {
+func (l *link) handleReadmitted(ctx actor.Context, m *readmitted) {
 	l.asking--
 	switch {
 	case l.greeting == admitting && l.queued: // another connection, which has waited for this
-		l.admit(ctx)
+		l.startAdmit(ctx)
 	case l.greeting != open || l.number != m.number:
 	case m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
 	case l.askAgain:
-		l.readmit(ctx)
+		l.startReadmit(ctx)
 	}
 }
 
@@ -100,26 +100,26 @@ func (l *link) askAdmit(err *error, m any) {
 	})
 }
 
-// opened begins to send.
-func (l *link) opened(ctx actor.Context) {
+// startSending begins to send.
+func (l *link) startSending(ctx actor.Context) {
 	p := l.p
 	l.greeting = open
-	l.back()
+	l.peerReturned()
 	l.in.inbox.MeterAgain()
-	l.in.forget() // Allow may think otherwise of another node of that name
+	l.in.clearNames() // Allow may think otherwise of another node of that name
 	l.stopTimers()
 	p.mu.Lock()
 	unnamed := p.name == ""
 	p.name, p.who, p.most, p.state, p.failure = l.who.Name, l.who, l.most, linkOpen, nil
 	p.grants.Connected(l.who.Incarnation, l.who.At.Source(), l.local.Now(), p.sendersLocked)
 	p.mu.Unlock()
-	l.count(false)
-	l.roster.proved(p.id)
+	l.countUnconnected(false)
+	l.roster.forgetUnproved(p.id)
 	if unnamed {
 		ctx.Send(l.conn, &reconnect.Address{Addr: l.who.Name})
 	}
-	l.report.notify(ctx, &Connected{Peer: l.who})
+	l.report.publishEvent(ctx, &Connected{Peer: l.who})
 	if l.askAgain {
-		l.readmit(ctx)
+		l.startReadmit(ctx)
 	}
 }

@@ -146,7 +146,7 @@ func (b *besieged) leave(s *stranger) {
 	eventually(b.t, "it stays connected", func() bool { return !infoOf(b.node, hostileName).Connected })
 }
 
-// filled is a frame with as many of these records as it holds.
+// filled returns a frame with as many of these records as it holds.
 func filled(t *testing.T, most int, next func(i int) frame.Record) (b []byte, n int) {
 	t.Helper()
 	var w frame.Writer

@@ -9,29 +9,29 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// answer gives a future its answer, of so many bytes, or a substitute, of none. False: it no longer
-// waits, and has a result that must not change.
-func (h *host) answer(r *tables.Request, msg any, bytes int) (waited bool) {
-	if !h.waits(r) {
+// answerFuture passes a future its answer, of so many bytes, or a substitute, of none. False: it no
+// longer waits, and has a result that must not change.
+func (h *host) answerFuture(r *tables.Request, msg any, bytes int) (waited bool) {
+	if !h.isWaiting(r) {
 		return false
 	}
-	if piped(r.Process) {
-		h.pipe(*r, msg, bytes)
+	if isPiped(r.Process) {
+		h.pipeAnswer(*r, msg, bytes)
 		return true
 	}
-	h.guarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
+	h.callGuarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
 	return true
 }
 
 // notSent answers futures whose requests were not sent.
 func (h *host) notSent(list []tables.Request) {
 	for i := range list {
-		h.answer(&list[i], &actor.DeadLetterResponse{Target: list[i].Target}, 0)
+		h.answerFuture(&list[i], &actor.DeadLetterResponse{Target: list[i].Target}, 0)
 	}
 }
 
-// waits reports whether the future still does.
-func (h *host) waits(r *tables.Request) bool {
+// isWaiting reports whether the future still waits for its answer.
+func (h *host) isWaiting(r *tables.Request) bool {
 	p, ok := h.sys.ProcessRegistry.GetLocal(r.Future.Id)
 	return ok && p == r.Process
 }
@@ -43,9 +43,10 @@ const (
 	pipeBytes  = 1 << 10
 )
 
-// pipe answers a future whose result goes on to other actors. It does so on a goroutine, because
-// their mailboxes may block. If too many do, the future does not get its answer: it times out.
-func (h *host) pipe(r tables.Request, msg any, bytes int) {
+// pipeAnswer answers a future whose result goes on to other actors. It does so on a goroutine,
+// because their mailboxes may block. If too many do, the future does not get its answer: it times
+// out.
+func (h *host) pipeAnswer(r tables.Request, msg any, bytes int) {
 	if bytes > 0 {
 		bytes += pipeBytes
 	}
@@ -57,8 +58,8 @@ func (h *host) pipe(r tables.Request, msg any, bytes int) {
 	}
 	h.rt.Scheduler().Go(func() {
 		defer h.piping.Add(-int64(bytes))
-		if h.waits(&r) {
-			h.guarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
+		if h.isWaiting(&r) {
+			h.callGuarded(r.Future, func() { r.Process.SendUserMessage(r.Future, msg) })
 		}
 	})
 }

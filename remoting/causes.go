@@ -13,9 +13,9 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// because adds a peer's reason to an error, quoted if need be. The reason may begin with the same
-// text: the peer has made it of such an error.
-func because(err error, reason string) error {
+// withReason adds a peer's reason to an error, quoted if need be. The reason may begin with the
+// same text: the peer has made it of such an error.
+func withReason(err error, reason string) error {
 	if reason = strings.TrimPrefix(strings.TrimPrefix(reason, err.Error()), ": "); reason == "" {
 		return err
 	}
@@ -26,9 +26,9 @@ func because(err error, reason string) error {
 // next connection repeats.
 var errLate = fmt.Errorf("%w: no hello, or no answer to ours, within %v", ErrProtocol, greetingTime)
 
-// transient reports whether an attempt to connect has not really failed: the other node is there,
+// isTransient reports whether an attempt to connect has not really failed: the other node is there,
 // and has answered. EAGAIN alone may be this node's, which has run out of something.
-func transient(err error) bool {
+func isTransient(err error) bool {
 	for _, e := range []error{
 		errLate, reconnect.ErrSimultaneous, reconnect.ErrReplaced, reconnect.ErrStale, reconnect.ErrElsewhere, reconnect.ErrUnknownNode,
 		reconnect.ErrTooManyNodes, reconnect.ErrAgain,
@@ -49,8 +49,8 @@ func isHandshake(err error) bool {
 // its hello.
 var errNoReason = errors.New("the peer has ended the connection before its hello, without a reason")
 
-// unreachable is ErrUnreachable with why the last attempt has failed; nil: none has.
-func unreachable(why error) error {
+// unreachableWith returns ErrUnreachable with the reason of the last failed attempt; nil: none.
+func unreachableWith(why error) error {
 	if why == nil {
 		return ErrUnreachable
 	}
@@ -69,8 +69,8 @@ type parting struct {
 	said bool // ... chosen by the peer, and received in its goodbye
 }
 
-// goodbye converts the goodbye of a peer.
-func goodbye(r *frame.Record) *parting {
+// partingOf converts the goodbye of a peer.
+func partingOf(r *frame.Record) *parting {
 	var err error
 	switch r.Code {
 	case frame.GoodbyeNoHello:
@@ -82,8 +82,8 @@ func goodbye(r *frame.Record) *parting {
 	default:
 		err = ErrProtocol
 	}
-	return &parting{err: because(err, r.Reason), said: true}
+	return &parting{err: withReason(err, r.Reason), said: true}
 }
 
-// notSpawned is why nothing was spawned.
+// notSpawned returns the error when nothing was spawned, with its cause.
 func notSpawned(err error) error { return fmt.Errorf("%w: %w", ErrSpawn, err) }

@@ -32,7 +32,7 @@ func TestTransientCauses(t *testing.T) {
 		{&rdma.HandshakeError{}, false},
 		{nil, false},
 	} {
-		if got := transient(c.err); got != c.transient {
+		if got := isTransient(c.err); got != c.transient {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}

@@ -24,7 +24,7 @@ type certified struct {
 	admitted  map[string][]string // what Admit has seen, by the node that was asked
 }
 
-// identityOf is the URI in a node's certificate.
+// identityOf returns the URI in a node's certificate.
 func identityOf(letter string) string { return "spiffe://test/" + letter }
 
 // start starts a node with a certificate of its authority's. It trusts w's authority.

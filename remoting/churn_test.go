@@ -39,7 +39,7 @@ func TestNothingIsLeftOfMany(t *testing.T) {
 	}
 }
 
-// passBy has nodes connect to n, exchange a message each way with it, and end.
+// passBy makes nodes connect to n, exchange a message each way with it, and end.
 func passBy(t *testing.T, n *node, nodes int) {
 	t.Helper()
 	var all sync.WaitGroup

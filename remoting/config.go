@@ -152,9 +152,9 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 	c.ID.MaxMessage = c.MaxMessage
 	c.ID.RefuseForeign, c.ID.Handler, c.ID.Context = true, nil, nil
 	switch {
-	case c.Name != "" && undialable(c.Name, false):
+	case c.Name != "" && isUndialable(c.Name, false):
 		return c, fmt.Errorf("peers cannot dial Name %q: say there what they dial, and in Listen where to listen: %w", c.Name, unix.EINVAL)
-	case c.Name == "" && undialable(c.Listen, true):
+	case c.Name == "" && isUndialable(c.Listen, true):
 		return c, fmt.Errorf("the address of Listen, %q, is all addresses: say in Name which one peers dial: %w", c.Listen, unix.EINVAL)
 	case len(c.Name) > frame.MaxName || len(c.Member) > frame.MaxName:
 		return c, fmt.Errorf("a Name and a Member have at most %d bytes: %w", frame.MaxName, unix.EINVAL)
@@ -166,9 +166,9 @@ func (c Config) withDefaults(sys *actor.ActorSystem, now time.Time) (Config, err
 	return c, nil
 }
 
-// undialable reports whether dialling this address, as the name of a node, reaches no node, or the
-// dialler. Names that are no addresses are left to Config.Resolve.
-func undialable(name string, anyPort bool) bool {
+// isUndialable reports whether dialling this address, as the name of a node, reaches no node, or
+// the dialler. Names that are no addresses are left to Config.Resolve.
+func isUndialable(name string, anyPort bool) bool {
 	host, port, err := net.SplitHostPort(name)
 	if err != nil {
 		return false

@@ -32,17 +32,17 @@ func (r *roster) connectLocked(p *peer, addr string) {
 	p.conn = pid
 }
 
-// wake sends waiting messages, or starts a connection for them.
-func (l *link) wake(ctx actor.Context) {
+// sendOrDial sends waiting messages, or starts a connection for them.
+func (l *link) sendOrDial(ctx actor.Context) {
 	if l.up == nil {
-		l.consider(ctx)
+		l.decideConnect(ctx)
 		return
 	}
-	l.flush(ctx)
+	l.sendWaiting(ctx)
 }
 
-// consider decides what to do without a connection: to dial, to wait, or to end the link.
-func (l *link) consider(ctx actor.Context) {
+// decideConnect decides what to do without a connection: to dial, to wait, or to end the link.
+func (l *link) decideConnect(ctx actor.Context) {
 	if l.up != nil || l.ended {
 		return
 	}
@@ -61,31 +61,31 @@ func (l *link) consider(ctx actor.Context) {
 	p.mu.Unlock()
 	switch {
 	case l.bye && (conn == nil || !waits):
-		l.fall(ctx, ErrShutdown)
+		l.failLink(ctx, ErrShutdown)
 	case conn != nil && !l.closing && !waits && !l.accepting:
 		l.closing = true
 		ctx.Send(conn, &rdma.DestroyID{})
 	case waits:
-		l.await(ctx)
+		l.startTimeout(ctx)
 	case conn == nil && !l.pausing && l.behind.bytes == 0:
-		l.finish(ctx)
+		l.closeIfIdle(ctx)
 	}
 }
 
-// finish ends the link if still nothing waits.
-func (l *link) finish(ctx actor.Context) {
+// closeIfIdle ends the link if still nothing waits.
+func (l *link) closeIfIdle(ctx actor.Context) {
 	if !l.endIf(func() bool { return !l.p.waitsLocked() }) {
-		l.consider(ctx)
+		l.decideConnect(ctx)
 		return
 	}
-	l.quit(ctx)
+	l.stopActor(ctx)
 }
 
-// down takes note that a generation has ended.
-func (l *link) down(ctx actor.Context, m *reconnect.Down) {
-	if l.ended { // quit has waited for it
+// handleDown handles the end of a generation.
+func (l *link) handleDown(ctx actor.Context, m *reconnect.Down) {
+	if l.ended { // stopActor has waited for it
 		l.up = nil
-		l.quit(ctx)
+		l.stopActor(ctx)
 		return
 	}
 	l.conn = ctx.Sender()
@@ -94,18 +94,18 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		err = l.cause
 	}
 	if errors.Is(err, reconnect.ErrWrongNode) { // it has only numbers in place of names
-		err = fmt.Errorf("%w, whose name is not %s", reconnect.ErrWrongNode, plain.Quote(l.whom().Name))
+		err = fmt.Errorf("%w, whose name is not %s", reconnect.ErrWrongNode, plain.Quote(l.knownPeer().Name))
 	}
 	opened := l.greeting == open
 	// a peer that has accepted is there, and has given no reason
-	again := transient(err) || m.WasUp && l.cause == nil
+	again := isTransient(err) || m.WasUp && l.cause == nil
 	l.noteFailure(err, opened)
 	l.accepting = m.Accepting
 	if opened {
 		l.out.posted.trim(int(m.Counts.Unknown))
-		l.lost(ctx, err)
+		l.failOnLoss(ctx, err)
 	}
-	l.in.drop()
+	l.in.releaseUnread()
 	l.up, l.greeting, l.cause, l.parted, l.out.first, l.out.send = nil, absent, nil, nil, nil, nil
 	if l.timer != nil {
 		l.timer()
@@ -119,10 +119,10 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 		rdma.After(ctx, wait, &paused{})
 	}
 	if l.bye && (opened || !again) {
-		l.fall(ctx, ErrShutdown)
+		l.failLink(ctx, ErrShutdown)
 		return
 	}
-	l.consider(ctx)
+	l.decideConnect(ctx)
 }
 
 // dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
@@ -130,8 +130,8 @@ func (l *link) down(ctx actor.Context, m *reconnect.Down) {
 // peer is reached if it is because of keys or identities.
 func (l *link) dialFailed(ctx actor.Context, err error) {
 	unproved := isUnproved(err)
-	err = unreachable(err)
-	first := l.failed(ctx, err)
+	err = unreachableWith(err)
+	first := l.failOnDial(ctx, err)
 	if unproved {
 		first = l.notProved(ctx, err)
 	}
@@ -143,7 +143,7 @@ func (l *link) dialFailed(ctx actor.Context, err error) {
 // logFailure logs why the peer was not reached.
 func (l *link) logFailure(err error) {
 	if !errors.Is(err, rdma.ErrShutdown) {
-		l.host.rt.Logger().Warn("remoting: no connection", "peer", plain.Quote(l.whom().Name), "err", err)
+		l.host.rt.Logger().Warn("remoting: no connection", "peer", plain.Quote(l.knownPeer().Name), "err", err)
 	}
 }
 
@@ -163,12 +163,12 @@ func (l *link) notProved(ctx actor.Context, err error) (first bool) {
 	if !l.roster.noteUnproved(l.p.id) {
 		return false
 	}
-	l.report.notify(ctx, &NotAdmitted{Peer: l.whom(), Err: err})
+	l.report.publishEvent(ctx, &NotAdmitted{Peer: l.knownPeer(), Err: err})
 	return true
 }
 
-// closed takes note that the reconnecting actor has ended.
-func (l *link) closed(ctx actor.Context, m *reconnect.Closed) {
+// handleClosed handles the end of the reconnecting actor.
+func (l *link) handleClosed(ctx actor.Context, m *reconnect.Closed) {
 	l.p.mu.Lock()
 	if l.p.conn.Equal(ctx.Sender()) {
 		l.p.conn = nil
@@ -176,29 +176,29 @@ func (l *link) closed(ctx actor.Context, m *reconnect.Closed) {
 	l.p.mu.Unlock()
 	l.closing = false
 	if errors.Is(m.Err, rdma.ErrShutdown) {
-		l.fall(ctx, m.Err)
+		l.failLink(ctx, m.Err)
 		return
 	}
-	l.consider(ctx)
+	l.decideConnect(ctx)
 }
 
-func (l *link) impatient(ctx actor.Context) {
+func (l *link) handleTimeout(ctx actor.Context) {
 	l.patience = nil
 	if l.greeting == open || l.ended {
 		return
 	}
 	l.p.mu.Lock()
-	err := unreachable(l.p.failure)
+	err := unreachableWith(l.p.failure)
 	l.p.mu.Unlock()
-	if l.unreachable(ctx, err) {
+	if l.failWaiting(ctx, err) {
 		l.logFailure(err)
 	}
-	l.consider(ctx)
+	l.decideConnect(ctx)
 }
 
-// leave sends waiting messages, and then closes the connection politely. Before there is a
+// closeWhenSent sends waiting messages, and then closes the connection politely. Before there is a
 // connection it waits for one: the peer may have been sent its first message just now.
-func (l *link) leave(ctx actor.Context, timeout time.Duration) {
+func (l *link) closeWhenSent(ctx actor.Context, timeout time.Duration) {
 	if l.ended {
 		return
 	}
@@ -207,24 +207,24 @@ func (l *link) leave(ctx actor.Context, timeout time.Duration) {
 	waits := l.p.waitsLocked()
 	l.p.mu.Unlock()
 	if l.greeting != open && (!waits || l.pausing) {
-		l.fall(ctx, ErrShutdown)
+		l.failLink(ctx, ErrShutdown)
 		return
 	}
 	l.due = l.local.Now().Add(timeout)
 	l.deadline = rdma.After(ctx, timeout, &overtime{})
 	if l.parted != nil && l.greeting == open {
-		l.heed(ctx, l.parted)
+		l.handleParting(ctx, l.parted)
 		return
 	}
-	l.wake(ctx)
+	l.sendOrDial(ctx)
 }
 
-// overtime gives up unsent messages.
-func (l *link) overtime(ctx actor.Context) {
+// failUnsent fails unsent messages after the time-out.
+func (l *link) failUnsent(ctx actor.Context) {
 	if !l.ended {
-		if !l.leaving && l.owes() {
-			l.host.shortfall.noteUnsent(l.whom().Name, unix.ETIMEDOUT)
+		if !l.leaving && l.hasUnsent() {
+			l.host.shortfall.noteUnsent(l.knownPeer().Name, unix.ETIMEDOUT)
 		}
-		l.fall(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
+		l.failLink(ctx, fmt.Errorf("%w: %w", ErrShutdown, unix.ETIMEDOUT))
 	}
 }

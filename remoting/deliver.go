@@ -13,13 +13,13 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// user takes a message. nil: the connection goes on.
-func (in *receiving) user(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
+// handleUser delivers a user message. nil: the connection goes on.
+func (in *receiving) handleUser(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
 	in.p.received.Add(1)
 	if !tables.IsFuture(r.Target) {
-		return in.deliver(ctx, r, m)
+		return in.deliverMessage(ctx, r, m)
 	}
-	if !in.answer(ctx, r) {
+	if !in.answerFuture(ctx, r) {
 		return in.wrongToken(r.Target, r.TargetRequest)
 	}
 	return nil
@@ -35,18 +35,18 @@ const wrongAnswers = 16
 // answer, or as the sender of a message that would be answered. nil: the connection goes on.
 func (in *receiving) wrongToken(id string, token uint32) *parting {
 	in.turn.spent += otherCost
-	if !in.guesses(id, token) || in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
+	if !in.isGuess(id, token) || in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
 		return nil
 	}
 	return &parting{code: frame.GoodbyeBadFrame, err: fmt.Errorf("%w: too many answers for futures that do not wait", ErrProtocol)}
 }
 
-// guesses reports whether a token that no future has may be a guess.
-func (in *receiving) guesses(id string, token uint32) bool {
+// isGuess reports whether a token that no future has may be a guess.
+func (in *receiving) isGuess(id string, token uint32) bool {
 	if in.p.futures.Has(id) {
 		return false
 	}
-	p := in.roster.asker(id)
+	p := in.roster.findAsker(id)
 	if p == nil {
 		return false
 	}
@@ -55,10 +55,10 @@ func (in *receiving) guesses(id string, token uint32) bool {
 	return !p.futures.Late(id, token)
 }
 
-// deliver delivers a message. nil: the connection goes on.
-func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
-	t := in.target(r.Target)
-	if err := in.may(t, Reach); err != nil {
+// deliverMessage delivers a message. nil: the connection goes on.
+func (in *receiving) deliverMessage(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
+	t := in.targetOf(r.Target)
+	if err := in.checkAccess(t, Reach); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		return nil
 	}
@@ -69,9 +69,9 @@ func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Receive
 		}
 		return nil
 	}
-	msg, code, err := in.decode(r)
+	msg, code, err := in.decodeMessage(r)
 	if err == nil {
-		code, err = in.acceptable(t, msg)
+		code, err = in.checkMessage(t, msg)
 	}
 	if err != nil {
 		in.refuseRecord(ctx, r, code, err)
@@ -84,16 +84,16 @@ func (in *receiving) deliver(ctx actor.Context, r *frame.Record, m *rdma.Receive
 	if in.inbox.Full() { // its target has little: it does not stop the peer
 		m = nil
 	}
-	in.inbox.Deliver(t.pid, in.envelope(r, msg), weight(r), m)
+	in.inbox.Deliver(t.pid, in.wrapEnvelope(r, msg), countedBytes(r), m)
 	return nil
 }
 
 // pairBytes is the cost of a header's pair besides its bytes.
 const pairBytes = 64
 
-// weight is how many bytes a message counts as while its target has not consumed it. Its body is
-// not all that is kept.
-func weight(r *frame.Record) int {
+// countedBytes returns the bytes that a message counts as while its target has not consumed it. Its
+// body is not all that is kept.
+func countedBytes(r *frame.Record) int {
 	n := len(r.Target) + len(r.Sender.ID) + len(r.Sender.Address) + len(r.Body)
 	for _, p := range r.Header {
 		n += pairBytes + len(p.Key) + len(p.Value)
@@ -107,21 +107,21 @@ type fromFuture struct {
 	sender actor.PID
 }
 
-// envelope is a message with its sender and header, if it has any.
-func (in *receiving) envelope(r *frame.Record, msg any) any {
+// wrapEnvelope returns a message with its sender and header, if it has any.
+func (in *receiving) wrapEnvelope(r *frame.Record, msg any) any {
 	switch {
 	case r.Sender.ID == "" && len(r.Header) == 0:
 		return msg
 	case r.Sender.Address == "" && tables.IsFuture(r.Sender.ID):
-		m := &fromFuture{MessageEnvelope: actor.MessageEnvelope{Header: header(r.Header), Message: msg}}
+		m := &fromFuture{MessageEnvelope: actor.MessageEnvelope{Header: headerMap(r.Header), Message: msg}}
 		m.sender.Address, m.sender.Id, m.sender.RequestId = in.who.Name, r.Sender.ID, r.Sender.Request
 		m.Sender = &m.sender
 		return &m.MessageEnvelope
 	}
-	return &actor.MessageEnvelope{Header: header(r.Header), Message: msg, Sender: in.sender(&r.Sender)}
+	return &actor.MessageEnvelope{Header: headerMap(r.Header), Message: msg, Sender: in.senderPID(&r.Sender)}
 }
 
-func header(list []frame.Pair) map[string]string {
+func headerMap(list []frame.Pair) map[string]string {
 	if len(list) == 0 {
 		return nil
 	}
@@ -132,28 +132,28 @@ func header(list []frame.Pair) map[string]string {
 	return m
 }
 
-// answer passes an answer to a future of this node, once. False: it does not wait, or the token is
-// wrong.
-func (in *receiving) answer(ctx actor.Context, r *frame.Record) (waited bool) {
+// answerFuture passes an answer to a future of this node, once. False: it does not wait, or the
+// token is wrong.
+func (in *receiving) answerFuture(ctx actor.Context, r *frame.Record) (waited bool) {
 	p := in.p
-	f, ok := in.future(r.Target, r.TargetRequest, (*tables.Futures).Take)
+	f, ok := in.findFuture(r.Target, r.TargetRequest, (*tables.Futures).Take)
 	if !ok {
 		p.mu.Lock()
 		p.counts.Late++
 		p.mu.Unlock()
 		return false
 	}
-	msg, _, err := in.decode(r)
-	if err == nil && !ordinary(msg) {
+	msg, _, err := in.decodeMessage(r)
+	if err == nil && !isOrdinary(msg) {
 		err = fmt.Errorf("%w: a %T is no answer", ErrDecode, msg)
 	}
 	if err != nil {
 		no := &Refused{Target: f.Future, By: in.host.name, Err: err}
-		in.report.notify(ctx, no)
-		in.host.answer(&f, no, 0)
+		in.report.publishEvent(ctx, no)
+		in.host.answerFuture(&f, no, 0)
 		return true
 	}
-	if !in.host.answer(&f, msg, r.Size()) {
+	if !in.host.answerFuture(&f, msg, r.Size()) {
 		p.mu.Lock()
 		p.counts.Late++
 		p.mu.Unlock()
@@ -163,8 +163,8 @@ func (in *receiving) answer(ctx actor.Context, r *frame.Record) (waited bool) {
 	return true
 }
 
-// ordinary reports whether a message is one that actors send each other.
-func ordinary(msg any) bool {
+// isOrdinary reports whether a message is one that actors send each other.
+func isOrdinary(msg any) bool {
 	switch msg.(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.MessageEnvelope:
 		return false
@@ -172,23 +172,23 @@ func ordinary(msg any) bool {
 	return true
 }
 
-// acceptable judges a message that was decoded: a PoisonPill is a stop, and Proto.Actor's system
+// checkMessage judges a message that was decoded: a PoisonPill is a stop, and Proto.Actor's system
 // messages have separate kinds of records. A batch is the user's, and may panic.
-func (in *receiving) acceptable(t *target, msg any) (code frame.Code, err error) {
+func (in *receiving) checkMessage(t *target, msg any) (code frame.Code, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			code, err = frame.RefusedUndecodable, fmt.Errorf("%w: a %T has panicked: %v", ErrDecode, msg, v)
 		}
 	}()
 	if _, ok := msg.(*actor.PoisonPill); ok {
-		return frame.RefusedDenied, in.may(t, Stop)
+		return frame.RefusedDenied, in.checkAccess(t, Stop)
 	}
-	if !ordinary(msg) {
+	if !isOrdinary(msg) {
 		return frame.RefusedUndecodable, fmt.Errorf("%w: a %T is no message for an actor", ErrDecode, msg)
 	}
 	if batch, ok := msg.(actor.MessageBatch); ok { // an actor gets each of them
 		for _, m := range batch.GetMessages() {
-			if code, err := in.acceptable(t, m); err != nil {
+			if code, err := in.checkMessage(t, m); err != nil {
 				return code, err
 			}
 		}
@@ -196,8 +196,8 @@ func (in *receiving) acceptable(t *target, msg any) (code frame.Code, err error)
 	return 0, nil
 }
 
-// decode decodes a message. The codec may be the user's, and panic.
-func (in *receiving) decode(r *frame.Record) (msg any, code frame.Code, err error) {
+// decodeMessage decodes a message. The codec may be the user's, and panic.
+func (in *receiving) decodeMessage(r *frame.Record) (msg any, code frame.Code, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			msg, code, err = nil, frame.RefusedUndecodable, fmt.Errorf("%w: %s: the codec has panicked: %v", ErrDecode, plain.Quote(r.Type), v)

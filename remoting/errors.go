@@ -74,11 +74,11 @@ func (u *Unknown) Error() string {
 	if u.Target.Id != "" { // else of a Spawn
 		who = plain.Quote(u.Target.Id) + " at " + who
 	}
-	return fmt.Sprintf("not known whether %s got the request: the link has ended%s", who, cause(u.Err))
+	return fmt.Sprintf("not known whether %s got the request: the link has ended%s", who, causeText(u.Err))
 }
 
-// cause returns the reason of an end, to be appended to a text about it.
-func cause(err error) string {
+// causeText returns a text about an end, to be appended to another one.
+func causeText(err error) string {
 	if err == nil {
 		return " in order"
 	}

@@ -54,7 +54,7 @@ func (c *Connected) String() string { return "connected with " + plain.Quote(c.P
 
 // String is one line for logs.
 func (d *Disconnected) String() string {
-	return fmt.Sprintf("disconnected from %s%s: %d messages unsent, %d unknown", plain.Quote(d.Peer.Name), cause(d.Err), d.Unsent, d.Unknown)
+	return fmt.Sprintf("disconnected from %s%s: %d messages unsent, %d unknown", plain.Quote(d.Peer.Name), causeText(d.Err), d.Unsent, d.Unknown)
 }
 
 // String is one line for logs.

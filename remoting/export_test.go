@@ -5,7 +5,7 @@ var NodeID = nodeID
 
 // Blocked is how many senders wait for room in the queue for the node of that name.
 func (n *Node) Blocked(name string) int {
-	p := n.find(nodeID(name))
+	p := n.findPeer(nodeID(name))
 	if p == nil {
 		return 0
 	}

@@ -18,7 +18,7 @@ import (
 // inboxMost is how much of a peer's messages may wait for a node's actors.
 const inboxMost = 8 << 20
 
-// blockedActor is one that consumes nothing until the test has ended.
+// blockedActor spawns an actor that consumes nothing until the test has ended.
 func blockedActor(t *testing.T, n *node, name string) {
 	block := make(chan struct{})
 	n.spawn(name, func(ctx actor.Context) {

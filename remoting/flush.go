@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// flush sends waiting frames, as far as the connection has room.
-func (l *link) flush(ctx actor.Context) {
+// sendWaiting sends waiting frames, as far as the connection has room.
+func (l *link) sendWaiting(ctx actor.Context) {
 	if !l.out.postFirst() {
 		return
 	}
@@ -26,12 +26,12 @@ func (l *link) flush(ctx actor.Context) {
 	case refusing:
 		ctx.Send(l.conn, &reconnect.Break{Generation: l.up.Generation, Err: l.cause})
 	default:
-		l.await(ctx) // waiting frames may become dead letters soon
+		l.startTimeout(ctx) // waiting frames may become dead letters soon
 	}
 }
 
-// say sends a record in a separate frame, before all waiting frames. nil: an empty frame.
-func (l *link) say(ctx actor.Context, r *frame.Record) {
+// sendRecord sends a record in a separate frame, before all waiting frames. nil: an empty frame.
+func (l *link) sendRecord(ctx actor.Context, r *frame.Record) {
 	var w frame.Writer
 	if r != nil {
 		if err := w.Append(r); err != nil { // Config was checked
@@ -39,12 +39,12 @@ func (l *link) say(ctx actor.Context, r *frame.Record) {
 		}
 	}
 	l.out.first = append(l.out.first, w.Bytes())
-	l.flush(ctx)
+	l.sendWaiting(ctx)
 }
 
 func (l *link) sayHello(ctx actor.Context) {
 	h := l.host
-	l.say(ctx, &frame.Record{Kind: frame.KindHello, Hello: &frame.Hello{
+	l.sendRecord(ctx, &frame.Record{Kind: frame.KindHello, Hello: &frame.Hello{
 		Version: frame.Version, Name: h.name, Member: h.cfg.Member, Incarnation: h.cfg.Incarnation, MaxMessage: uint32(h.cfg.MaxMessage),
 	}})
 }
@@ -58,13 +58,13 @@ func (l *link) breakOff(ctx actor.Context, code frame.Code, err error) {
 		return
 	}
 	l.host.rt.Logger().Warn("remoting: a connection ends", "peer", plain.Quote(l.who.Name), "addr", l.up.Established.Peer, "err", err)
-	l.refuse(ctx, err)
+	l.startRefusing(ctx, err)
 	rdma.After(ctx, farewellTime, &overdue{l.number})
-	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})
+	l.sendRecord(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: code, Reason: err.Error()})
 }
 
-// heed ends the connection, if there is a reason.
-func (l *link) heed(ctx actor.Context, why *parting) {
+// handleParting ends the connection, if there is a reason.
+func (l *link) handleParting(ctx actor.Context, why *parting) {
 	switch {
 	case why == nil:
 	case why.said && l.host.leaving.Load() && !l.bye && l.greeting == open:
@@ -77,28 +77,28 @@ func (l *link) heed(ctx actor.Context, why *parting) {
 		}
 		ctx.Send(l.conn, &rdma.Close{Timeout: max(l.due.Sub(l.local.Now()), 1)})
 	case why.said:
-		l.end(ctx, why.err)
+		l.failConn(ctx, why.err)
 	default:
 		l.breakOff(ctx, why.code, why.err)
 	}
 }
 
-// end ends the connection, for a reason of this side's.
-func (l *link) end(ctx actor.Context, err error) {
+// failConn ends the connection, for a reason of this side's.
+func (l *link) failConn(ctx actor.Context, err error) {
 	if l.up == nil || l.greeting == refusing {
 		return
 	}
-	l.refuse(ctx, err)
-	l.flush(ctx)
+	l.startRefusing(ctx, err)
+	l.sendWaiting(ctx)
 }
 
-func (l *link) refuse(ctx actor.Context, err error) {
+func (l *link) startRefusing(ctx actor.Context, err error) {
 	switch {
 	case l.greeting == open:
-		l.out.settle()
-		l.lost(ctx, err)
+		l.out.settlePosted()
+		l.failOnLoss(ctx, err)
 	case errors.Is(err, ErrBlocked):
-		l.report.notify(ctx, &NotAdmitted{Peer: l.whom(), Err: err})
+		l.report.publishEvent(ctx, &NotAdmitted{Peer: l.knownPeer(), Err: err})
 	}
 	l.greeting, l.cause, l.out.first, l.out.send = refusing, err, nil, nil
 }
@@ -116,5 +116,5 @@ func (l *link) leaveIfSent(ctx actor.Context) {
 		return
 	}
 	l.leaving, l.cause = true, ErrShutdown
-	l.say(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
+	l.sendRecord(ctx, &frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "the node shuts down"})
 }

@@ -38,8 +38,8 @@ func (f *fuzzed) Receive(ctx actor.Context) {
 	}
 	defer close(m.done)
 	f.l.up, f.l.greeting, f.l.who, f.l.most = f.up, open, Peer{Name: "fuzz:1"}, 1<<20
-	f.l.received(ctx, &rdma.Received{Data: m.bytes})
-	f.l.lost(ctx, nil)
+	f.l.handleReceived(ctx, &rdma.Received{Data: m.bytes})
+	f.l.failOnLoss(ctx, nil)
 	f.l.up, f.l.greeting, f.l.out.first, f.l.pausing = nil, absent, nil, true
 }
 
@@ -115,11 +115,11 @@ func spawnFuzzed(f *testing.F, n *Node) *actor.PID {
 	p.link = pid
 	l.report = n.newReporterLocked(p, pid)
 	n.peers[p.id] = p
-	l.count(true)
+	l.countUnconnected(true)
 	return pid
 }
 
-// seeds are a frame of each kind.
+// seeds returns a frame of each kind.
 func seeds() [][]frame.Record {
 	body, _ := proto.Marshal(wrapperspb.String("hello"))
 	s := frame.PID{ID: "sender"}

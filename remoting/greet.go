@@ -16,8 +16,8 @@ import (
 // else is sent or taken before. So each side knows that the other one has admitted it when it
 // begins to send.
 
-// begin takes a new connection.
-func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
+// startGreeting sets up a new connection, and waits for the peer's greeting.
+func (l *link) startGreeting(ctx actor.Context, up *reconnect.Up) {
 	l.conn = ctx.Sender()
 	l.number++
 	l.accepting = false
@@ -32,18 +32,18 @@ func (l *link) begin(ctx actor.Context, up *reconnect.Up) {
 	}
 }
 
-// greets reports whether it is that connection, and still not open.
-func (l *link) greets(number uint64) bool {
+// isGreeting reports whether it is that connection, and still not open.
+func (l *link) isGreeting(number uint64) bool {
 	return l.up != nil && l.number == number && l.greeting != open
 }
 
-// greet takes a frame of a connection that is not open.
-func (l *link) greet(ctx actor.Context, m *rdma.Received) {
+// handleGreeting handles a frame of a connection that is not open.
+func (l *link) handleGreeting(ctx actor.Context, m *rdma.Received) {
 	switch l.greeting {
 	case agreed:
-		l.opened(ctx)
-		l.flush(ctx)
-		l.heed(ctx, l.in.read(ctx, l.in.frame(m)))
+		l.startSending(ctx)
+		l.sendWaiting(ctx)
+		l.handleParting(ctx, l.in.readRecords(ctx, l.in.newUnread(m)))
 	case expecting:
 		d := frame.NewReader(m.Data, nil)
 		var r frame.Record
@@ -51,30 +51,30 @@ func (l *link) greet(ctx actor.Context, m *rdma.Received) {
 		case err != nil:
 			l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: %w", ErrProtocol, err))
 		case ok && r.Kind == frame.KindGoodbye:
-			l.heed(ctx, goodbye(&r))
+			l.handleParting(ctx, partingOf(&r))
 		case !ok || r.Kind != frame.KindHello:
 			l.breakOff(ctx, frame.GoodbyeNoHello, fmt.Errorf("%w: the first record is %v", ErrProtocol, r.Kind))
 		default:
-			l.hello(ctx, r.Hello)
+			l.handleHello(ctx, r.Hello)
 		}
 	case admitting:
-		l.early(ctx, m)
+		l.handleEarly(ctx, m)
 	}
 }
 
-// early takes a frame that has come while Config.Admit is being asked: it can only be a goodbye.
-func (l *link) early(ctx actor.Context, m *rdma.Received) {
+// handleEarly handles a frame that arrived during Config.Admit: it can only be a goodbye.
+func (l *link) handleEarly(ctx actor.Context, m *rdma.Received) {
 	d := frame.NewReader(m.Data, nil)
 	var r frame.Record
 	if ok, err := d.Next(&r); ok && err == nil && r.Kind == frame.KindGoodbye {
-		l.heed(ctx, goodbye(&r))
+		l.handleParting(ctx, partingOf(&r))
 		return
 	}
 	l.breakOff(ctx, frame.GoodbyeBadFrame, fmt.Errorf("%w: a frame before it was admitted", ErrProtocol))
 }
 
-// hello judges the peer's hello.
-func (l *link) hello(ctx actor.Context, h *frame.Hello) {
+// handleHello judges the peer's hello.
+func (l *link) handleHello(ctx actor.Context, h *frame.Hello) {
 	l.p.mu.Lock()
 	known := l.p.name
 	l.p.mu.Unlock()
@@ -87,13 +87,13 @@ func (l *link) hello(ctx actor.Context, h *frame.Hello) {
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, and is known as %q", ErrProtocol, h.Name, known))
 	case !l.host.mayBe(l.who.Identity, h.Name):
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, and is %q", ErrProtocol, h.Name, l.who.Identity))
-	case l.host.local(h.Name): // its actors would be taken for this node's
+	case l.host.isLocal(h.Name): // its actors would be taken for this node's
 		l.breakOff(ctx, frame.GoodbyeName, fmt.Errorf("%w: it calls itself %q, as this node", ErrProtocol, h.Name))
 	case h.Incarnation != l.up.Incarnation:
 		l.breakOff(ctx, frame.GoodbyeIncarnation, fmt.Errorf("%w: incarnation %d, and it has connected as %d", ErrProtocol, h.Incarnation, l.up.Incarnation))
 	case l.most < outbox.FrameBytes:
 		l.breakOff(ctx, frame.GoodbyeVersion, fmt.Errorf("%w: it takes %d bytes in a message, and a node %d", ErrProtocol, l.most, outbox.FrameBytes))
 	default:
-		l.admit(ctx)
+		l.startAdmit(ctx)
 	}
 }

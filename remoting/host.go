@@ -33,18 +33,18 @@ type host struct {
 // nonhost is the address of an actor system, and of its PIDs, before the node has started.
 const nonhost = "nonhost"
 
-// local reports whether an address is this node's own.
-func (h *host) local(addr string) bool { return addr == h.name || addr == nonhost }
+// isLocal reports whether an address is this node's own.
+func (h *host) isLocal(addr string) bool { return addr == h.name || addr == nonhost }
 
-// alive reports whether this node has a process of that name.
-func (h *host) alive(id string) bool {
+// hasProcess reports whether this node has a process of that name.
+func (h *host) hasProcess(id string) bool {
 	_, ok := h.sys.ProcessRegistry.GetLocal(id)
 	return ok
 }
 
-// futureOf is the process of a future of this node's; nil: sender is none, or is gone.
+// futureOf returns the process of a future of this node's; nil: sender is none, or is gone.
 func (h *host) futureOf(sender *actor.PID) actor.Process {
-	if sender == nil || !tables.IsFuture(sender.Id) || !h.local(sender.Address) {
+	if sender == nil || !tables.IsFuture(sender.Id) || !h.isLocal(sender.Address) {
 		return nil
 	}
 	p, ok := h.sys.ProcessRegistry.GetLocal(sender.Id)
@@ -54,21 +54,21 @@ func (h *host) futureOf(sender *actor.PID) actor.Process {
 	return p
 }
 
-// wirePID is a PID as a frame has it: this node's own have no address there.
+// wirePID converts a PID for a frame: this node's own have no address there.
 func (h *host) wirePID(pid *actor.PID) frame.PID {
 	switch {
 	case pid == nil:
 		return frame.PID{}
-	case h.local(pid.Address):
+	case h.isLocal(pid.Address):
 		return frame.PID{ID: pid.Id, Request: pid.RequestId}
 	}
 	return frame.PID{Address: pid.Address, ID: pid.Id, Request: pid.RequestId}
 }
 
-// guarded passes a message to a local process, which may run user code: a future's result may go on
-// to another one, and a mailbox may have a middleware. If that panics, other messages are not
+// callGuarded passes a message to a local process, which may run user code: a future's result may
+// go on to another one, and a mailbox may have a middleware. If that panics, other messages are not
 // affected.
-func (h *host) guarded(to *actor.PID, give func()) {
+func (h *host) callGuarded(to *actor.PID, give func()) {
 	defer func() {
 		if v := recover(); v != nil {
 			h.rt.Logger().Error("remoting: code behind a PID has panicked", "pid", to.Id, "panic", v)
@@ -77,9 +77,9 @@ func (h *host) guarded(to *actor.PID, give func()) {
 	give()
 }
 
-// terminated delivers Terminated to a watcher of this node's.
-func (h *host) terminated(w tables.Watch, why actor.TerminatedReason) {
+// deliverTerminated delivers Terminated to a watcher of this node's.
+func (h *host) deliverTerminated(w tables.Watch, why actor.TerminatedReason) {
 	if p, ok := h.sys.ProcessRegistry.GetLocal(w.Watcher.Id); ok {
-		h.guarded(w.Watcher, func() { p.SendSystemMessage(w.Watcher, &actor.Terminated{Who: w.Watched, Why: why}) })
+		h.callGuarded(w.Watcher, func() { p.SendSystemMessage(w.Watcher, &actor.Terminated{Who: w.Watched, Why: why}) })
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// nodeID is what stands for a name where a number is needed: the beginning of its SHA-256.
+// nodeID returns the number that stands for a name: the beginning of its SHA-256.
 func nodeID(name string) uint64 {
 	sum := sha256.Sum256([]byte(name))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// proves is reconnect.PeersConfig.Proves; nil: every peer may be every node.
-func (h *host) proves() func(identity string, node uint64) bool {
+// provesFunc returns reconnect.PeersConfig.Proves; nil: every peer may be every node.
+func (h *host) provesFunc() func(identity string, node uint64) bool {
 	if h.cfg.NodeOf == nil {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (h *host) proves() func(identity string, node uint64) bool {
 	}
 }
 
-// mayBe is proves of a name, of which a node's id has only a part.
+// mayBe reports whether the identity may be that of the node with this name.
 func (h *host) mayBe(identity, name string) bool {
 	return h.cfg.NodeOf == nil || name != "" && h.nodeOf(identity) == name
 }
@@ -41,5 +41,5 @@ func (h *host) nodeOf(identity string) (name string) {
 	return h.cfg.NodeOf(identity)
 }
 
-// sayable reports whether a frame can have a name.
-func sayable(id string) bool { return id != "" && len(id) <= frame.MaxName && utf8.ValidString(id) }
+// fitsFrame reports whether a frame can have a name.
+func fitsFrame(id string) bool { return id != "" && len(id) <= frame.MaxName && utf8.ValidString(id) }

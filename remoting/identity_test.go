@@ -25,7 +25,7 @@ type network struct {
 	keys  map[string]*rdma.Keyring
 }
 
-// keyOf is the key that two nodes have. Its identity is their letters, in order.
+// keyOf returns the key that two nodes have. Its identity is their letters, in order.
 func keyOf(a, b string) rdma.Credential {
 	if a > b {
 		a, b = b, a
@@ -39,7 +39,7 @@ func newNetwork(t *testing.T) *network {
 	return &network{t: t, names: make(map[string]string), keys: make(map[string]*rdma.Keyring)}
 }
 
-// config is a node's, which has a key with each of the others.
+// config returns the configuration of a node that has a key with each of the others.
 func (w *network) config(letter string, others ...string) remoting.Config {
 	k := new(rdma.Keyring)
 	var all []rdma.Credential
@@ -130,7 +130,7 @@ func impostor(t *testing.T, to *node, name string, c rdma.Credential) *stranger 
 	return meetWith(t, host, to, name, rdma.IDConfig{MaxMessage: 4 << 20, Security: &rdma.Security{Mode: rdma.PSK, Keys: k}})
 }
 
-// refused is why a stranger was not connected.
+// refused returns why a stranger was not connected.
 func (s *stranger) refused() error {
 	s.t.Helper()
 	select {

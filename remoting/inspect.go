@@ -14,12 +14,12 @@ func (n *Node) Account() (peers []PeerInfo, forgotten Counts) {
 	list := n.peersLocked()
 	forgotten = n.forgotten
 	for p := range n.ended {
-		forgotten.Add(p.info().Counts)
+		forgotten.Add(p.peerInfo().Counts)
 	}
 	n.mu.Unlock()
 	peers = make([]PeerInfo, 0, len(list))
 	for _, p := range list {
-		peers = append(peers, p.info())
+		peers = append(peers, p.peerInfo())
 	}
 	return peers, forgotten
 }
@@ -27,7 +27,7 @@ func (n *Node) Account() (peers []PeerInfo, forgotten Counts) {
 // Writable reports whether at most half of the queue for the node at addr is in use. It is a hint:
 // others send, too. Any goroutine.
 func (n *Node) Writable(addr string) bool {
-	p := n.find(nodeID(addr))
+	p := n.findPeer(nodeID(addr))
 	if p == nil {
 		return true
 	}

@@ -38,7 +38,7 @@ func kernel() bed {
 	return bed{os.Getenv("RDMA_ADDR"), func() cmid.Driver { return ucm.New() }}
 }
 
-// onKernel has the test's nodes on the kernel's devices. Nothing of this process's is left there
+// onKernel puts the test's nodes on the kernel's devices. Nothing of this process's is left there
 // behind the test.
 func onKernel(t *testing.T) {
 	t.Helper()

@@ -29,29 +29,29 @@ type behind struct {
 func (l *link) leaveBehind() {
 	l.behind.from = l.who.At.Source()
 	in := l.in.inbox
-	in.Trim(l.keep(in.Backlog()))
-	if l.keep(in.Backlog()) > 0 {
+	in.Trim(l.keepWaiting(in.Backlog()))
+	if l.keepWaiting(in.Backlog()) > 0 {
 		in.Leave()
 	}
 }
 
-// keep counts the waiting bytes, and returns how many of them may stay.
-func (l *link) keep(waits int64) (may int64) {
-	l.behind.bytes = l.host.leftovers.keep(l.behind.from, l.behind.bytes, waits)
+// keepWaiting counts the waiting bytes, and returns how many of them may stay.
+func (l *link) keepWaiting(waits int64) (may int64) {
+	l.behind.bytes = l.host.leftovers.keepBytes(l.behind.from, l.behind.bytes, waits)
 	return l.behind.bytes
 }
 
 // lookBehind notices that targets have consumed the messages that a peer has left behind.
 func (l *link) lookBehind(ctx actor.Context) {
-	if l.behind.bytes > 0 && l.keep(l.in.inbox.Backlog()) == 0 {
+	if l.behind.bytes > 0 && l.keepWaiting(l.in.inbox.Backlog()) == 0 {
 		l.in.inbox.Return()
-		l.consider(ctx)
+		l.decideConnect(ctx)
 	}
 }
 
-// back takes note that the peer is connected again, or that the link ends.
-func (l *link) back() {
-	l.keep(0)
+// peerReturned releases the waiting bytes, as the peer is connected again or the link ends.
+func (l *link) peerReturned() {
+	l.keepWaiting(0)
 	l.in.inbox.Return()
 }
 
@@ -61,8 +61,8 @@ type leftovers struct {
 	bytes fairshare.Shares[netip.Addr]
 }
 
-// keep replaces the bytes that a peer had with wants, or with as many of them as it may have.
-func (s *leftovers) keep(from netip.Addr, had, wants int64) (may int64) {
+// keepBytes replaces the bytes that a peer had with wants, or with as many of them as it may have.
+func (s *leftovers) keepBytes(from netip.Addr, had, wants int64) (may int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(s.bytes.Set(from, int(had), int(wants), leftMost))

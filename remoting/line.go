@@ -35,8 +35,8 @@ const (
 	refusing // this side ends the connection
 )
 
-// whom is the peer as far as it is known.
-func (l *line) whom() Peer {
+// knownPeer returns the peer as far as it is known.
+func (l *line) knownPeer() Peer {
 	if l.who.Name != "" {
 		return l.who
 	}

@@ -66,10 +66,10 @@ type (
 // IgnoreDeadLetterLogging: the link may have ended before the user's code has returned.
 func (*admitted) IgnoreDeadLetterLogging() {}
 
-// count sets whether the peer counts as one that is not connected. Strangers never do: they have
-// separate places.
-func (l *link) count(counts bool) {
-	if counts != l.counted && !l.p.stranger() {
+// countUnconnected sets whether the peer counts as one that is not connected. Strangers never do:
+// they have separate places.
+func (l *link) countUnconnected(counts bool) {
+	if counts != l.counted && !l.p.isStranger() {
 		l.counted = counts
 		if counts {
 			l.roster.unconnected.Add(1)
@@ -79,8 +79,8 @@ func (l *link) count(counts bool) {
 	}
 }
 
-// await starts the timer after which waiting messages become dead letters.
-func (l *link) await(ctx actor.Context) {
+// startTimeout starts the timer after which waiting messages become dead letters.
+func (l *link) startTimeout(ctx actor.Context) {
 	if l.patience == nil {
 		l.patience = rdma.After(ctx, l.host.cfg.Patience, &impatient{})
 	}

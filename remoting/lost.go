@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// lost ends the operations of an open link: requests without answers, and watches. Frames that were
-// not posted wait for the next connection.
-func (l *link) lost(ctx actor.Context, err error) {
+// failOnLoss ends the operations of an open link: requests without answers, and watches. Frames
+// that were not posted wait for the next connection.
+func (l *link) failOnLoss(ctx actor.Context, err error) {
 	l.leaveBehind()
 	p := l.p
 	p.mu.Lock()
@@ -28,14 +28,14 @@ func (l *link) lost(ctx actor.Context, err error) {
 	p.counts.Unknown += uint64(unknown.all)
 	p.mu.Unlock()
 	l.noteShortfall(unsent, unknown)
-	l.count(true)
+	l.countUnconnected(true)
 	for i := range futures {
-		l.host.answer(&futures[i], &Unknown{Target: futures[i].Target, Err: err}, 0)
+		l.host.answerFuture(&futures[i], &Unknown{Target: futures[i].Target, Err: err}, 0)
 	}
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, &Unknown{Target: actor.NewPID(l.who.Name, ""), Err: err})
-	l.report.notify(ctx, &Disconnected{
-		Peer: l.who, Err: err, Unsent: unsent.sent(), Unknown: unknown.sent(), Upkeep: unsent.upkeep + unknown.upkeep,
+	l.report.publishEvent(ctx, &Disconnected{
+		Peer: l.who, Err: err, Unsent: unsent.sentByApp(), Unknown: unknown.sentByApp(), Upkeep: unsent.upkeep + unknown.upkeep,
 	})
 }
 
@@ -46,26 +46,26 @@ func (p *peer) unsentLocked() messages {
 
 // noteShortfall counts lost messages for the error of Shutdown.
 func (l *link) noteShortfall(unsent, unknown messages) {
-	if l.bye && unsent.sent() > 0 { // there is no other connection
+	if l.bye && unsent.sentByApp() > 0 { // there is no other connection
 		l.host.shortfall.noteUnsent(l.who.Name, unix.ECONNRESET)
 	}
-	if l.host.leaving.Load() && unknown.sent() > 0 {
-		l.host.shortfall.noteUnconfirmed(l.who.Name, unknown.sent())
+	if l.host.leaving.Load() && unknown.sentByApp() > 0 {
+		l.host.shortfall.noteUnconfirmed(l.who.Name, unknown.sentByApp())
 	}
 }
 
-// owes reports whether messages wait, or a Stop, that were sent by the application.
-func (l *link) owes() bool {
+// hasUnsent reports whether messages that the application has sent, or a Stop, still wait.
+func (l *link) hasUnsent() bool {
 	taken := &l.out.taken
 	l.p.mu.Lock()
 	defer l.p.mu.Unlock()
-	return l.p.unsentLocked().sent() > 0 || !l.p.system.Empty() || taken.System || taken.Records > taken.Upkeep
+	return l.p.unsentLocked().sentByApp() > 0 || !l.p.system.Empty() || taken.System || taken.Records > taken.Upkeep
 }
 
-// failed ends the operations that fail immediately when a dial fails: requests of futures, whose
-// callers can decide what to do next, and watches. Other messages wait for the next attempt. first:
-// it has not failed since the peer was reached, or nothing waited.
-func (l *link) failed(ctx actor.Context, err error) (first bool) {
+// failOnDial ends the operations that fail immediately when a dial fails: requests of futures,
+// whose callers can decide what to do next, and watches. Other messages wait for the next attempt.
+// first: it has not failed since the peer was reached, or nothing waited.
+func (l *link) failOnDial(ctx actor.Context, err error) (first bool) {
 	p := l.p
 	p.mu.Lock()
 	first = p.state != linkBroken
@@ -91,13 +91,13 @@ func (l *link) failed(ctx actor.Context, err error) (first bool) {
 // notSent publishes why so many messages become dead letters.
 func (l *link) notSent(ctx actor.Context, messages int, err error) {
 	if messages > 0 {
-		l.report.notify(ctx, &NotSent{Peer: l.whom(), Messages: messages, Err: err})
+		l.report.publishEvent(ctx, &NotSent{Peer: l.knownPeer(), Messages: messages, Err: err})
 	}
 }
 
-// unreachable turns waiting messages into dead letters, because of err. first: as for failed.
-func (l *link) unreachable(ctx actor.Context, err error) (first bool) {
-	first = l.failed(ctx, err)
+// failWaiting turns waiting messages into dead letters, because of err. first: as for failOnDial.
+func (l *link) failWaiting(ctx actor.Context, err error) (first bool) {
+	first = l.failOnDial(ctx, err)
 	p := l.p
 	messages := 0
 	p.mu.Lock()
@@ -141,7 +141,7 @@ func (p *peer) purgeLocked() {
 // endWatches notifies the watchers of this node, and has its actors forget those of the peer's.
 func (l *link) endWatches(ours []tables.Watch, theirs []tables.Pair) {
 	for _, w := range ours {
-		l.host.terminated(w, actor.TerminatedReason_AddressTerminated)
+		l.host.deliverTerminated(w, actor.TerminatedReason_AddressTerminated)
 	}
 	for _, key := range theirs {
 		l.in.forgetWatcher(key.Watched, key.Watcher)

@@ -12,8 +12,8 @@ import (
 // with codes that older nodes only publish. Kept messages have a separate lane at the sender
 // (outbox.Queue), so that Config.Overflow applies to their senders.
 
-// meter asks the peer to send less to a target, or more.
-func (in *receiving) meter(target string, what inbox.Metering) {
+// sendMetering asks the peer to send less to a target, or more.
+func (in *receiving) sendMetering(target string, what inbox.Metering) {
 	if in.greeting != open {
 		return
 	}
@@ -29,8 +29,8 @@ func (in *receiving) meter(target string, what inbox.Metering) {
 	in.p.putSystem(&r, nil)
 }
 
-// metered applies the peer's metering of one of its targets.
-func (in *receiving) metered(r *frame.Record) {
+// applyMetering applies the peer's metering of one of its targets.
+func (in *receiving) applyMetering(r *frame.Record) {
 	p := in.p
 	p.mu.Lock()
 	switch r.Code {
@@ -41,5 +41,5 @@ func (in *receiving) metered(r *frame.Record) {
 	case frame.RefusedFree:
 		p.user.Free(r.Target)
 	}
-	p.unlock()
+	p.unlockAndWake()
 }

@@ -47,17 +47,17 @@ func Start(rt *rdma.Runtime, cfg Config) (*Node, error) {
 	}
 	h := &host{sys: sys, rt: rt, cfg: cfg, own: "remoting" + sys.ProcessRegistry.NextID()}
 	h.rules.Store(&rules{expose: cfg.Expose})
-	if what := missing(sys); what != "" {
+	if what := missingPart(sys); what != "" {
 		rt.Logger().Warn("remoting: this version of Proto.Actor is not known, so everything is delivered off the loops, which is slower", "why", what)
 	}
 	n := &Node{roster: newRoster(h)}
 	n.addresses = &addresses{roster: n.roster, processes: make(map[string]weak.Pointer[process])}
 	n.shutdown.done = make(chan struct{})
 	id := cfg.ID
-	id.Route, id.Place = n.route, n.place
+	id.Route, id.Place = n.routeRequest, n.placeRequest
 	// without a bound: a node that cannot be reached can still connect to others
 	n.listener, err = relisten.Listen(context.Background(), rt, relisten.Config{
-		Name: h.own + "/listener", Addr: cfg.Listen, ID: id, Backoff: cfg.Backoff, Listening: n.begin, Ended: n.lost,
+		Name: h.own + "/listener", Addr: cfg.Listen, ID: id, Backoff: cfg.Backoff, Listening: n.listenerStarted, Ended: n.listenerLost,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("remoting: listen at %s: %w", cfg.Listen, err)
@@ -65,35 +65,34 @@ func Start(rt *rdma.Runtime, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-// begin is called on the listener's loop when it listens, before the first request: now the node
-// has a name.
-func (n *Node) begin(at rdma.Addr) {
+// listenerStarted sets the node's name when the listener listens, before the first request.
+func (n *Node) listenerStarted(at rdma.Addr) {
 	if n.name = n.cfg.Name; n.name == "" {
 		n.name = at.String()
 	}
 	n.table = reconnect.NewPeers(reconnect.PeersConfig{
-		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.stranger, Strangers: n.half(), Proves: n.proves(),
+		Node: nodeID(n.name), Incarnation: n.cfg.Incarnation, Unknown: n.addStranger, Strangers: n.halfPeers(), Proves: n.provesFunc(),
 	})
 	n.sys.ProcessRegistry.Address = n.name
-	n.sys.ProcessRegistry.RegisterAddressResolver(n.addresses.resolve)
+	n.sys.ProcessRegistry.RegisterAddressResolver(n.addresses.resolvePID)
 }
 
-// lost is called on the listener's loop when the runtime is gone: nothing can be sent.
-func (n *Node) lost(err error) {
+// listenerLost closes the node, because the runtime has ended: nothing can be sent.
+func (n *Node) listenerLost(err error) {
 	n.down.Store(true)
-	n.close(&fall{err})
+	n.closeLinks(&fall{err})
 }
 
-// place is rdma.IDConfig.Place.
-func (n *Node) place(hint uint32) *actor.PID {
+// placeRequest implements rdma.IDConfig.Place.
+func (n *Node) placeRequest(hint uint32) *actor.PID {
 	if n.table == nil {
 		return nil
 	}
 	return n.table.Place(hint)
 }
 
-// route is rdma.IDConfig.Route.
-func (n *Node) route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
+// routeRequest implements rdma.IDConfig.Route.
+func (n *Node) routeRequest(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Reject) {
 	if n.table == nil {
 		return nil, &rdma.Reject{}
 	}
@@ -113,7 +112,7 @@ func (n *Node) Conceal(less Expose) { n.setRules(func(e Expose) Expose { return 
 // Exposes reports whether every peer has that access to an actor or a kind of that name: a rule
 // contains it, and there is no Config.Allow, which decides for each peer. Any goroutine.
 func (n *Node) Exposes(a Access, name string) bool {
-	return n.cfg.Allow == nil && !never(name) && n.rules.Load().allow(a, name)
+	return n.cfg.Allow == nil && !isForbidden(name) && n.rules.Load().allowsAccess(a, name)
 }
 
 func (n *Node) setRules(change func(Expose) Expose) {

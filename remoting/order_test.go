@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// numbered is a message with a sender's name and a number, of some length.
+// numbered returns a message with a sender's name and a number, of some length.
 func numbered(sender, number, length int) *wrapperspb.BytesValue {
 	b := make([]byte, max(length, 16))
 	binary.BigEndian.PutUint64(b, uint64(sender))

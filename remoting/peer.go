@@ -62,11 +62,11 @@ func newPeer(h *host, id, number uint64, name string) *peer {
 	return p
 }
 
-// stranger reports whether it is one.
-func (p *peer) stranger() bool { return p.from.IsValid() }
+// isStranger reports whether the peer is a stranger.
+func (p *peer) isStranger() bool { return p.from.IsValid() }
 
-// met reports whether there has been a connection.
-func (p *peer) met() bool {
+// hasMet reports whether there has been a connection.
+func (p *peer) hasMet() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.most > 0
@@ -87,11 +87,11 @@ func (p *peer) sendersLocked(do func(sender string)) {
 	})
 }
 
-func (p *peer) info() PeerInfo {
+func (p *peer) peerInfo() PeerInfo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ours, theirs := p.watches.Len()
-	p.futures.Sweep(p.host.alive)
+	p.futures.Sweep(p.host.hasProcess)
 	i := PeerInfo{
 		Peer: p.who, Connected: p.state == linkOpen, Failure: p.failure, Waiting: p.user.Bytes() + p.system.Bytes(), Futures: p.futures.Waiting(),
 		Watching: ours, Watched: theirs, Counts: p.countsLocked(),

@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// open is the peer of that name, which is made if there is none.
-func (r *roster) open(name string) (*peer, error) {
-	if name == "" || r.local(name) || len(name) > frame.MaxName {
+// openPeer returns the peer of that name, and makes it if there is none.
+func (r *roster) openPeer(name string) (*peer, error) {
+	if name == "" || r.isLocal(name) || len(name) > frame.MaxName {
 		return nil, ErrNotRemote
 	}
 	id := nodeID(name)
@@ -30,7 +30,7 @@ func (r *roster) open(name string) (*peer, error) {
 			p.name = name // it has connected, and its hello has not arrived
 		}
 		return p, nil
-	case len(r.peers) >= r.cfg.Peers || r.unconnected.Load() >= int64(r.half()):
+	case len(r.peers) >= r.cfg.Peers || r.unconnected.Load() >= int64(r.halfPeers()):
 		return nil, ErrTooManyPeers
 	}
 	return r.newLinkLocked(id, name, netip.Addr{}), nil
@@ -51,10 +51,10 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 	p.link = pid
 	l.report = r.newReporterLocked(p, pid)
 	r.peers[id], r.linked[p.secret] = p, p
-	if p.stranger() {
+	if p.isStranger() {
 		r.strangers.Take(from)
 	}
-	l.count(true)
+	l.countUnconnected(true)
 	return p
 }
 
@@ -62,14 +62,14 @@ func (r *roster) newLinkLocked(id uint64, name string, from netip.Addr) *peer {
 // ends. So a peer that dials under ever new names takes no places of the peers that this node sends
 // to, and not all places of strangers.
 
-// stranger is reconnect.PeersConfig.Unknown: a node to which this one has sent nothing has dialled.
-func (r *roster) stranger(s reconnect.Stranger) *actor.PID {
+// addStranger implements reconnect.PeersConfig.Unknown: a node that was sent nothing has dialled.
+func (r *roster) addStranger(s reconnect.Stranger) *actor.PID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, from := r.peers[s.Node], s.From.Source()
 	switch {
 	case p != nil:
-	case r.closing || len(r.peers) >= r.cfg.Peers || !r.strangers.May(from, r.half()):
+	case r.closing || len(r.peers) >= r.cfg.Peers || !r.strangers.May(from, r.halfPeers()):
 		return nil
 	default:
 		p = r.newLinkLocked(s.Node, "", from)

@@ -9,15 +9,15 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// may returns nil if the peer may do that.
-func (in *receiving) may(t *target, a Access) error {
-	if t.asked&a.bit() == 0 {
-		t.asked |= a.bit()
-		if in.exposed(a, t.pid.Id) {
-			t.exposed |= a.bit()
+// checkAccess returns nil if the peer may do that.
+func (in *receiving) checkAccess(t *target, a Access) error {
+	if t.asked&a.accessBit() == 0 {
+		t.asked |= a.accessBit()
+		if in.isExposed(a, t.pid.Id) {
+			t.exposed |= a.accessBit()
 		}
 	}
-	if t.exposed&a.bit() != 0 || in.granted(t.pid.Id, a) {
+	if t.exposed&a.accessBit() != 0 || in.isGranted(t.pid.Id, a) {
 		return nil
 	}
 	return ErrDenied
@@ -26,14 +26,14 @@ func (in *receiving) may(t *target, a Access) error {
 // mayAnswer returns nil if the peer may send a message of that sender. Who answers it sends to its
 // sender. If that is of this node, the peer has to be one that may do so itself.
 func (in *receiving) mayAnswer(s *frame.PID) error {
-	if s.Address == "" || !in.host.local(s.Address) {
+	if s.Address == "" || !in.host.isLocal(s.Address) {
 		return nil
 	}
 	if tables.IsFuture(s.ID) {
-		if _, ok := in.future(s.ID, s.Request, (*tables.Futures).Find); ok {
+		if _, ok := in.findFuture(s.ID, s.Request, (*tables.Futures).Find); ok {
 			return nil
 		}
-	} else if in.may(in.target(s.ID), Reach) == nil {
+	} else if in.checkAccess(in.targetOf(s.ID), Reach) == nil {
 		return nil
 	}
 	return fmt.Errorf("the sender is %s of this node: %w", plain.Quote(s.ID), ErrDenied)
@@ -42,7 +42,7 @@ func (in *receiving) mayAnswer(s *frame.PID) error {
 // maySay returns an error if the peer may not name a sender at that node.
 func (in *receiving) maySay(addr string) error {
 	switch {
-	case addr == "" || addr == in.who.Name || in.host.local(addr):
+	case addr == "" || addr == in.who.Name || in.host.isLocal(addr):
 		return nil
 	case in.host.cfg.OwnSenders:
 		return fmt.Errorf("its sender is at another node (Config.OwnSenders): %w", ErrDenied)
@@ -52,13 +52,13 @@ func (in *receiving) maySay(addr string) error {
 	return nil
 }
 
-// exposed asks Expose, and then Config.Allow.
-func (in *receiving) exposed(a Access, name string) bool {
-	return !never(name) && in.host.rules.Load().allow(a, name) && in.allowed(a, name)
+// isExposed reports whether Expose and Config.Allow let the peer do that.
+func (in *receiving) isExposed(a Access, name string) bool {
+	return !isForbidden(name) && in.host.rules.Load().allowsAccess(a, name) && in.isAllowed(a, name)
 }
 
-// allowed asks Config.Allow, which is the user's.
-func (in *receiving) allowed(a Access, name string) (ok bool) {
+// isAllowed asks Config.Allow, which is the user's.
+func (in *receiving) isAllowed(a Access, name string) (ok bool) {
 	if in.host.cfg.Allow == nil {
 		return true
 	}
@@ -74,13 +74,13 @@ func (in *receiving) allowed(a Access, name string) (ok bool) {
 
 var allowTask = rdma.NewTask("remoting.Config.Allow")
 
-// granted reports whether an actor that has sent the peer something is still that actor.
-func (in *receiving) granted(id string, a Access) bool {
+// isGranted reports whether an actor that has sent the peer something is still that actor.
+func (in *receiving) isGranted(id string, a Access) bool {
 	proc, ok := in.host.sys.ProcessRegistry.GetLocal(id)
 	if !ok {
 		return false
 	}
 	in.p.mu.Lock()
 	defer in.p.mu.Unlock()
-	return in.p.grants.Has(id, proc, a.bit())
+	return in.p.grants.Has(id, proc, a.accessBit())
 }

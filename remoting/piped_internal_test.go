@@ -16,21 +16,21 @@ func aFuture() (*actor.ActorSystem, actor.Future) {
 // It is seen whether the result of a future of this version of Proto.Actor is piped.
 func TestPiped(t *testing.T) {
 	sys, f := aFuture()
-	if what := missing(sys); what != "" {
+	if what := missingPart(sys); what != "" {
 		t.Errorf("this version of Proto.Actor: %s", what)
 	}
 	proc, _ := sys.ProcessRegistry.GetLocal(f.PID().Id)
-	if piped(proc) {
+	if isPiped(proc) {
 		t.Error("nobody gets its result")
 	}
 	f.PipeTo(actor.NewPID("", "nobody"))
-	if !piped(proc) {
+	if !isPiped(proc) {
 		t.Error("somebody gets its result")
 	}
-	if !piped(sys.DeadLetter) {
+	if !isPiped(sys.DeadLetter) {
 		t.Error("what is no future may block")
 	}
-	if n := testing.AllocsPerRun(100, func() { piped(proc) }); n > 0 {
+	if n := testing.AllocsPerRun(100, func() { isPiped(proc) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -39,6 +39,6 @@ func BenchmarkPiped(b *testing.B) {
 	sys, f := aFuture()
 	proc, _ := sys.ProcessRegistry.GetLocal(f.PID().Id)
 	for b.Loop() {
-		piped(proc)
+		isPiped(proc)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/inbox"
 )
 
-// piped reports whether the result of a future goes on to other actors, or that cannot be seen.
+// isPiped reports whether the result of a future goes on to other actors, or that cannot be seen.
 // Proto.Actor sends it to them on the goroutine that answers, and has no exported name for them:
 // its fields are found by their types and read by reflection, with the lock that it uses.
-func piped(future actor.Process) bool {
+func isPiped(future actor.Process) bool {
 	v := reflect.ValueOf(future)
 	at := layout.Load()
 	if at == nil || at.of != v.Type() {
@@ -65,8 +65,9 @@ func layoutOf(t reflect.Type) *futureLayout {
 	return l
 }
 
-// missing returns the first part that this version of Proto.Actor lacks for reflection; "": none.
-func missing(sys *actor.ActorSystem) string {
+// missingPart returns the first part that this version of Proto.Actor lacks for reflection; "":
+// none.
+func missingPart(sys *actor.ActorSystem) string {
 	if what := inbox.Missing(); what != "" {
 		return what
 	}

@@ -25,27 +25,27 @@ type process struct {
 
 var _ actor.Process = (*process)(nil)
 
-// open is the peer that takes messages for the address, which is made if there is none.
-func (p *process) open() (*peer, error) {
+// openPeer returns the peer that takes messages for the address, and makes it if there is none.
+func (p *process) openPeer() (*peer, error) {
 	if p.roster.down.Load() {
 		return nil, ErrShutdown
 	}
 	if to := p.peer.Load(); to != nil && !to.over.Load() {
 		return to, nil
 	}
-	to, err := p.roster.open(p.addr)
+	to, err := p.roster.openPeer(p.addr)
 	if err == nil {
 		p.peer.Store(to)
 	}
 	return to, err
 }
 
-// current is the peer at the address; nil: there is none.
-func (p *process) current() *peer {
+// currentPeer returns the peer at the address; nil: there is none.
+func (p *process) currentPeer() *peer {
 	if to := p.peer.Load(); to != nil && !to.over.Load() {
 		return to
 	}
-	to := p.roster.find(nodeID(p.addr))
+	to := p.roster.findPeer(nodeID(p.addr))
 	if to != nil {
 		p.peer.Store(to)
 	}
@@ -61,36 +61,36 @@ func (p *process) SendUserMessage(target *actor.PID, message any) {
 	buf := outbox.GetBuffer()
 	defer buf.Put()
 	r := frame.Record{
-		Kind: frame.KindUser, Target: target.Id, TargetRequest: target.RequestId, Sender: n.wirePID(sender), Header: pairs(header),
+		Kind: frame.KindUser, Target: target.Id, TargetRequest: target.RequestId, Sender: n.wirePID(sender), Header: headerPairs(header),
 	}
 	var err error
-	if r.Type, buf.B, err = n.encode(buf.B, msg); err != nil {
-		n.refuse(&m, err)
+	if r.Type, buf.B, err = n.encodeMessage(buf.B, msg); err != nil {
+		n.rejectMessage(&m, err)
 		return
 	}
 	r.Body = buf.B
-	p.send(&r, &m)
+	p.sendMessage(&r, &m)
 }
 
-// send queues an encoded message, or applies the policy.
-func (p *process) send(r *frame.Record, m *outgoing) {
+// sendMessage queues an encoded message, or applies the policy.
+func (p *process) sendMessage(r *frame.Record, m *outgoing) {
 	for {
-		to, err := p.open()
+		to, err := p.openPeer()
 		if to != m.room {
 			m.giveBack()
 		}
 		if err != nil {
-			p.roster.refuse(m, err)
+			p.roster.rejectMessage(m, err)
 			return
 		}
-		switch v, err := to.put(r, m); v {
+		switch v, err := to.queueMessage(r, m); v {
 		case accepted:
 			return
 		case refused:
-			p.roster.refuse(m, err)
+			p.roster.rejectMessage(m, err)
 			return
 		case full:
-			if !to.overflow(r, m) {
+			if !to.applyOverflow(r, m) {
 				return
 			}
 		case elsewhere:
@@ -98,8 +98,8 @@ func (p *process) send(r *frame.Record, m *outgoing) {
 	}
 }
 
-// overflow applies the policy to a message that finds no room. True: it is to be tried again.
-func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
+// applyOverflow applies the policy to a message that finds no room. True: it is to be tried again.
+func (p *peer) applyOverflow(r *frame.Record, m *outgoing) (again bool) {
 	h := p.host
 	policy := h.cfg.Overflow
 	if policy == Block && eventloop.MayWait() == nil {
@@ -109,21 +109,21 @@ func (p *peer) overflow(r *frame.Record, m *outgoing) (again bool) {
 	p.mu.Lock()
 	p.counts.Overflowed++
 	p.mu.Unlock()
-	if policy == DeadLetter || m.sender == nil || !h.local(m.sender.Address) {
+	if policy == DeadLetter || m.sender == nil || !h.isLocal(m.sender.Address) {
 		h.deadLetter(m)
 		return false
 	}
 	no := &Refused{Target: m.target, Sender: m.sender, By: h.name, Err: ErrQueueFull}
 	if m.future != nil {
-		h.answer(&tables.Request{Future: m.sender, Process: m.future}, no, 0)
+		h.answerFuture(&tables.Request{Future: m.sender, Process: m.future}, no, 0)
 	} else {
 		h.sys.Root.Send(m.sender, no)
 	}
 	return false
 }
 
-// encode encodes a message behind dst. The codec may be the user's, and panic.
-func (h *host) encode(dst []byte, msg any) (name string, out []byte, err error) {
+// encodeMessage encodes a message behind dst. The codec may be the user's, and panic.
+func (h *host) encodeMessage(dst []byte, msg any) (name string, out []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			out, err = dst, fmt.Errorf("%w: %T: the codec has panicked: %v", ErrEncode, msg, v)
@@ -138,8 +138,8 @@ func (h *host) encode(dst []byte, msg any) (name string, out []byte, err error) 
 	return name, out, nil
 }
 
-// refuse makes a message that will not be sent a dead letter, and publishes why.
-func (h *host) refuse(m *outgoing, err error) {
+// rejectMessage makes an unsent message a dead letter, and publishes the reason.
+func (h *host) rejectMessage(m *outgoing, err error) {
 	if !errors.Is(err, ErrShutdown) {
 		h.rt.Logger().Warn("remoting: a message was not sent", "target", plain.Quote(m.target.Id), "peer", plain.Quote(m.target.Address), "type", fmt.Sprintf("%T", m.msg), "err", err)
 	}
@@ -153,8 +153,8 @@ func (h *host) deadLetter(m *outgoing) {
 	h.sys.DeadLetter.SendUserMessage(m.target, &actor.MessageEnvelope{Message: m.msg, Sender: m.sender})
 }
 
-// pairs is a header as a frame has it, in an order that does not depend on the map's.
-func pairs(h actor.ReadonlyMessageHeader) []frame.Pair {
+// headerPairs returns a header as a frame has it, in an order that does not depend on the map's.
+func headerPairs(h actor.ReadonlyMessageHeader) []frame.Pair {
 	if h == nil || h.Length() == 0 {
 		return nil
 	}

@@ -25,7 +25,7 @@ import (
 // roleVariable makes this program one of a test's processes. Its value is the name of the node.
 const roleVariable = "REMOTING_NODE"
 
-// play is the main function of such a process: a node with some actors, until its standard input
+// play is the program of such a process: it runs a node with some actors, until its standard input
 // ends. Then it shuts down.
 func play(name string) int {
 	sys := newSystem()
@@ -150,7 +150,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// leave has it shut down.
+// leave makes it shut down.
 func (p *process) leave() {
 	p.t.Helper()
 	_ = p.in.Close()
@@ -180,7 +180,7 @@ func (p *process) frozen() bool {
 
 func (p *process) thaw() { _ = p.cmd.Process.Signal(unix.SIGCONT) }
 
-// rss is how much memory a process has, in bytes.
+// rss returns how much memory a process has, in bytes.
 func rss(t testing.TB, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

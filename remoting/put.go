@@ -31,14 +31,14 @@ const (
 	refused           // with the error as the reason
 )
 
-// put queues a user message. m is the message that is encoded in r.
-func (p *peer) put(r *frame.Record, m *outgoing) (v verdict, err error) {
+// queueMessage queues a user message. m is the message that is encoded in r.
+func (p *peer) queueMessage(r *frame.Record, m *outgoing) (v verdict, err error) {
 	size := r.Size()
 	p.mu.Lock()
 	first := m.room == p || !p.user.Waits(r.Target)
 	p.unreserveLocked(m)
 	if v, err = p.putLocked(r, m, size, first); v == accepted {
-		p.unlock()
+		p.unlockAndWake()
 		return v, nil
 	}
 	p.releaseLocked() // its reserved room goes to the next one
@@ -56,17 +56,17 @@ func (p *peer) putLocked(r *frame.Record, m *outgoing, size int, first bool) (ve
 	case size > p.user.Limit():
 		return refused, fmt.Errorf("about %d bytes, and the queue has %d (Config.Queue): %w", size, p.user.Limit(), ErrTooLarge)
 	case m.future != nil && p.state == linkBroken:
-		return refused, unreachable(p.failure)
+		return refused, unreachableWith(p.failure)
 	case !first || !p.user.Room(r.Target, size):
 		return full, nil
-	case m.future != nil && !p.futures.Room(p.host.alive):
+	case m.future != nil && !p.futures.Room(p.host.hasProcess):
 		return refused, fmt.Errorf("%d futures wait: %w", tables.FuturesMost, ErrQueueFull)
 	}
 	switch {
 	case m.future != nil:
 		r.Sender.ID, r.Sender.Request = p.futures.Next(), uint32(p.host.rt.Scheduler().Uint64())
 	case r.Sender.ID != "" && r.Sender.Address == "":
-		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok && !p.grants.Sent(m.sender.Id, proc, Reach.bit(), p.host.alive) {
+		if proc, ok := p.host.sys.ProcessRegistry.GetLocal(m.sender.Id); ok && !p.grants.Sent(m.sender.Id, proc, Reach.accessBit(), p.host.hasProcess) {
 			return refused, fmt.Errorf("the actors that the peer may answer take %d MiB: %w", tables.GrantBytes>>20, ErrQueueFull)
 		}
 	}
@@ -92,7 +92,7 @@ func (p *peer) putSystem(r *frame.Record, before func(*peer) bool) (queued, ende
 		return false, false
 	}
 	p.putSystemLocked(r)
-	p.unlock()
+	p.unlockAndWake()
 	return true, false
 }
 
@@ -109,8 +109,8 @@ func (p *peer) putSystemLocked(r *frame.Record) {
 	}
 }
 
-// unlock unlocks mu, and wakes the link if it does not know yet that something waits.
-func (p *peer) unlock() {
+// unlockAndWake unlocks mu, and wakes the link if it does not know yet that something waits.
+func (p *peer) unlockAndWake() {
 	wake := !p.awake && !p.ended && p.readyLocked()
 	p.awake = p.awake || wake
 	p.mu.Unlock()

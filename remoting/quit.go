@@ -8,19 +8,19 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// fall ends the link immediately: there is no connection, and none will be made.
-func (l *link) fall(ctx actor.Context, err error) {
+// failLink ends the link immediately: there is no connection, and none will be made.
+func (l *link) failLink(ctx actor.Context, err error) {
 	if !l.ended {
-		l.collapse(ctx, err)
-		l.quit(ctx)
+		l.failAll(ctx, err)
+		l.stopActor(ctx)
 	}
 }
 
-// collapse ends the connection, and answers everything that waits.
-func (l *link) collapse(ctx actor.Context, err error) {
+// failAll ends the connection, and answers everything that waits.
+func (l *link) failAll(ctx actor.Context, err error) {
 	if l.greeting == open {
-		l.out.settle()
-		l.lost(ctx, err)
+		l.out.settlePosted()
+		l.failOnLoss(ctx, err)
 	}
 	l.p.mu.Lock()
 	conn := l.p.conn
@@ -29,17 +29,17 @@ func (l *link) collapse(ctx actor.Context, err error) {
 		ctx.Send(conn, &rdma.DestroyID{})
 	}
 	l.endIf(func() bool { return true })
-	l.unreachable(ctx, err)
+	l.failWaiting(ctx, err)
 }
 
-// quit stops the link's actor, when the rest has ended. What still waits for slow targets of this
-// node is refused, while the reporter can make it dead letters. Unread frames wait for Down.
-func (l *link) quit(ctx actor.Context) {
+// stopActor stops the link's actor, when the rest has ended. What still waits for slow targets of
+// this node is refused, while the reporter can make it dead letters. Unread frames wait for Down.
+func (l *link) stopActor(ctx actor.Context) {
 	if l.up != nil && l.in.unread.Len() > 0 {
 		l.greeting = refusing
 		return
 	}
-	l.close()
+	l.releaseResources()
 	ctx.Stop(l.self)
 }
 
@@ -48,7 +48,7 @@ func (l *link) endIf(allowed func() bool) (ended bool) {
 	kept := true // the grants
 	defer func() {
 		if !kept {
-			l.host.rt.Logger().Warn("remoting: no room to remember what a peer may still answer: its answers will be refused when it is back", "peer", l.whom().Name)
+			l.host.rt.Logger().Warn("remoting: no room to remember what a peer may still answer: its answers will be refused when it is back", "peer", l.knownPeer().Name)
 		}
 	}()
 	r, p := l.roster, l.p
@@ -72,38 +72,38 @@ func (l *link) endIf(allowed func() bool) (ended bool) {
 	if l.report.over {
 		r.forgetLocked(p, p.countsLocked())
 	}
-	if p.stranger() {
+	if p.isStranger() {
 		r.strangers.Free(p.from)
 	}
-	l.count(false)
+	l.countUnconnected(false)
 	r.emptiedLocked()
 	l.stopTimers()
 	return true
 }
 
-// stopping handles a stop of the link from outside.
-func (l *link) stopping(ctx actor.Context) {
+// handleStopping handles a stop of the link from outside.
+func (l *link) handleStopping(ctx actor.Context) {
 	if l.ended {
 		return
 	}
 	err := rdma.ErrStopped
 	if l.host.down.Load() {
 		err = ErrShutdown
-		if l.owes() {
-			l.host.shortfall.noteUnsent(l.whom().Name, unix.ETIMEDOUT)
+		if l.hasUnsent() {
+			l.host.shortfall.noteUnsent(l.knownPeer().Name, unix.ETIMEDOUT)
 		}
 	}
-	l.collapse(ctx, err)
-	l.close()
+	l.failAll(ctx, err)
+	l.releaseResources()
 }
 
-// close releases the resources of an ended link. Its peer may stay in memory for long: PIDs keep
-// it.
-func (l *link) close() {
-	l.in.drop()
-	l.back()
+// releaseResources releases the resources of an ended link. Its peer may stay in memory for long:
+// PIDs keep it.
+func (l *link) releaseResources() {
+	l.in.releaseUnread()
+	l.peerReturned()
 	l.in.inbox.Close()
-	l.report.end()
+	l.report.stopAfterQueue()
 	l.p.mu.Lock()
 	l.p.futures = tables.Futures{}
 	l.p.mu.Unlock()

@@ -20,8 +20,8 @@ func TestTextOfPeersIsQuoted(t *testing.T) {
 	peer := Peer{Name: evil, Member: evil}
 	why := errors.New("why")
 	for name, text := range map[string]any{
-		"a goodbye":             goodbye(&frame.Record{Code: frame.GoodbyeShutdown, Reason: evil}).err,
-		"a goodbye of no code":  goodbye(&frame.Record{Code: 200, Reason: evil}).err,
+		"a goodbye":             partingOf(&frame.Record{Code: frame.GoodbyeShutdown, Reason: evil}).err,
+		"a goodbye of no code":  partingOf(&frame.Record{Code: 200, Reason: evil}).err,
 		"a refusal: denied":     reasonOf(&frame.Record{Code: frame.RefusedDenied, Reason: evil}),
 		"a refusal: codec":      reasonOf(&frame.Record{Code: frame.RefusedUnknownType, Reason: evil}),
 		"a refusal: overflow":   reasonOf(&frame.Record{Code: frame.RefusedOverflow, Reason: evil}),

@@ -13,110 +13,110 @@ import (
 
 // Receive implements actor.Actor.
 func (l *link) Receive(ctx actor.Context) {
-	defer l.broken(ctx)
+	defer l.recoverUserCode(ctx)
 	l.busy = true
-	l.react(ctx)
+	l.handleMessage(ctx)
 	l.busy = false
 }
 
-func (l *link) react(ctx actor.Context) {
+func (l *link) handleMessage(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
-		l.received(ctx, m)
+		l.handleReceived(ctx, m)
 	case *flush:
-		l.wake(ctx)
+		l.sendOrDial(ctx)
 	case *rdma.Writable:
 		if l.up != nil {
-			l.flush(ctx)
+			l.sendWaiting(ctx)
 		}
 	case *reconnect.Up:
-		l.begin(ctx, m)
+		l.startGreeting(ctx, m)
 	case *reconnect.Down:
-		l.down(ctx, m)
+		l.handleDown(ctx, m)
 	case *reconnect.Closed:
-		l.closed(ctx, m)
+		l.handleClosed(ctx, m)
 	case *reconnect.Refused: // nothing is sent to it
 	case *admitted:
-		l.admitted(ctx, m)
+		l.handleAdmitted(ctx, m)
 	case *readmit:
-		l.readmit(ctx)
+		l.startReadmit(ctx)
 	case *readmitted:
-		l.readmitted(ctx, m)
+		l.handleReadmitted(ctx, m)
 	case *late:
-		if l.greets(m.number) {
+		if l.isGreeting(m.number) {
 			l.breakOff(ctx, frame.GoodbyeNoHello, errLate)
 		}
 	case *impatient:
-		l.impatient(ctx)
+		l.handleTimeout(ctx)
 	case *overdue:
-		if l.greets(m.number) {
+		if l.isGreeting(m.number) {
 			ctx.Send(l.conn, &reconnect.Break{Generation: l.up.Generation, Err: l.cause})
 		}
 	case *paused:
 		l.pausing = false
-		l.consider(ctx)
+		l.decideConnect(ctx)
 	case *readOn:
 		l.in.nextTurn()
-		l.heed(ctx, l.in.readOn(ctx))
+		l.handleParting(ctx, l.in.readOn(ctx))
 	case *stuck:
-		l.stuck(ctx)
+		l.failStuck(ctx)
 	case *spawned:
-		l.in.spawned(m)
+		l.in.handleSpawned(m)
 	case *leave:
-		l.leave(ctx, m.timeout)
+		l.closeWhenSent(ctx, m.timeout)
 	case *overtime:
-		l.overtime(ctx)
+		l.failUnsent(ctx)
 	case *fall:
-		l.fall(ctx, m.err)
+		l.failLink(ctx, m.err)
 	case *actor.Started:
-		l.start(ctx)
+		l.startLink(ctx)
 	case *actor.Stopping:
-		l.stopping(ctx)
+		l.handleStopping(ctx)
 	default:
 		l.in.inbox.Receive(ctx)
-		l.heed(ctx, l.in.readOn(ctx))
+		l.handleParting(ctx, l.in.readOn(ctx))
 		l.lookBehind(ctx)
 	}
 }
 
-// received takes a frame.
-func (l *link) received(ctx actor.Context, m *rdma.Received) {
+// handleReceived handles a frame.
+func (l *link) handleReceived(ctx actor.Context, m *rdma.Received) {
 	switch l.greeting {
 	case open:
-		f := l.in.frame(m)
+		f := l.in.newUnread(m)
 		if l.in.unread.Len() > 0 {
 			m.Retain()
 			l.in.unread.Push(f)
 			return
 		}
-		l.heed(ctx, l.in.read(ctx, f))
+		l.handleParting(ctx, l.in.readRecords(ctx, f))
 	case absent:
 	case refusing: // consumed, it would be received for its sender
 		m.Retain()
 		l.in.unread.Push(unread{m: m})
 	default:
-		l.greet(ctx, m)
+		l.handleGreeting(ctx, m)
 	}
 }
 
-// stuck ends a connection whose peer does not take system messages.
-func (l *link) stuck(ctx actor.Context) {
+// failStuck ends a connection whose peer does not take system messages.
+func (l *link) failStuck(ctx actor.Context) {
 	l.p.mu.Lock()
 	still := l.p.stuck // it may have been an earlier connection
 	l.p.mu.Unlock()
 	if still {
-		l.end(ctx, fmt.Errorf("the peer does not take system messages: %w", ErrQueueFull))
+		l.failConn(ctx, fmt.Errorf("the peer does not take system messages: %w", ErrQueueFull))
 	}
 }
 
-func (l *link) start(ctx actor.Context) {
+func (l *link) startLink(ctx actor.Context) {
 	l.self, l.local = ctx.Self(), rdma.LocalOf(ctx)
-	l.in.start(ctx)
+	l.in.startInbox(ctx)
 }
 
-// broken notices that the user's code, which has run on behalf of the peer, has not returned. The
-// unread part of its frame is lost, and so the connection has to end.
-func (l *link) broken(ctx actor.Context) {
+// recoverUserCode notices that the user's code, which has run on behalf of the peer, has not
+// returned. The unread part of its frame is lost, and so the connection has to end.
+func (l *link) recoverUserCode(ctx actor.Context) {
 	if !l.busy {
 		return
 	}
@@ -127,6 +127,6 @@ func (l *link) broken(ctx actor.Context) {
 		defer panic(v)
 	}
 	if l.up != nil {
-		l.end(ctx, err)
+		l.failConn(ctx, err)
 	}
 }

@@ -11,26 +11,25 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/tables"
 )
 
-// start makes the inbox. The link's actor has started.
-func (in *receiving) start(ctx actor.Context) {
+// startInbox makes the inbox. The link's actor has started.
+func (in *receiving) startInbox(ctx actor.Context) {
 	cfg := &in.host.cfg
 	in.inbox = inbox.New(ctx, inbox.Config{
 		System: in.host.sys, Runtime: in.host.rt, Bytes: max(cfg.MaxMessage, inboxBytes), Patience: cfg.Patience,
 		Refuse: func(target *actor.PID, msg any, bytes int, sender *actor.PID, why error) {
 			in.notDelivered(ctx, target, msg, bytes, sender, why)
 		},
-		Meter: in.meter,
+		Meter: in.sendMetering,
 	})
 }
 
-// frame is a frame of which nothing was read.
-func (in *receiving) frame(m *rdma.Received) unread {
+// newUnread returns a frame of which nothing was read.
+func (in *receiving) newUnread(m *rdma.Received) unread {
 	return unread{m: m, d: frame.NewReader(m.Data, &in.names)}
 }
 
-// read takes the records of a frame, until there is a message for an inbox that is full, the turn
-// is over, or the connection is to end.
-func (in *receiving) read(ctx actor.Context, f unread) *parting {
+// readRecords reads a frame's records until an inbox is full, or the turn or the connection ends.
+func (in *receiving) readRecords(ctx actor.Context, f unread) *parting {
 	in.inbox.Begin()
 	for in.greeting == open {
 		if !in.mayRead(ctx) {
@@ -50,8 +49,8 @@ func (in *receiving) read(ctx actor.Context, f unread) *parting {
 			in.keepUnread(f)
 			return nil
 		}
-		in.spend(&in.rec)
-		if why := in.record(ctx, &in.rec, f.m); why != nil {
+		in.countRecord(&in.rec)
+		if why := in.handleRecord(ctx, &in.rec, f.m); why != nil {
 			return why
 		}
 	}
@@ -78,14 +77,14 @@ func (in *receiving) readOn(ctx actor.Context) *parting {
 func (in *receiving) readNext(ctx actor.Context) *parting {
 	f := in.unread.Pop()
 	defer f.m.Release()
-	return in.read(ctx, f)
+	return in.readRecords(ctx, f)
 }
 
-// record takes a record. nil: the connection goes on.
-func (in *receiving) record(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
+// handleRecord handles a record. nil: the connection goes on.
+func (in *receiving) handleRecord(ctx actor.Context, r *frame.Record, m *rdma.Received) *parting {
 	switch r.Kind {
 	case frame.KindUser:
-		return in.user(ctx, r, m)
+		return in.handleUser(ctx, r, m)
 	case frame.KindWatch:
 		in.watchedBy(ctx, r)
 	case frame.KindUnwatch:
@@ -93,15 +92,15 @@ func (in *receiving) record(ctx actor.Context, r *frame.Record, m *rdma.Received
 	case frame.KindTerminated:
 		in.terminatedThere(r)
 	case frame.KindStop:
-		in.stop(ctx, r)
+		in.handleStop(ctx, r)
 	case frame.KindSpawn:
-		in.spawn(ctx, r)
+		in.handleSpawn(ctx, r)
 	case frame.KindSpawned:
 		in.answerSpawn(r)
 	case frame.KindRefused:
 		in.refusedThere(ctx, r)
 	case frame.KindGoodbye:
-		return goodbye(r)
+		return partingOf(r)
 	default:
 		return &parting{code: frame.GoodbyeBadFrame, err: fmt.Errorf("%w: %v on an open link", ErrProtocol, r.Kind)}
 	}

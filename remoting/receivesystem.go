@@ -16,14 +16,14 @@ func (in *receiving) watchedBy(ctx actor.Context, r *frame.Record) {
 	if r.Sender.Address != "" {
 		return // a watcher must be an actor of the peer's node
 	}
-	t := in.target(r.Target)
+	t := in.targetOf(r.Target)
 	key := tables.Pair{Watcher: r.Sender.ID, Watched: r.Target}
 	why := frame.TerminatedNotFound
-	ok := in.host.alive(r.Target)
+	ok := in.host.hasProcess(r.Target)
 	if ok {
-		if err := in.may(t, Watch); err != nil {
+		if err := in.checkAccess(t, Watch); err != nil {
 			ok = false
-			in.refused(ctx, r.Target, actor.NewPID(in.who.Name, r.Sender.ID), fmt.Errorf("watch: %w", err))
+			in.reportRefused(ctx, r.Target, actor.NewPID(in.who.Name, r.Sender.ID), fmt.Errorf("watch: %w", err))
 		}
 	}
 	if ok {
@@ -69,25 +69,25 @@ func (in *receiving) terminatedThere(r *frame.Record) {
 		if r.Code > frame.TerminatedNotFound {
 			why = actor.TerminatedReason_Stopped
 		}
-		in.host.terminated(w, why)
+		in.host.deliverTerminated(w, why)
 	}
 }
 
-// stop stops an actor of this node.
-func (in *receiving) stop(ctx actor.Context, r *frame.Record) {
-	t := in.target(r.Target)
-	if err := in.may(t, Stop); err != nil {
+// handleStop stops an actor of this node.
+func (in *receiving) handleStop(ctx actor.Context, r *frame.Record) {
+	t := in.targetOf(r.Target)
+	if err := in.checkAccess(t, Stop); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, fmt.Errorf("stop: %w", err))
 		return
 	}
-	if in.host.alive(r.Target) {
+	if in.host.hasProcess(r.Target) {
 		in.inbox.DeliverSystem(t.pid, &actor.Stop{}, systemBytes)
 	}
 }
 
-// forgetWatcher has an actor of this node forget a watcher of the peer's.
+// forgetWatcher makes an actor of this node forget a watcher of the peer's.
 func (in *receiving) forgetWatcher(watched, watcher string) {
-	if in.host.alive(watched) {
+	if in.host.hasProcess(watched) {
 		in.inbox.DeliverSystem(actor.NewPID(in.host.name, watched), &actor.Unwatch{Watcher: actor.NewPID(in.who.Name, watcher)}, systemBytes)
 	}
 }

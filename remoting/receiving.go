@@ -79,16 +79,16 @@ func (in *receiving) mayRead(ctx actor.Context) bool {
 // nextTurn begins another turn.
 func (in *receiving) nextTurn() { in.turn = turn{at: in.local.Now()} }
 
-// spend counts a record that was read.
-func (in *receiving) spend(r *frame.Record) {
+// countRecord counts a record that was read.
+func (in *receiving) countRecord(r *frame.Record) {
 	if in.turn.spent++; r.Kind != frame.KindUser {
 		in.turn.spent += otherCost - 1
 	}
 }
 
-// drop releases the unread frames. Their connection has ended: before that, their sender would
-// take them for received.
-func (in *receiving) drop() {
+// releaseUnread releases the unread frames. Their connection has ended: before that, their sender
+// would take them for received.
+func (in *receiving) releaseUnread() {
 	for in.unread.Len() > 0 {
 		in.unread.Pop().m.Release()
 	}
@@ -101,11 +101,11 @@ const (
 	rememberedBytes = 256 << 10
 )
 
-// forget clears the names of a connection, and the results about them.
-func (in *receiving) forget() { in.targets, in.last, in.senders = nil, nil, nil }
+// clearNames clears the names of a connection, and the results about them.
+func (in *receiving) clearNames() { in.targets, in.last, in.senders = nil, nil, nil }
 
-// remember counts the bytes of a name. True: clear the remembered names first.
-func remember(sum *int, name, count int) (forget bool) {
+// countName counts the bytes of a name. True: clear the remembered names first.
+func countName(sum *int, name, count int) (forget bool) {
 	forget = count == 0 || count >= remembered || *sum+name > rememberedBytes
 	if forget {
 		*sum = 0
@@ -122,8 +122,8 @@ type target struct {
 	version uint64          // of the rules that were asked
 }
 
-// target is the actor of that name.
-func (in *receiving) target(id string) *target {
+// targetOf returns the actor of that name.
+func (in *receiving) targetOf(id string) *target {
 	version := in.host.rules.Load().version
 	t := in.last // most often a message is for the same actor as the one before
 	if t == nil || t.pid.Id != id {
@@ -136,7 +136,7 @@ func (in *receiving) target(id string) *target {
 		in.last = t
 		return t
 	}
-	if remember(&in.targetBytes, len(id), len(in.targets)) {
+	if countName(&in.targetBytes, len(id), len(in.targets)) {
 		in.targets = make(map[string]*target)
 	}
 	t = &target{pid: actor.NewPID(in.host.name, id), version: version}
@@ -144,8 +144,8 @@ func (in *receiving) target(id string) *target {
 	return t
 }
 
-// sender is a sender as a PID. Those of actors are kept, those of futures come once.
-func (in *receiving) sender(s *frame.PID) *actor.PID {
+// senderPID returns a sender as a PID. Those of actors are kept, those of futures come once.
+func (in *receiving) senderPID(s *frame.PID) *actor.PID {
 	if s.ID == "" {
 		return nil
 	}
@@ -155,8 +155,8 @@ func (in *receiving) sender(s *frame.PID) *actor.PID {
 		if pid := in.senders[*s]; pid != nil {
 			return pid
 		}
-	case s.Address != "" && in.host.local(s.Address): // of this node, and comes back
-		if r, ok := in.future(s.ID, s.Request, (*tables.Futures).Find); ok {
+	case s.Address != "" && in.host.isLocal(s.Address): // of this node, and comes back
+		if r, ok := in.findFuture(s.ID, s.Request, (*tables.Futures).Find); ok {
 			return r.Future
 		}
 	}
@@ -165,7 +165,7 @@ func (in *receiving) sender(s *frame.PID) *actor.PID {
 		pid.Address = in.who.Name
 	}
 	if !future {
-		if remember(&in.senderBytes, len(s.ID)+len(s.Address), len(in.senders)) {
+		if countName(&in.senderBytes, len(s.ID)+len(s.Address), len(in.senders)) {
 			in.senders = make(map[frame.PID]*actor.PID)
 		}
 		in.senders[*s] = pid
@@ -173,12 +173,11 @@ func (in *receiving) sender(s *frame.PID) *actor.PID {
 	return pid
 }
 
-// future takes a future of this node, or finds it, if the peer has its token: the peer was asked,
-// or a node that was asked has forwarded the request to it.
-func (in *receiving) future(id string, token uint32, take func(f *tables.Futures, id string, token uint32) (tables.Request, bool)) (r tables.Request, ok bool) {
+// findFuture finds or removes a future of this node, if the peer has its token.
+func (in *receiving) findFuture(id string, token uint32, take func(f *tables.Futures, id string, token uint32) (tables.Request, bool)) (r tables.Request, ok bool) {
 	p := in.p
 	if !p.futures.Has(id) {
-		if p = in.roster.asker(id); p == nil {
+		if p = in.roster.findAsker(id); p == nil {
 			return r, false
 		}
 	}

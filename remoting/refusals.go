@@ -23,21 +23,21 @@ func (in *receiving) refuseRecord(ctx actor.Context, r *frame.Record, code frame
 			Kind: frame.KindRefused, Target: r.Target, Sender: frame.PID{ID: r.Sender.ID, Request: r.Sender.Request}, Code: code, Reason: err.Error(),
 		})
 	}
-	p.unlock()
-	in.refused(ctx, r.Target, in.sender(&r.Sender), err)
+	p.unlockAndWake()
+	in.reportRefused(ctx, r.Target, in.senderPID(&r.Sender), err)
 }
 
-// refused publishes that something of the peer's was refused, and logs it: the EventStream may have
-// no subscriber.
-func (in *receiving) refused(ctx actor.Context, target string, sender *actor.PID, err error) {
+// reportRefused publishes that something of the peer's was refused, and logs it: the EventStream
+// may have no subscriber.
+func (in *receiving) reportRefused(ctx actor.Context, target string, sender *actor.PID, err error) {
 	in.host.rt.Logger().Warn("remoting: a message of a peer was refused", "target", plain.Quote(target), "peer", plain.Quote(in.who.Name), "err", err)
-	in.report.notify(ctx, &Refused{Target: actor.NewPID(in.host.name, target), Sender: sender, By: in.host.name, Err: err})
+	in.report.publishEvent(ctx, &Refused{Target: actor.NewPID(in.host.name, target), Sender: sender, By: in.host.name, Err: err})
 }
 
 // refusedThere takes note that the peer has refused a message. If a future has asked, it fails.
 func (in *receiving) refusedThere(ctx actor.Context, r *frame.Record) {
 	if r.Sender.ID == "" && r.Code >= frame.RefusedMeter && r.Code <= frame.RefusedFree {
-		in.metered(r)
+		in.applyMetering(r)
 		return
 	}
 	no := &Refused{Target: actor.NewPID(in.who.Name, r.Target), By: in.who.Name, Err: reasonOf(r)}
@@ -48,21 +48,21 @@ func (in *receiving) refusedThere(ctx actor.Context, r *frame.Record) {
 	f, ok := in.p.futures.Take(r.Sender.ID, r.Sender.Request)
 	in.p.mu.Unlock()
 	if ok {
-		in.host.answer(&f, no, 0)
+		in.host.answerFuture(&f, no, 0)
 		return
 	}
-	in.report.notify(ctx, no)
+	in.report.publishEvent(ctx, no)
 }
 
-// reasonOf is why the peer has refused a message.
+// reasonOf returns why the peer has refused a message.
 func reasonOf(r *frame.Record) error {
 	switch r.Code {
 	case frame.RefusedDenied:
-		return because(ErrDenied, r.Reason)
+		return withReason(ErrDenied, r.Reason)
 	case frame.RefusedUnknownType, frame.RefusedUndecodable:
-		return because(ErrDecode, r.Reason)
+		return withReason(ErrDecode, r.Reason)
 	case frame.RefusedOverflow:
-		return because(ErrOverflow, r.Reason)
+		return withReason(ErrOverflow, r.Reason)
 	}
 	return errors.New(plain.Quote(r.Reason))
 }
@@ -85,7 +85,7 @@ func (in *receiving) notDelivered(ctx actor.Context, target *actor.PID, msg any,
 	case *actor.Unwatch, *actor.Stop:
 		return
 	}
-	in.report.notify(ctx, &Refused{Target: target, Sender: sender, By: in.host.name, Err: why})
+	in.report.publishEvent(ctx, &Refused{Target: target, Sender: sender, By: in.host.name, Err: why})
 	if in.greeting == open && sender != nil && sender.Address == in.who.Name && tables.IsFuture(sender.Id) {
 		p.putSystem(&frame.Record{
 			Kind: frame.KindRefused, Target: target.Id, Sender: frame.PID{ID: sender.Id, Request: sender.RequestId}, Code: code, Reason: why.Error(),

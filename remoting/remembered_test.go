@@ -17,11 +17,11 @@ func TestRememberedNames(t *testing.T) {
 		pad := strings.Repeat("n", long)
 		for i := range 3 * remembered {
 			name := fmt.Sprint(i, pad)
-			if to := in.target(name); to != in.target(name) {
+			if to := in.targetOf(name); to != in.targetOf(name) {
 				t.Fatal("the latest target is forgotten")
 			}
 			s := frame.PID{Address: pad, ID: name}
-			if from := in.sender(&s); from != in.sender(&s) {
+			if from := in.senderPID(&s); from != in.senderPID(&s) {
 				t.Fatal("the latest sender is forgotten")
 			}
 			bytes := 0

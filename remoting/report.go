@@ -53,7 +53,7 @@ var resuming = actor.WithGuardian(actor.NewOneForOneStrategy(0, 0, func(any) act
 // newReporterLocked makes the reporter of a link. r.mu is locked.
 func (r *roster) newReporterLocked(p *peer, link *actor.PID) *reporter {
 	rep := &reporter{roster: r, p: p}
-	pid, err := r.sys.Root.SpawnNamed(actor.PropsFromFunc(rep.receive, r.rt.OffLoop(), resuming), link.Id+"/report")
+	pid, err := r.sys.Root.SpawnNamed(actor.PropsFromFunc(rep.handleMessage, r.rt.OffLoop(), resuming), link.Id+"/report")
 	if err != nil { // the name is the link's own
 		panic("remoting: BUG: " + err.Error())
 	}
@@ -62,12 +62,12 @@ func (r *roster) newReporterLocked(p *peer, link *actor.PID) *reporter {
 	return rep
 }
 
-// end stops the reporter after its queue.
-func (r *reporter) end() { r.roster.sys.Root.Poison(r.pid) }
+// stopAfterQueue stops the reporter after its queue.
+func (r *reporter) stopAfterQueue() { r.roster.sys.Root.Poison(r.pid) }
 
-// take reports whether there is room for so many things that a subscriber is to be called for. One
-// that is larger than all the room goes alone.
-func (r *reporter) take(things, bytes int) bool {
+// takeRoom reports whether there is room for so many things that a subscriber is to be called for.
+// One that is larger than all the room goes alone.
+func (r *reporter) takeRoom(things, bytes int) bool {
 	waiting := r.waiting.Add(int64(bytes))
 	if waiting > int64(2*r.roster.cfg.Queue) && waiting > int64(bytes) {
 		r.waiting.Add(-int64(bytes))
@@ -77,9 +77,9 @@ func (r *reporter) take(things, bytes int) bool {
 	return true
 }
 
-// notify publishes an event.
-func (r *reporter) notify(ctx actor.Context, ev any) {
-	if n := sizeOf(ev); r.take(1, n) {
+// publishEvent publishes an event.
+func (r *reporter) publishEvent(ctx actor.Context, ev any) {
+	if n := sizeOf(ev); r.takeRoom(1, n) {
 		ctx.Send(r.pid, &event{ev, n})
 	}
 }
@@ -100,7 +100,7 @@ func sizeOf(ev any) int {
 
 // deadLetter makes a message of the peer's a dead letter.
 func (r *reporter) deadLetter(ctx actor.Context, target *actor.PID, msg any, bytes int, sender *actor.PID) {
-	if n := eventBytes + bytes; r.take(1, n) {
+	if n := eventBytes + bytes; r.takeRoom(1, n) {
 		ctx.Send(r.pid, &letter{target, &actor.MessageEnvelope{Message: msg, Sender: sender}, n})
 	}
 }
@@ -112,13 +112,13 @@ func (r *reporter) deadLetters(peer string, packets []outbox.Packet) {
 		n += len(packets[i].Bytes())
 		records += packets[i].Records
 	}
-	if n > 0 && r.take(records, n) {
+	if n > 0 && r.takeRoom(records, n) {
 		r.roster.sys.Root.Send(r.pid, &letters{peer, packets, n})
 	}
 }
 
-func (r *reporter) receive(ctx actor.Context) {
-	r.call(ctx.Message())
+func (r *reporter) handleMessage(ctx actor.Context) {
+	r.callSubscribers(ctx.Message())
 	if r.waiting.Load() == 0 {
 		r.catchUp()
 	}
@@ -127,13 +127,13 @@ func (r *reporter) receive(ctx actor.Context) {
 // catchUp publishes how much has found no room since the last time.
 func (r *reporter) catchUp() {
 	if n := r.p.unreported.Load(); n != r.gap {
-		d := &Unreported{Peer: r.p.info().Peer, Count: n - r.gap}
+		d := &Unreported{Peer: r.p.peerInfo().Peer, Count: n - r.gap}
 		r.gap = n
 		r.roster.sys.EventStream.Publish(d)
 	}
 }
 
-func (r *reporter) call(m any) {
+func (r *reporter) callSubscribers(m any) {
 	switch m := m.(type) {
 	case *event:
 		defer r.waiting.Add(-int64(m.bytes))
@@ -148,7 +148,7 @@ func (r *reporter) call(m any) {
 		defer r.roster.mu.Unlock()
 		r.roster.reporters--
 		r.over = true
-		r.roster.forgetLocked(r.p, r.p.info().Counts)
+		r.roster.forgetLocked(r.p, r.p.peerInfo().Counts)
 		r.roster.emptiedLocked()
 	case *letters:
 		defer r.waiting.Add(-int64(m.bytes))

@@ -8,7 +8,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
-// aPeer is a peer with a queue of so many bytes, and no link.
+// aPeer returns a peer with a queue of so many bytes, and no link.
 func aPeer(queue int) *peer {
 	p := newPeer(&host{cfg: Config{Queue: queue}, rt: new(rdma.Runtime)}, 1, 1, "x")
 	p.awake = true
@@ -42,7 +42,7 @@ func waitsFor(t *testing.T, p *peer, r *frame.Record, m *outgoing) (released cha
 func TestRoomIsReservedAtOnePeer(t *testing.T) {
 	p, next := aPeer(64<<10), aPeer(64<<10)
 	var m outgoing
-	if v, err := p.put(record(60<<10), &m); v != accepted {
+	if v, err := p.queueMessage(record(60<<10), &m); v != accepted {
 		t.Fatal(v, err)
 	}
 	r := record(50 << 10)
@@ -54,7 +54,7 @@ func TestRoomIsReservedAtOnePeer(t *testing.T) {
 	p.mu.Unlock()
 	<-released
 	for range 2 {
-		_, _ = next.put(r, &m)
+		_, _ = next.queueMessage(r, &m)
 	}
 	if left := next.user.Limit() - next.user.Bytes(); left < 0 || !next.user.Room("u", left) || next.user.Room("u", left+1) {
 		t.Errorf("%d bytes are left, and there is no room for them", left)
@@ -65,7 +65,7 @@ func TestRoomIsReservedAtOnePeer(t *testing.T) {
 func TestRoomOfWhatIsRefused(t *testing.T) {
 	p := aPeer(64 << 10)
 	var first, second outgoing
-	if v, err := p.put(record(60<<10), &first); v != accepted {
+	if v, err := p.queueMessage(record(60<<10), &first); v != accepted {
 		t.Fatal(v, err)
 	}
 	bad := record(50 << 10)
@@ -78,7 +78,7 @@ func TestRoomOfWhatIsRefused(t *testing.T) {
 	p.releaseLocked()
 	p.mu.Unlock()
 	<-one
-	if v, _ := p.put(bad, &first); v != refused {
+	if v, _ := p.queueMessage(bad, &first); v != refused {
 		t.Fatal(v)
 	}
 	select {

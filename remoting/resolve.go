@@ -15,16 +15,16 @@ type addresses struct {
 	processes map[string]weak.Pointer[process]
 }
 
-// resolve is the actor system's AddressResolver: it answers for every foreign address.
-func (a *addresses) resolve(pid *actor.PID) (actor.Process, bool) {
-	if !sayable(pid.Address) {
+// resolvePID implements the actor system's AddressResolver: it answers for every foreign address.
+func (a *addresses) resolvePID(pid *actor.PID) (actor.Process, bool) {
+	if !fitsFrame(pid.Address) {
 		return nil, false
 	}
-	return a.process(pid.Address), true
+	return a.processOf(pid.Address), true
 }
 
-// process is the process of an address. It lasts as long as a PID has it, or a peer.
-func (a *addresses) process(addr string) *process {
+// processOf returns the process of an address. It lasts as long as a PID has it, or a peer.
+func (a *addresses) processOf(addr string) *process {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if p := a.processes[addr].Value(); p != nil {
@@ -34,7 +34,7 @@ func (a *addresses) process(addr string) *process {
 	a.processes[addr] = weak.Make(p)
 	// Go keeps the cleanup's argument until p is gone. If that were the node, and with it the actor
 	// system, whose actors have PIDs of that address, nothing of all that would ever go.
-	runtime.AddCleanup(p, forget, entry{weak.Make(a), addr})
+	runtime.AddCleanup(p, forgetEntry, entry{weak.Make(a), addr})
 	return p
 }
 
@@ -44,14 +44,14 @@ type entry struct {
 	addr string
 }
 
-func forget(e entry) {
+func forgetEntry(e entry) {
 	if a := e.in.Value(); a != nil {
-		a.forget(e.addr)
+		a.forgetAddr(e.addr)
 	}
 }
 
-// forget drops the entry of an address whose process is gone, unless it has another one by now.
-func (a *addresses) forget(addr string) {
+// forgetAddr removes the entry of an address whose process is gone, unless it has a new one.
+func (a *addresses) forgetAddr(addr string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.processes[addr].Value() == nil {

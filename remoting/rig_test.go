@@ -109,7 +109,7 @@ func (n *node) close() {
 	n.sys.Shutdown()
 }
 
-// pid is an actor of this node's as other nodes see it.
+// pid returns the PID of an actor of this node as other nodes see it.
 func (n *node) pid(id string) *actor.PID { return actor.NewPID(n.Name(), id) }
 
 func (n *node) spawn(name string, receive actor.ReceiveFunc, options ...actor.PropsOption) *actor.PID {
@@ -121,7 +121,7 @@ func (n *node) spawn(name string, receive actor.ReceiveFunc, options ...actor.Pr
 	return pid
 }
 
-// kinds are the kinds of mailboxes that an actor may have.
+// kinds returns the kinds of mailboxes that an actor may have.
 func (n *node) kinds() map[string][]actor.PropsOption {
 	return map[string][]actor.PropsOption{"loop": {n.rt.OnLoop()}, "goroutines": {n.rt.OffLoop()}, "default": nil}
 }
@@ -170,7 +170,7 @@ func (n *node) probe(name string, options ...actor.PropsOption) (*actor.PID, inb
 	return pid, in
 }
 
-// next is the next message, which has to be an M.
+// next returns the next message, which has to be an M.
 func next[M any](t testing.TB, in inbox) M {
 	t.Helper()
 	select {

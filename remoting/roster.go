@@ -43,18 +43,18 @@ func newRoster(h *host) *roster {
 	}
 }
 
-// half is how many strangers there may be, and how many others that are not connected.
-func (r *roster) half() int { return (r.cfg.Peers + 1) / 2 }
+// halfPeers returns how many strangers there may be, and how many others that are not connected.
+func (r *roster) halfPeers() int { return (r.cfg.Peers + 1) / 2 }
 
-// find is the peer with that id; nil: there is none.
-func (r *roster) find(id uint64) *peer {
+// findPeer returns the peer with that id; nil: there is none.
+func (r *roster) findPeer(id uint64) *peer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.peers[id]
 }
 
-// asker is the peer whose futures have a slot of that name; nil: there is none.
-func (r *roster) asker(name string) *peer {
+// findAsker returns the peer whose futures have a slot of that name; nil: there is none.
+func (r *roster) findAsker(name string) *peer {
 	secret, ok := tables.LinkOf(name)
 	if !ok {
 		return nil
@@ -64,13 +64,13 @@ func (r *roster) asker(name string) *peer {
 	return r.linked[secret]
 }
 
-// peersLocked is the peers in the order in which they were made.
+// peersLocked returns the peers in the order in which they were made.
 func (r *roster) peersLocked() []*peer {
 	return slices.SortedFunc(maps.Values(r.peers), func(a, b *peer) int { return int(a.number) - int(b.number) })
 }
 
-// close sends m to every link, and prevents new ones.
-func (r *roster) close(m any) {
+// closeLinks sends m to every link, and prevents new ones.
+func (r *roster) closeLinks(m any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closing = true
@@ -107,15 +107,15 @@ func (r *roster) forgetLocked(p *peer, c Counts) {
 // emptiedLocked closes idle when there are no links and none can come.
 func (r *roster) emptiedLocked() {
 	if r.closing && len(r.peers) == 0 {
-		shut(r.alone)
+		closeOnce(r.alone)
 		if r.reporters == 0 {
-			shut(r.idle)
+			closeOnce(r.idle)
 		}
 	}
 }
 
-// shut closes c, once.
-func shut(c chan struct{}) {
+// closeOnce closes c, once.
+func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
 	default:
@@ -126,12 +126,12 @@ func shut(c chan struct{}) {
 // mayName reports whether a peer may name a sender at another node. A quarter of the peers that
 // this node may have are for those that it has not met.
 func (r *roster) mayName(addr string, from netip.Addr, now time.Time) bool {
-	if r.local(addr) {
+	if r.isLocal(addr) {
 		return true
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.peers[nodeID(addr)]; p != nil && p.met() {
+	if p := r.peers[nodeID(addr)]; p != nil && p.hasMet() {
 		return true
 	}
 	return r.named.May(addr, from, (r.cfg.Peers+3)/4, r.cfg.Patience, now)
@@ -144,8 +144,8 @@ func (r *roster) noteUnproved(id uint64) (first bool) {
 	return r.unproved.Note(id, r.cfg.Peers)
 }
 
-// proved forgets that a peer could not be reached because of who it is.
-func (r *roster) proved(id uint64) {
+// forgetUnproved forgets that a peer could not be reached because of who it is.
+func (r *roster) forgetUnproved(id uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unproved.Forget(id)

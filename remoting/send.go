@@ -28,7 +28,7 @@ func (out *sending) postFirst() (posted bool) {
 		if out.send == nil {
 			out.send = newSend(out.first[0])
 		}
-		if !out.post(messages{}) {
+		if !out.postFrame(messages{}) {
 			return false
 		}
 		out.first = out.first[1:]
@@ -69,7 +69,7 @@ func (out *sending) postPacket() (posted bool) {
 	if !out.taken.System {
 		n = messages{all: out.taken.Records, upkeep: out.taken.Upkeep}
 	}
-	return out.post(n)
+	return out.postFrame(n)
 }
 
 // takeLocked takes the next packet.
@@ -116,14 +116,14 @@ func (out *sending) backLocked() {
 	out.taken, out.send = outbox.Packet{}, nil
 }
 
-// post hands the connection the frame that is next, which has so many messages. False: it waits for
-// *rdma.Writable, or for the end of the connection.
-func (out *sending) post(n messages) (posted bool) {
+// postFrame hands the connection the frame that is next, which has so many messages. False: it
+// waits for *rdma.Writable, or for the end of the connection.
+func (out *sending) postFrame(n messages) (posted bool) {
 	err := out.up.Post(out.send)
 	if err == nil {
 		out.send = nil
 		out.posted.add(n)
-		out.settle()
+		out.settlePosted()
 		return true
 	}
 	if !errors.Is(err, rdma.ErrQueueFull) {
@@ -139,9 +139,9 @@ func newSend(b []byte) *reconnect.Send {
 	return s
 }
 
-// settle forgets the frames that the peer is known to have consumed. If the connection is gone, and
-// Down has not come, any of the others may not have been.
-func (out *sending) settle() {
+// settlePosted forgets the frames that the peer is known to have consumed. If the connection is
+// gone, and Down has not come, any of the others may not have been.
+func (out *sending) settlePosted() {
 	if n, ok := out.up.Unsettled(); ok {
 		out.posted.trim(n)
 	}
@@ -156,8 +156,8 @@ type tally struct {
 // messages counts messages: all, and of these Proto.Actor's upkeep of a cluster.
 type messages struct{ all, upkeep int }
 
-// sent is how many were sent by the application.
-func (m messages) sent() int { return m.all - m.upkeep }
+// sentByApp returns how many were sent by the application.
+func (m messages) sentByApp() int { return m.all - m.upkeep }
 
 // add counts a frame.
 func (t *tally) add(n messages) {
@@ -188,7 +188,7 @@ func (out *sending) dropTooLarge(ctx actor.Context) {
 	p.counts.DeadLetters += uint64(out.taken.Records)
 	p.mu.Unlock()
 	out.host.notSent(futures)
-	out.report.notify(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
+	out.report.publishEvent(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
 	out.report.deadLetters(out.who.Name, []outbox.Packet{out.taken})
 	out.taken = outbox.Packet{}
 }

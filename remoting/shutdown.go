@@ -49,7 +49,7 @@ const farewell = 100 * time.Millisecond
 // loop is late while user code blocks it.
 const lastWord = 2 * time.Second
 
-// beginShutdown has the links regard what they lose as lost by Shutdown, also before they hear of
+// beginShutdown makes the links regard what they lose as lost by Shutdown, also before they hear of
 // it.
 func (n *Node) beginShutdown() {
 	n.leaving.Store(true)
@@ -62,7 +62,7 @@ func (n *Node) shutDown(ctx context.Context) error {
 	if due, ok := ctx.Deadline(); ok {
 		timeout = max(time.Until(due)-farewell, time.Millisecond)
 	}
-	n.close(&leave{timeout})
+	n.closeLinks(&leave{timeout})
 	sent := n.rt.Scheduler().Await(n.alone, ctx.Done())
 	if !sent {
 		n.stopLinks()
@@ -72,7 +72,7 @@ func (n *Node) shutDown(ctx context.Context) error {
 	defer cancel()
 	ended := n.rt.Scheduler().Await(n.alone, last.Done()) && n.rt.Scheduler().Await(n.listener.Gone(), last.Done())
 	reported := n.rt.Scheduler().Await(n.idle, ctx.Done())
-	unconfirmed, peers, unsent := n.shortfall.total()
+	unconfirmed, peers, unsent := n.shortfall.unconfirmedTotal()
 	switch {
 	case !ended:
 		return fmt.Errorf("remoting: a loop does not get on: %w", context.Cause(last))
@@ -111,9 +111,9 @@ func (s *shortfall) noteUnconfirmed(peer string, messages int) {
 // namedPeers is how many peers the error of Shutdown names.
 const namedPeers = 8
 
-// total returns how many messages are unconfirmed, the peers as text for an error (" to a, b and 3
-// more", or ""), and why something was not sent.
-func (s *shortfall) total() (unconfirmed int, peers string, unsent error) {
+// unconfirmedTotal returns how many messages are unconfirmed, the peers as text for an error (" to
+// a, b and 3 more", or ""), and why something was not sent.
+func (s *shortfall) unconfirmedTotal() (unconfirmed int, peers string, unsent error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.peers) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// simulated is a node of a simulated machine, whose actor "echo" answers. nil: the time is over.
+// simulated starts a simulated machine's node, whose actor "echo" answers. nil: the time is over.
 func simulated(s *actortest.Sim, p *actortest.Process, addr string) *remoting.Node {
 	rt, err := p.Open()
 	var n *remoting.Node

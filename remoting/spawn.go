@@ -21,18 +21,18 @@ func (n *Node) Spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 	if err := eventloop.MayWait(); err != nil {
 		return nil, fmt.Errorf("remoting: Spawn: %w", err)
 	}
-	pid, err := n.spawn(ctx, addr, kind, name)
+	pid, err := n.spawnRemote(ctx, addr, kind, name)
 	if err != nil {
 		return nil, fmt.Errorf("remoting: spawn %s at %s: %w", kind, addr, err)
 	}
 	return pid, nil
 }
 
-func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, error) {
-	if !sayable(addr) || !sayable(kind) || len(kind) > frame.MaxType || name != "" && !sayable(spawnedPrefix+name) {
+func (n *Node) spawnRemote(ctx context.Context, addr, kind, name string) (*actor.PID, error) {
+	if !fitsFrame(addr) || !fitsFrame(kind) || len(kind) > frame.MaxType || name != "" && !fitsFrame(spawnedPrefix+name) {
 		return nil, notSpawned(errors.New("an empty or long name"))
 	}
-	to := n.addresses.process(addr)
+	to := n.addresses.processOf(addr)
 	answer := make(chan tables.Spawned, 1)
 	r := frame.Record{Kind: frame.KindSpawn, Type: kind, Target: name}
 	var p *peer
@@ -40,13 +40,13 @@ func (n *Node) spawn(ctx context.Context, addr, kind, name string) (*actor.PID, 
 	var broken error
 	for queued := false; !queued; {
 		var err error
-		if p, err = to.open(); err != nil {
+		if p, err = to.openPeer(); err != nil {
 			return nil, notSpawned(err)
 		}
 		var ended bool
 		queued, ended = p.putSystem(&r, func(p *peer) bool {
 			if p.state == linkBroken {
-				broken = unreachable(p.failure)
+				broken = unreachableWith(p.failure)
 				return false
 			}
 			if !p.system.Room(r.Size()) {

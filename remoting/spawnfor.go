@@ -51,12 +51,12 @@ func (in *receiving) answerSpawn(r *frame.Record) {
 	}
 }
 
-// spawn spawns an actor for the peer, on a goroutine: its Props are the user's.
-func (in *receiving) spawn(ctx actor.Context, r *frame.Record) {
+// handleSpawn spawns an actor for the peer, on a goroutine: its Props are the user's.
+func (in *receiving) handleSpawn(ctx actor.Context, r *frame.Record) {
 	m := &spawned{in.number, frame.Record{Kind: frame.KindSpawned, Seq: r.Seq}}
 	props := in.host.cfg.Kinds[r.Type]
 	switch {
-	case !in.host.rules.Load().allow(Spawn, r.Type) || !in.allowed(Spawn, r.Type):
+	case !in.host.rules.Load().allowsAccess(Spawn, r.Type) || !in.isAllowed(Spawn, r.Type):
 		m.answer.Code, m.answer.Reason = frame.SpawnedDenied, ErrDenied.Error()
 	case props == nil:
 		m.answer.Code, m.answer.Reason = frame.SpawnedUnknown, "no such kind"
@@ -102,8 +102,8 @@ func (h *host) spawnFor(answer *frame.Record, props *actor.Props, name string) {
 	}
 }
 
-// spawned answers the peer.
-func (in *receiving) spawned(m *spawned) {
+// handleSpawned sends the peer the result of its spawn.
+func (in *receiving) handleSpawned(m *spawned) {
 	in.spawning--
 	if in.up == nil || in.number != m.number || in.greeting != open {
 		return
@@ -111,7 +111,7 @@ func (in *receiving) spawned(m *spawned) {
 	if m.answer.Code == frame.SpawnedOK {
 		if proc, ok := in.host.sys.ProcessRegistry.GetLocal(m.answer.Target); ok {
 			in.p.mu.Lock()
-			ok = in.p.grants.Add(m.answer.Target, proc, Reach.bit()|Watch.bit()|Stop.bit(), in.host.alive)
+			ok = in.p.grants.Add(m.answer.Target, proc, Reach.accessBit()|Watch.accessBit()|Stop.accessBit(), in.host.hasProcess)
 			in.p.mu.Unlock()
 			if !ok {
 				in.host.sys.Root.Stop(actor.NewPID(in.host.name, m.answer.Target))

@@ -15,7 +15,7 @@ import (
 // away ends a stranger's connection.
 func (s *stranger) away() { s.sys.Root.Send(s.link, &rdma.DestroyID{}) }
 
-// connected is how many peers of a node are.
+// connected returns how many peers of a node are connected.
 func (n *node) connected() (count int) {
 	for _, i := range n.Peers() {
 		if i.Connected {
@@ -25,7 +25,7 @@ func (n *node) connected() (count int) {
 	return count
 }
 
-// from is a node that dials from another address than the others.
+// from starts a node that dials from another address than the others.
 func from(t *testing.T, addr string) *node {
 	t.Helper()
 	src, err := rdma.ParseAddr(addr + ":0")

@@ -35,7 +35,7 @@ func notAdmitted(n *node) (all []*remoting.NotAdmitted) {
 	return all
 }
 
-// refusedBy is how many handshakes a node has refused.
+// refusedBy returns how many handshakes a node has refused.
 func refusedBy(t *testing.T, n *node) (c uint64) {
 	t.Helper()
 	for _, i := range n.rt.Inspect() {

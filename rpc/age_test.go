@@ -93,7 +93,7 @@ func TestMaxConnectionAgeWithoutAnother(t *testing.T) {
 	})
 }
 
-// deafen has the server stop listening, so that no client can connect.
+// deafen makes the server stop listening, so that no client can connect.
 func (r *rig) deafen() {
 	r.t.Helper()
 	r.s.mu.Lock()
@@ -105,7 +105,7 @@ func (r *rig) deafen() {
 	}
 }
 
-// listen has it listen again.
+// listen makes it listen again.
 func (r *rig) listen() {
 	r.t.Helper()
 	if _, err := r.s.Listen(r.t.Context(), r.addr); err != nil {

@@ -14,7 +14,7 @@ type Pairs struct{ b []byte }
 
 // Get returns the last value of a key. Not ok: there is none.
 func (p Pairs) Get(key string) (value string, ok bool) {
-	for k, v := range p.raw {
+	for k, v := range p.eachRaw {
 		if string(k) == key {
 			value, ok = string(v), true
 		}
@@ -25,7 +25,7 @@ func (p Pairs) Get(key string) (value string, ok bool) {
 // All returns an iterator over keys and values.
 func (p Pairs) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
-		for k, v := range p.raw {
+		for k, v := range p.eachRaw {
 			if !yield(string(k), string(v)) {
 				return
 			}
@@ -33,8 +33,8 @@ func (p Pairs) All() iter.Seq2[string, string] {
 	}
 }
 
-// raw is an iterator over the bytes, which were checked on arrival.
-func (p Pairs) raw(yield func(key, value []byte) bool) {
+// eachRaw iterates over the bytes, which were checked on arrival.
+func (p Pairs) eachRaw(yield func(key, value []byte) bool) {
 	for b := p.b; len(b) > 0; {
 		var k, v []byte
 		if k, v, b, _ = wire.NextPair(b); !yield(k, v) {
@@ -43,8 +43,8 @@ func (p Pairs) raw(yield func(key, value []byte) bool) {
 	}
 }
 
-// with returns p and another pair behind it. Not ok: a limit is exceeded.
-func (p Pairs) with(key, value string) (_ Pairs, ok bool) {
+// withPair returns p and another pair behind it. Not ok: a limit is exceeded.
+func (p Pairs) withPair(key, value string) (_ Pairs, ok bool) {
 	if len(key) == 0 || len(key) > wire.MaxMetadataKey || len(value) > wire.MaxMetadataValue ||
 		len(p.b)+len(key)+len(value)+3 > wire.MaxMetadata {
 		return p, false
@@ -93,7 +93,7 @@ func setMeta(ctx context.Context, key, value string, of func(*callContext) *Pair
 	if p == nil || over {
 		return &Error{Code: CodeClosed, Message: "metadata: it was sent before", Fate: FateNotSent}
 	}
-	more, ok := p.with(key, value)
+	more, ok := p.withPair(key, value)
 	if !ok {
 		return errMetadata()
 	}
@@ -152,11 +152,11 @@ func optionsOf(opts []CallOption) (all callOptions) {
 	return all
 }
 
-// any reports whether the metadata of the answer is asked for.
-func (o *callOptions) any() bool { return o.header != nil || o.trailer != nil }
+// wantsMeta reports whether the metadata of the answer is asked for.
+func (o *callOptions) wantsMeta() bool { return o.header != nil || o.trailer != nil }
 
-// deliver sets the targets.
-func (o *callOptions) deliver(m *answerMeta) {
+// deliverMeta sets the targets of the options.
+func (o *callOptions) deliverMeta(m *answerMeta) {
 	if o.header != nil {
 		*o.header = m.header
 	}

@@ -24,24 +24,24 @@ type arrival struct {
 // overdue is sent to a connection when the context of a call ends whose request has not arrived.
 type overdue struct{ call *serverCall }
 
-// announced returns the size of a request that follows in parts, and of any other one its own. Not
-// ok: the announcement is malformed.
-func (c *serverConn) announced(h wire.Header, hd *handler, body []byte) (size int, follows, ok bool) {
-	if !c.follows(&h) {
+// announcedSize returns the size of a request that follows in parts, and of any other one its own.
+// Not ok: the announcement is malformed.
+func (c *serverConn) announcedSize(h wire.Header, hd *handler, body []byte) (size int, follows, ok bool) {
+	if !c.followsInParts(&h) {
 		return len(body), false, true
 	}
 	size, ok = wire.ParseFollows(body)
 	return size, true, ok && !hd.m.sends
 }
 
-// follows reports whether the request of a call follows in parts.
-func (c *serverConn) follows(h *wire.Header) bool {
+// followsInParts reports whether the request of a call follows in parts.
+func (c *serverConn) followsInParts(h *wire.Header) bool {
 	return h.Flags&wire.FlagFollows != 0 && c.version >= 3
 }
 
 // memoryFor returns the bytes that the request of a call frame may take.
 func (c *serverConn) memoryFor(h *wire.Header, body []byte) (n int) {
-	if c.follows(h) {
+	if c.followsInParts(h) {
 		n, _ = wire.ParseFollows(body[max(len(body)-wire.FollowsLen, 0):])
 		n = max(min(n, c.s.cfg.MaxMessage), arrivalBytes)
 	} else {
@@ -55,56 +55,56 @@ func (c *serverConn) memoryFor(h *wire.Header, body []byte) (n int) {
 
 // awaitParts waits for the parts of a request. Until then the call has no place.
 func (c *serverConn) awaitParts(call *serverCall) {
-	call.unadmit()
+	call.undoAdmission()
 	call.admission = unadmitted
 	pid := c.out.pid
 	call.arrival.stop = c.s.rt.Scheduler().OnDone(&call.ctx, func() { c.s.sys.Root.Send(pid, &overdue{call}) })
 }
 
-// part takes a part of a request or of an item.
-func (c *serverConn) part(h wire.Header, body []byte) error {
+// handlePart handles a part of a request or of an item.
+func (c *serverConn) handlePart(h wire.Header, body []byte) error {
 	c.unread += len(body)
-	call := c.find(h.Call)
+	call := c.findCall(h.Call)
 	switch {
 	case call == nil: // answered since
 		return nil
 	case call.stream != nil:
-		return c.item(h, body)
-	case !call.arriving():
-		return violation("a part of call %#x, whose request is complete", h.Call)
+		return c.handleItem(h, body)
+	case !call.isArriving():
+		return violationError("a part of call %#x, whose request is complete", h.Call)
 	}
 	p := &call.arrival.parts
 	if err := p.add(h.Call, body, p.total); err != nil {
 		return err
 	}
 	if p.n == p.total {
-		c.arrived(call)
+		c.beginArrived(call)
 	}
 	return nil
 }
 
-// arriving reports whether parts of the request are still to come. It is called on the loop.
-func (call *serverCall) arriving() bool { return call.arrival != nil && call.arrival.stop != nil }
+// isArriving reports whether parts of the request are still to come. It is called on the loop.
+func (call *serverCall) isArriving() bool { return call.arrival != nil && call.arrival.stop != nil }
 
 // endCall ends the context of a call, and refuses it if it has no place yet.
 func (c *serverConn) endCall(call *serverCall, cause error) {
-	if call.arriving() {
+	if call.isArriving() {
 		call.arrival.stop() // the end is handled here
 	}
-	call.ctx.end(cause)
-	c.overdue(call)
+	call.ctx.cancelContext(cause)
+	c.rejectOverdue(call)
 }
 
-// overdue refuses a call whose context has ended, if it has no place yet.
-func (c *serverConn) overdue(call *serverCall) {
-	if call.arriving() || call.waited() && c.share.Forget(call.place) {
+// rejectOverdue refuses a call whose context has ended, if it has no place yet.
+func (c *serverConn) rejectOverdue(call *serverCall) {
+	if call.isArriving() || call.waited() && c.share.Forget(call.place) {
 		call.refuse(call.ctx.Err())
 	}
 }
 
-// arrived begins a call whose request has arrived, if there is a place for it.
-func (c *serverConn) arrived(call *serverCall) {
-	code := c.s.admit(c, call.h)
+// beginArrived begins a call whose request has arrived, if there is a place for it.
+func (c *serverConn) beginArrived(call *serverCall) {
+	code := c.s.admitCall(c, call.h)
 	switch {
 	case code == 0:
 		call.admission = admitted
@@ -116,21 +116,21 @@ func (c *serverConn) arrived(call *serverCall) {
 	}
 	call.arrival.stop()
 	call.arrival.stop = nil
-	c.begin(call)
+	c.beginCall(call)
 }
 
 // refuse refuses a call that has its slot, but no place. If it was in the queue, the caller has
 // taken it out. If wake is set, a caller other than the loop has to request a flush.
 func (call *serverCall) refuse(err error) (wake bool) {
-	if call.arriving() {
+	if call.isArriving() {
 		call.arrival.stop()
 		call.arrival.stop = nil
 	}
 	call.c.s.workers.skip(call)
 	o := outcome{flags: wire.FlagRefused}
 	o.code, o.text, o.details = wireError(err)
-	wake = call.answer(&o, nil)
-	call.ctx.end(errHandled)
-	call.drop()
+	wake = call.queueAnswer(&o, nil)
+	call.ctx.cancelContext(errHandled)
+	call.releaseRequest()
 	return wake
 }

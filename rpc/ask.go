@@ -51,7 +51,7 @@ type unlimited struct{ client *Client }
 // than 64 KiB.
 func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ...GoConfig) *Pending {
 	cfg := optional.Value(configs)
-	of, under := c.settings(m.m), cfg.Context
+	of, under := c.methodSettings(m.m), cfg.Context
 	if under == nil {
 		under = context.Background()
 	}
@@ -76,7 +76,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ..
 				within()
 				p.sys.Root.Send(p.to, a)
 			}()
-			try(func() { a.Value, a.Err = Call(under, c, m, q) }, func(why *PanicError) {
+			tryCall(func() { a.Value, a.Err = Call(under, c, m, q) }, func(why *PanicError) {
 				a.Err = &Error{Code: CodeUnknown, Method: m.m.name, Err: why}
 			})
 		})
@@ -87,7 +87,7 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ..
 			return &Reply[R]{Call: p, Err: err}
 		}
 		r := new(R)
-		if err := c.ledger.decode(m.m, b, r); err != nil {
+		if err := c.ledger.decodeAnswer(m.m, b, r); err != nil {
 			return &Reply[R]{Call: p, Err: err}
 		}
 		return &Reply[R]{Call: p, Value: r}
@@ -95,22 +95,22 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ..
 	var err error = badMessage(m.m, "request", errGoexit, FateNotSent)
 	defer func() {
 		if err != nil {
-			p.answer(nil, err)
+			p.sendReply(nil, err)
 		}
 	}()
-	err = p.start(under, c, q)
+	err = p.startCall(under, c, q)
 	return p
 }
 
-// start puts the request.
-func (p *Pending) start(ctx context.Context, c *Client, q any) error {
+// startCall queues the request.
+func (p *Pending) startCall(ctx context.Context, c *Client, q any) error {
 	m := p.call.m
 	scratch, body, err := c.packRequest(m, q)
 	if err != nil {
 		return err
 	}
 	defer scratch.put(len(body))
-	l, err := c.start(ctx, ctx, &p.call, body, avoided{})
+	l, err := c.startCall(ctx, ctx, &p.call, body, avoided{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (p *Pending) start(ctx context.Context, c *Client, q any) error {
 	defer p.mu.Unlock()
 	p.link = l
 	if !p.over && ctx.Done() != nil {
-		p.stop = c.rt.Scheduler().OnDone(ctx, func() { p.abandon(contextError(ctx, m, FateUnknown)) })
+		p.stop = c.rt.Scheduler().OnDone(ctx, func() { p.cancelCall(contextError(ctx, m, FateUnknown)) })
 	}
 	return nil
 }
@@ -130,34 +130,34 @@ func (p *Pending) Cancel() {
 		p.cancel()
 		return
 	}
-	p.abandon(&Error{Code: CodeCanceled, Method: p.call.m.name})
+	p.cancelCall(&Error{Code: CodeCanceled, Method: p.call.m.name})
 }
 
-func (p *Pending) abandon(err *Error) {
+func (p *Pending) cancelCall(err *Error) {
 	p.mu.Lock()
 	l := p.link
 	p.mu.Unlock()
 	if l == nil {
 		return
 	}
-	if f, ok := l.abandon(&p.call, err); ok {
+	if f, ok := l.cancelCall(&p.call, err); ok {
 		err.Fate = f
-		p.answer(nil, err)
+		p.sendReply(nil, err)
 	}
 }
 
-// finish records that the call is over: on the loop, unless the answer is large.
-func (p *Pending) finish(c *clientCall) {
+// callFinished records that the call is over: on the loop, unless the answer is large.
+func (p *Pending) callFinished(c *clientCall) {
 	if c.err != nil {
-		p.answer(nil, c.err)
+		p.sendReply(nil, c.err)
 		return
 	}
-	c.own()
-	p.answer(c.reply, nil)
+	c.ownReply()
+	p.sendReply(c.reply, nil)
 }
 
-// answer sends the actor its Reply.
-func (p *Pending) answer(b []byte, err error) {
+// sendReply sends the actor its Reply.
+func (p *Pending) sendReply(b []byte, err error) {
 	p.mu.Lock()
 	p.over = true
 	stop := p.stop
@@ -168,7 +168,7 @@ func (p *Pending) answer(b []byte, err error) {
 	p.cancel()
 	var a any
 	defer func() { p.sys.Root.Send(p.to, a) }()
-	try(func() { a = p.reply(b, err) }, func(why *PanicError) {
+	tryCall(func() { a = p.reply(b, err) }, func(why *PanicError) {
 		a = p.reply(nil, badMessage(p.call.m, "reply", why, FateAnswered))
 	})
 }

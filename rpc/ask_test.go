@@ -135,7 +135,7 @@ func TestNoDeadlineIsOfOneClient(t *testing.T) {
 	var one, other Client
 	ctx := context.WithValue(t.Context(), unlimited{&one}, true)
 	for c, want := range map[*Client]bool{&one: false, &other: true} {
-		limited, cancel := c.limited(ctx, time.Second)
+		limited, cancel := c.withTimeout(ctx, time.Second)
 		if _, has := limited.Deadline(); has != want {
 			t.Errorf("a deadline: %v, want %v", has, want)
 		}

@@ -33,23 +33,23 @@ func (c *Client) chooseLocked(ctx context.Context, not avoided) *link {
 	ch := choice{c: c, now: time.Now(), not: not}
 	for n := range 4 {
 		ch.again, ch.ejected = n&2 != 0, n&1 != 0
-		if e := ch.balance(ctx); e != nil {
+		if e := ch.chooseEndpoint(ctx); e != nil {
 			return e.link
 		}
 	}
 	return nil
 }
 
-// may reports whether a server may get the call.
-func (ch *choice) may(e *endpoint) bool {
+// mayCall reports whether a server may get the call.
+func (ch *choice) mayCall(e *endpoint) bool {
 	return e.serves && (ch.again || !ch.not.has(e)) && (ch.ejected || !ch.now.Before(e.ejectedUntil))
 }
 
-// balance chooses among the servers that may get the call. nil: none may.
-func (ch *choice) balance(ctx context.Context) *endpoint {
+// chooseEndpoint chooses among the servers that may get the call. nil: none may.
+func (ch *choice) chooseEndpoint(ctx context.Context) *endpoint {
 	switch ch.c.pool.Balance {
 	case RoundRobin:
-		return ch.next()
+		return ch.nextInTurn()
 	case ByKey:
 		if key, ok := ctx.Value(keyOfCall{}).(uint64); ok {
 			return ch.byKey(key)
@@ -66,12 +66,12 @@ const choices = 3
 func (ch *choice) leastLoaded() (best *endpoint) {
 	var compared [choices]*endpoint
 	for i := range compared {
-		e := ch.random(compared[:i])
+		e := ch.randomOther(compared[:i])
 		if e == nil {
 			break
 		}
 		compared[i] = e
-		if best == nil || ch.better(e, best) {
+		if best == nil || ch.isBetter(e, best) {
 			best = e
 		}
 	}
@@ -82,19 +82,19 @@ func (ch *choice) leastLoaded() (best *endpoint) {
 // it has in flight. Smaller differences are those of methods and of chance.
 const slower = 4
 
-// better reports whether a should rather get the call than b: it answers much faster, or has fewer
-// calls in flight, in proportion to its share.
-func (ch *choice) better(a, b *endpoint) bool {
+// isBetter reports whether a should rather get the call than b: it answers much faster, or has
+// fewer calls in flight, in proportion to its share.
+func (ch *choice) isBetter(a, b *endpoint) bool {
 	n, m := a.link.inUse.Load(), b.link.inUse.Load()
-	la, lb := a.link.latency.expected(ch.now), b.link.latency.expected(ch.now)
+	la, lb := a.link.latency.expectedLatency(ch.now), b.link.latency.expectedLatency(ch.now)
 	if la > slower*lb || lb > slower*la {
 		return la < lb
 	}
-	return float64(n+1)/ch.share(a) < float64(m+1)/ch.share(b)
+	return float64(n+1)/ch.startShare(a) < float64(m+1)/ch.startShare(b)
 }
 
-// share grows from slowest to 1 while a server starts slowly.
-func (ch *choice) share(e *endpoint) float64 {
+// startShare returns a weight that grows from slowest to 1 while a server starts slowly.
+func (ch *choice) startShare(e *endpoint) float64 {
 	// one that is ejected has yet to start
 	since, within := max(ch.now.Sub(e.slowSince), 0), ch.c.pool.SlowStart
 	if since >= within {
@@ -106,16 +106,16 @@ func (ch *choice) share(e *endpoint) float64 {
 // slowest is the share with which a server starts.
 const slowest = 0.1
 
-// next returns the next server. One that starts slowly is passed over sometimes.
-func (ch *choice) next() (passed *endpoint) {
+// nextInTurn returns the next server. One that starts slowly is passed over sometimes.
+func (ch *choice) nextInTurn() (passed *endpoint) {
 	all := ch.c.endpoints
 	for range all {
 		ch.c.turn++
 		e := all[ch.c.turn%uint(len(all))]
-		if !ch.may(e) {
+		if !ch.mayCall(e) {
 			continue
 		}
-		if ch.share(e) >= float64(ch.c.rt.Scheduler().Uint64()>>11)/(1<<53) {
+		if ch.startShare(e) >= float64(ch.c.rt.Scheduler().Uint64()>>11)/(1<<53) {
 			return e
 		}
 		passed = e
@@ -127,36 +127,36 @@ func (ch *choice) next() (passed *endpoint) {
 func (ch *choice) byKey(key uint64) (best *endpoint) {
 	var most uint64
 	for _, e := range ch.c.endpoints {
-		if h := mix(key ^ e.hash); ch.may(e) && (best == nil || h > most) {
+		if h := mixBits(key ^ e.hash); ch.mayCall(e) && (best == nil || h > most) {
 			best, most = e, h
 		}
 	}
 	return best
 }
 
-// random returns a random server that is not among those compared. nil: there is none.
-func (ch *choice) random(compared []*endpoint) *endpoint {
+// randomOther returns a random server that is not among those compared. nil: there is none.
+func (ch *choice) randomOther(compared []*endpoint) *endpoint {
 	all := ch.c.endpoints
 	n := uint64(len(all))
 	at := ch.c.rt.Scheduler().Uint64() % n
 	for i := range n {
-		if e := all[(at+i)%n]; ch.may(e) && !slices.Contains(compared, e) {
+		if e := all[(at+i)%n]; ch.mayCall(e) && !slices.Contains(compared, e) {
 			return e
 		}
 	}
 	return nil
 }
 
-// hashOf is the same in all programs.
+// hashOf returns a hash that is the same in all programs.
 func hashOf(s string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s))
 	return h.Sum64()
 }
 
-// mix spreads a difference in one bit of h over all bits of the result: the finalizer of
+// mixBits spreads a difference in one bit of h over all bits of the result: the finalizer of
 // MurmurHash3.
-func mix(h uint64) uint64 {
+func mixBits(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33

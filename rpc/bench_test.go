@@ -74,7 +74,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// callers has n goroutines make b.N calls of 64 bytes.
+// callers makes b.N calls of 64 bytes on n goroutines.
 func callers(b *testing.B, c *Client, n int) {
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -477,7 +477,7 @@ func TestStreamOfAHandlerThatHasReturned(t *testing.T) {
 			r.t.Error(err)
 		}
 		r.Wait()
-		if err := in.r.final(); !errors.Is(err, errHandled) {
+		if err := in.r.finalError(); !errors.Is(err, errHandled) {
 			r.t.Errorf("its items are kept: %v", err)
 		}
 		for err = nil; err == nil; _, err = in.Receive() { // one may have been taken with the first
@@ -499,7 +499,7 @@ func TestSendAtTheEndOfAConnection(t *testing.T) {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		d.s.l.out.end() // the first step of link.closed
+		d.s.l.out.dropUnsent() // the first step of link.handleClosed
 		sent := make(chan error, 1)
 		go func() { sent <- d.Send(&Bytes{1}) }()
 		r.Wait()

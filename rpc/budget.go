@@ -14,17 +14,18 @@ const (
 	budgetReserve = 100 * budgetCost
 )
 
-func (b *budget) fill() { b.left.Store(budgetReserve) }
+func (b *budget) fillReserve() { b.left.Store(budgetReserve) }
 
-// pay notes a call. A share that is lost to a call at the same moment does not matter.
-func (b *budget) pay() {
+// addShare adds a call's share to the budget. A share that is lost to a call at the same moment
+// does not matter.
+func (b *budget) addShare() {
 	if n := b.left.Load(); n < budgetReserve {
 		b.left.CompareAndSwap(n, n+budgetShare)
 	}
 }
 
-// take reports whether a repetition is within the budget.
-func (b *budget) take() bool { return b.takeAbove(0) }
+// takeRetry reports whether a repetition is within the budget.
+func (b *budget) takeRetry() bool { return b.takeAbove(0) }
 
 // takeToHedge reports whether a second attempt is: half of the reserve is for calls that have
 // failed.

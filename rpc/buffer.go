@@ -34,7 +34,7 @@ func getBufferFor(n int) *buffer {
 
 func getBuffer() *buffer { return buffers.Get().(*buffer) }
 
-// put gives the buffer back. used is how many bytes its user has needed. If they did not fit, and
+// put returns the buffer. used is how many bytes its user has needed. If they did not fit, and
 // the user has allocated other memory for them, the next user finds room for as many.
 func (b *buffer) put(used int) {
 	switch {

@@ -17,19 +17,19 @@ func (c *Client) newCall(m *method, o callOptions) *clientCall {
 		cl = &clientCall{done: make(chan struct{}, 1)}
 	}
 	cl.m = m
-	if cl.opts = o; o.any() {
+	if cl.opts = o; o.wantsMeta() {
 		cl.meta = new(answerMeta)
 	}
 	return cl
 }
 
-// release returns a call to the pool. The caller holds the last reference.
-func (c *Client) release(cl *clientCall) {
+// releaseCall returns a call to the pool. The caller holds the last reference.
+func (c *Client) releaseCall(cl *clientCall) {
 	if cap(cl.reply) > keepBuffer {
 		cl.reply = nil
 	}
-	cl.parts.drop()
-	cl.body.drop() // of an answer that was no longer wanted
+	cl.parts.releaseAll()
+	cl.body.releaseMessage() // of an answer that was no longer wanted
 	cl.err, cl.next, cl.meta, cl.body.b = nil, nil, nil, nil
 	c.calls.Put(cl)
 }
@@ -44,29 +44,29 @@ func Call[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q, opts .
 		return callWithin(ctx, c, m, q, o)
 	}
 	r := new(R)
-	if err := c.call(ctx, m.m, q, r, o); err != nil {
+	if err := c.callMessage(ctx, m.m, q, r, o); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-// callWithin is Call within the interceptors.
+// callWithin does Call within the interceptors.
 func callWithin[Q, R any](ctx context.Context, c *Client, m Method[Q, R], q *Q, o callOptions) (*R, error) {
-	p := c.passage(m.m, q)
+	p := c.newPassage(m.m, q)
 	p.do = func(ctx context.Context, call *Info) error {
 		scratch, body, err := c.packWithin(p, call.Request)
 		if err != nil {
 			return err
 		}
 		r := new(R)
-		if err = c.exchange(ctx, m.m, scratch, body, r, o); err == nil {
+		if err = c.callEncoded(ctx, m.m, scratch, body, r, o); err == nil {
 			call.Reply = r
 		}
 		return err
 	}
 	r, err := answerOf[*R](ctx, p)
 	if err == nil && r == nil {
-		err = p.unanswered()
+		err = p.unansweredError()
 	}
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]by
 	if len(c.cfg.Interceptors) == 0 {
 		return c.callRaw(ctx, m.m, q, reply)
 	}
-	p := c.passage(m.m, q)
+	p := c.newPassage(m.m, q)
 	p.do = func(ctx context.Context, call *Info) (err error) {
 		call.Reply, err = c.callRawWithin(ctx, p, call.Request.([]byte))
 		return err
@@ -91,7 +91,7 @@ func CallRaw(ctx context.Context, c *Client, m RawMethod, q, reply []byte) ([]by
 	return append(reply, r...), nil
 }
 
-// callRawWithin is callRaw within the interceptors. One of them may return before it has: so it
+// callRawWithin does callRaw within the interceptors. One of them may return before it has: so it
 // uses neither the caller's request, but a copy, nor the caller's memory for the answer.
 func (c *Client) callRawWithin(ctx context.Context, p *passage, q []byte) ([]byte, error) {
 	memory := getBufferFor(len(q))
@@ -104,20 +104,20 @@ func (c *Client) callRawWithin(ctx context.Context, p *passage, q []byte) ([]byt
 		memory.put(0)
 		return nil, err
 	}
-	cl, err := c.do(ctx, p.m, body, callOptions{})
+	cl, err := c.callWithRetries(ctx, p.m, body, callOptions{})
 	memory.put(len(body))
 	if err != nil {
 		return nil, err
 	}
-	cl.own()
+	cl.ownReply()
 	reply := cl.reply
 	cl.reply = nil
-	c.release(cl)
+	c.releaseCall(cl)
 	return reply, nil
 }
 
-// passage returns the way of a call of m through the interceptors.
-func (c *Client) passage(m *method, q any) *passage {
+// newPassage returns the way of a call of m through the interceptors.
+func (c *Client) newPassage(m *method, q any) *passage {
 	info := &Info{Method: m.name, Stream: m.stream, Request: q}
 	if c.pool == nil {
 		c.mu.Lock()
@@ -129,7 +129,7 @@ func (c *Client) passage(m *method, q any) *passage {
 	return &passage{is: c.cfg.Interceptors, m: m, info: info}
 }
 
-// packWithin is packRequest within the interceptors: the request is the caller's again when they
+// packWithin does packRequest within the interceptors: the request is the caller's again when they
 // have returned.
 func (c *Client) packWithin(p *passage, q any) (memory *buffer, body []byte, err error) {
 	err = p.whileAwaited(func() (err error) {
@@ -146,97 +146,97 @@ func (c *Client) packRequest(m *method, q any) (memory *buffer, body []byte, err
 	defer func() {
 		if !packed { // also if the codec has called runtime.Goexit
 			scratch.put(0)
-			c.ledger.method(m).refused[forMessage].Add(1)
+			c.ledger.countsOf(m).refused[forMessage].Add(1)
 		}
 	}()
-	if body, err = m.req.pack(scratch.b, q); err != nil {
+	if body, err = m.req.tryEncode(scratch.b, q); err != nil {
 		return nil, nil, badMessage(m, "request", err, FateNotSent)
 	}
 	packed = true
 	return scratch, body, nil
 }
 
-// decode decodes an answer, and counts one that cannot be.
-func (l *ledger) decode(m *method, b []byte, r any) error {
+// decodeAnswer decodes an answer, and counts one that cannot be.
+func (l *ledger) decodeAnswer(m *method, b []byte, r any) error {
 	decoded := false
 	defer func() {
 		if !decoded { // also if the codec has called runtime.Goexit
-			l.method(m).undecoded.Add(1)
+			l.countsOf(m).undecoded.Add(1)
 		}
 	}()
-	if err := m.rep.unpack(b, r); err != nil {
+	if err := m.rep.tryDecode(b, r); err != nil {
 		return badMessage(m, "reply", err, FateAnswered)
 	}
 	decoded = true
 	return nil
 }
 
-// call encodes, calls and decodes.
-func (c *Client) call(ctx context.Context, m *method, q, r any, o callOptions) error {
+// callMessage encodes, calls and decodes.
+func (c *Client) callMessage(ctx context.Context, m *method, q, r any, o callOptions) error {
 	scratch, body, err := c.packRequest(m, q)
 	if err != nil {
 		return err
 	}
-	return c.exchange(ctx, m, scratch, body, r, o)
+	return c.callEncoded(ctx, m, scratch, body, r, o)
 }
 
-// exchange calls with body, which lies in scratch, and decodes the answer.
-func (c *Client) exchange(ctx context.Context, m *method, scratch *buffer, body []byte, r any, o callOptions) error {
-	cl, err := c.do(ctx, m, body, o)
+// callEncoded calls with body, which lies in scratch, and decodes the answer.
+func (c *Client) callEncoded(ctx context.Context, m *method, scratch *buffer, body []byte, r any, o callOptions) error {
+	cl, err := c.callWithRetries(ctx, m, body, o)
 	scratch.put(len(body))
 	if err != nil {
 		return err
 	}
-	cl.own()
-	err = c.ledger.decode(m, cl.reply, r)
-	c.release(cl)
+	cl.ownReply()
+	err = c.ledger.decodeAnswer(m, cl.reply, r)
+	c.releaseCall(cl)
 	return err
 }
 
 func (c *Client) callRaw(ctx context.Context, m *method, q, reply []byte) ([]byte, error) {
-	cl, err := c.do(ctx, m, q, callOptions{})
+	cl, err := c.callWithRetries(ctx, m, q, callOptions{})
 	if err != nil {
 		return reply, err
 	}
 	reply = cl.appendTo(reply)
-	c.release(cl)
+	c.releaseCall(cl)
 	return reply, nil
 }
 
-// do makes a call, with its retries, and returns it with its answer.
-func (c *Client) do(ctx context.Context, m *method, body []byte, o callOptions) (*clientCall, error) {
-	of := c.settings(m)
-	ctx, cancel := c.limited(ctx, of.Timeout)
+// callWithRetries makes a call, with its retries, and returns it with its answer.
+func (c *Client) callWithRetries(ctx context.Context, m *method, body []byte, o callOptions) (*clientCall, error) {
+	of := c.methodSettings(m)
+	ctx, cancel := c.withTimeout(ctx, of.Timeout)
 	defer cancel()
-	c.budget.pay()
-	o.deliver(&answerMeta{})
+	c.budget.addShare()
+	o.deliverMeta(&answerMeta{})
 	unsure := false // whether an earlier attempt may have been executed
 	var last avoided
 	for attempt, moves := 1, 0; ; {
-		cl, server, err := c.once(ctx, m, body, last, o)
+		cl, server, err := c.callOnce(ctx, m, body, last, o)
 		switch {
 		case err == nil:
 			return cl, nil
-		case of.WaitForReady && unsent(err):
+		case of.WaitForReady && isUnsent(err):
 			// the connection ended before the request was sent: the call waits for another
 			// connection
-		case c.pool != nil && server != nil && moves < mostMoves && elsewhere(err):
+		case c.pool != nil && server != nil && moves < mostMoves && mayTryElsewhere(err):
 			moves++
-		case !retryable(of.Idempotent, err) || !of.Retry.mayRepeat(attempt) || !c.budget.take() || !of.Retry.pause(ctx, c.rt.Scheduler(), attempt):
-			return nil, c.located(inAll(err, unsure), server, attempt+moves)
+		case !isRetryable(of.Idempotent, err) || !of.Retry.mayRepeat(attempt) || !c.budget.takeRetry() || !of.Retry.waitBackoff(ctx, c.rt.Scheduler(), attempt):
+			return nil, c.withServer(inAll(err, unsure), server, attempt+moves)
 		default:
 			attempt++
-			c.ledger.method(m).repeated.Add(1)
-			e, _ := errors.AsType[*Error](err) // retryable has checked it
+			c.ledger.countsOf(m).repeated.Add(1)
+			e, _ := errors.AsType[*Error](err) // isRetryable has checked it
 			unsure = unsure || !e.Fate.NotExecuted()
 		}
 		last = avoided{server}
 	}
 }
 
-// located adds to the error of a call which server it was made at, and how often. server is nil if
-// there was no connection.
-func (c *Client) located(err error, server *endpoint, attempts int) error {
+// withServer adds to the error of a call which server it was made at, and how often. server is nil
+// if there was no connection.
+func (c *Client) withServer(err error, server *endpoint, attempts int) error {
 	e, ok := err.(*Error) //nolint:errorlint // one inside of a cause is another call's
 	if !ok {
 		return err
@@ -251,9 +251,9 @@ func (c *Client) located(err error, server *endpoint, attempts int) error {
 // mostMoves is how often a call moves on to another server because one does not take it.
 const mostMoves = 5
 
-// elsewhere reports whether err means that a server did not take a call, and that another may: the
-// connection has ended or has no place for it, or the server drains.
-func elsewhere(err error) bool {
+// mayTryElsewhere reports whether err means that a server did not take a call, and that another
+// may: the connection has ended or has no place for it, or the server drains.
+func mayTryElsewhere(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !e.Fate.NotExecuted() || errors.Is(e.Err, rdma.ErrShutdown) {
 		return false
@@ -276,18 +276,18 @@ func inAll(err error, unsure bool) error {
 	return &all
 }
 
-// limited is ctx with a deadline after timeout, if it has none.
-func (c *Client) limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+// withTimeout returns ctx with a deadline after timeout, if it has none.
+func (c *Client) withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has || timeout <= 0 || ctx.Value(unlimited{c}) != nil {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, timeout)
 }
 
-// unsent reports whether err means that a request was not sent because its connection ended or
+// isUnsent reports whether err means that a request was not sent because its connection ended or
 // drained, or because there was none. Such a call can wait for another connection, unless the
 // runtime was shut down.
-func unsent(err error) bool {
+func isUnsent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Fate != FateNotSent || errors.Is(e.Err, rdma.ErrShutdown) {
 		return false
@@ -295,29 +295,29 @@ func unsent(err error) bool {
 	return e.Code == CodeUnavailable || e.Code == CodeDraining
 }
 
-// once makes a call without retries, if possible at another server than not. server is the one that
-// it was made at; nil: at none.
-func (c *Client) once(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
-	if c.pool != nil && c.pool.Hedge > 0 && c.settings(m).Idempotent {
-		return c.hedge(ctx, m, body, not, o)
+// callOnce makes a call without retries, if possible at another server than not. server is the one
+// that it was made at; nil: at none.
+func (c *Client) callOnce(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
+	if c.pool != nil && c.pool.Hedge > 0 && c.methodSettings(m).Idempotent {
+		return c.callHedged(ctx, m, body, not, o)
 	}
 	a := attempt{cl: c.newCall(m, o)}
-	if a.l, err = c.start(ctx, ctx, a.cl, body, not); err != nil {
-		c.release(a.cl)
+	if a.l, err = c.startCall(ctx, ctx, a.cl, body, not); err != nil {
+		c.releaseCall(a.cl)
 		return nil, nil, err
 	}
 	return c.waitFor(ctx, a)
 }
 
-// wait waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a loop,
-// which must not wait.
-func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
+// awaitCall waits until cl is finished, or gives it up: when ctx ends, and on the goroutine of a
+// loop, which must not wait.
+func (c *Client) awaitCall(ctx context.Context, l *link, cl *clientCall) error {
 	var why *Error
 	for why == nil {
 		select {
 		case <-cl.done:
 			c.rt.Scheduler().Resume()
-			return cl.failure()
+			return cl.errOrNil()
 		case <-ctx.Done():
 			c.rt.Scheduler().Resume()
 			why = contextError(ctx, cl.m, FateUnknown)
@@ -326,43 +326,43 @@ func (c *Client) wait(ctx context.Context, l *link, cl *clientCall) error {
 			why = onLoop(cl.m, FateUnknown)
 		}
 	}
-	if f, ok := l.abandon(cl, why); ok {
+	if f, ok := l.cancelCall(cl, why); ok {
 		why.Fate = f
 		return why
 	}
 	<-cl.done
 	c.rt.Scheduler().Resume()
-	return cl.failure()
+	return cl.errOrNil()
 }
 
-// start queues a request on a connection, if possible to another server than not. If there is none,
-// and WaitForReady is set, it waits for one until ready ends.
-func (c *Client) start(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
-	of := c.settings(cl.m)
+// startCall queues a request on a connection, if possible to another server than not. If there is
+// none, and WaitForReady is set, it waits for one until ready ends.
+func (c *Client) startCall(ctx, ready context.Context, cl *clientCall, body []byte, not avoided) (*link, error) {
+	of := c.methodSettings(cl.m)
 	if most := of.MaxRequest; most > 0 && len(body) > most {
-		return nil, c.refused(cl.m, beyondMaxRequest(cl.m, len(body), most, FateNotSent))
+		return nil, c.countRefused(cl.m, beyondMaxRequest(cl.m, len(body), most, FateNotSent))
 	}
 	cl.most = of.MaxResponse
 	for moves := 0; ; {
-		l, err := c.current(ready, cl.m, of.WaitForReady, not)
+		l, err := c.currentLink(ready, cl.m, of.WaitForReady, not)
 		if err != nil {
-			return nil, c.refused(cl.m, err)
+			return nil, c.countRefused(cl.m, err)
 		}
-		metadata, err := prepare(ctx, cl)
+		metadata, err := prepareCall(ctx, cl)
 		if err != nil {
-			return nil, c.refused(cl.m, err)
+			return nil, c.countRefused(cl.m, err)
 		}
-		err = l.start(cl, metadata, body)
+		err = l.queueRequest(cl, metadata, body)
 		switch {
 		case err == nil:
 			return l, nil
-		case moves < mostMoves && (c.pool != nil && elsewhere(err) || unsent(err)):
+		case moves < mostMoves && (c.pool != nil && mayTryElsewhere(err) || isUnsent(err)):
 			moves++ // there may be another connection, also to the same server
 			not = avoided{l.server}
-		case !of.WaitForReady || !unsent(err):
-			return nil, c.refused(cl.m, err)
+		case !of.WaitForReady || !isUnsent(err):
+			return nil, c.countRefused(cl.m, err)
 		}
-		// The connection has ended since. The next call of current waits for another one.
+		// The connection has ended since. The next call of currentLink waits for another one.
 	}
 }
 
@@ -386,13 +386,13 @@ func beyondMaxResponse(m *method, most int, f Fate) *Error {
 	}
 }
 
-// prepare takes the call's deadline and metadata from ctx.
-func prepare(ctx context.Context, cl *clientCall) (metadata []byte, err error) {
+// prepareCall takes the call's deadline and metadata from ctx.
+func prepareCall(ctx context.Context, cl *clientCall) (metadata []byte, err error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, cl.m, FateNotSent)
 	}
 	cl.deadline, _ = ctx.Deadline()
-	if metadata, err = outgoing(ctx); err != nil {
+	if metadata, err = outgoingMetadata(ctx); err != nil {
 		return nil, withMethod(err, cl.m)
 	}
 	return metadata, nil

@@ -71,7 +71,7 @@ func newClient(rt *rdma.Runtime, cfg ClientConfig) *Client {
 		rt: rt, sys: rt.System(), cfg: cfg.withDefaults(), ledger: newLedger(),
 		links: make(map[*link]struct{}), changed: make(chan struct{}),
 	}
-	c.budget.fill()
+	c.budget.fillReserve()
 	return c
 }
 
@@ -115,19 +115,19 @@ func (c *Client) Connect(ctx context.Context) error {
 	return nil
 }
 
-// connectError is Connect's error.
+// connectError returns Connect's error.
 func (c *Client) connectError(err error) error {
 	e := Error{Code: CodeUnavailable, Err: err}
 	if known, ok := err.(*Error); ok { //nolint:errorlint // one inside of a failure is not of ours
 		e = *known
 	}
-	e.Message = strings.TrimSuffix("dial "+c.name()+": "+e.Message, ": ")
+	e.Message = strings.TrimSuffix("dial "+c.serversName()+": "+e.Message, ": ")
 	e.Fate = FateNotSent
 	return &e
 }
 
-// name returns what errors call the servers.
-func (c *Client) name() string {
+// serversName returns what errors call the servers.
+func (c *Client) serversName() string {
 	if of, ok := c.servers.(fmt.Stringer); ok {
 		return of.String()
 	}
@@ -196,9 +196,9 @@ func (c *Client) awaitChangeLocked(ctx context.Context) {
 	c.waiting--
 }
 
-// current returns the connection for a call of m, to another server than not if there is a choice.
-// If there is none it waits for the first attempts, and for later ones if ready is set.
-func (c *Client) current(ctx context.Context, m *method, ready bool, not avoided) (*link, error) {
+// currentLink returns the connection for a call of m, to another server than not if there is a
+// choice. If there is none it waits for the first attempts, and for later ones if ready is set.
+func (c *Client) currentLink(ctx context.Context, m *method, ready bool, not avoided) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.beginLocked(0)
@@ -221,7 +221,7 @@ func (c *Client) current(ctx context.Context, m *method, ready bool, not avoided
 		if err := onLoop(m, FateNotSent); err != nil {
 			return nil, err
 		}
-		counts := c.ledger.method(m)
+		counts := c.ledger.countsOf(m)
 		counts.unconnected.Add(1)
 		c.awaitChangeLocked(ctx)
 		counts.unconnected.Add(-1)
@@ -231,7 +231,7 @@ func (c *Client) current(ctx context.Context, m *method, ready bool, not avoided
 	}
 }
 
-// withCause is for the error of a call that has waited for a connection: it adds why there was
+// withCause completes the error of a call that has waited for a connection: it adds why there was
 // none.
 func withCause(e *Error, why error) error {
 	switch {
@@ -276,7 +276,7 @@ func (c *Client) Close() {
 		stop()
 	}
 	for _, l := range links {
-		l.notify(&hangUp{ErrClosed})
+		l.sendToActor(&hangUp{ErrClosed})
 	}
 	if eventloop.MayWait() != nil {
 		return

@@ -29,22 +29,22 @@ type clientCall struct {
 }
 
 // ender is notified of a call's end: on the loop, unless its answer is large.
-type ender interface{ finish(c *clientCall) }
+type ender interface{ callFinished(c *clientCall) }
 
-// finish notifies the stream, the actor or the goroutine that waits for the call.
-func (c *clientCall) finish() {
+// notifyWaiter notifies the stream, the actor or the goroutine that waits for the call.
+func (c *clientCall) notifyWaiter() {
 	switch {
 	case c.stream != nil:
-		c.stream.finish(c)
+		c.stream.callFinished(c)
 	case c.actor != nil:
-		c.actor.finish(c)
+		c.actor.callFinished(c)
 	default:
 		c.done <- struct{}{}
 	}
 }
 
-// failure returns the error of a call that is finished.
-func (c *clientCall) failure() error {
+// errOrNil returns the error of a call that is finished.
+func (c *clientCall) errOrNil() error {
 	if c.err == nil {
 		return nil
 	}
@@ -62,30 +62,30 @@ func (c *clientCall) exceeds(n int) bool {
 	return c.parts.n+n > c.most
 }
 
-// large reports whether the answer is too large to be handled on the loop.
-func (c *clientCall) large() bool { return c.body.retained != nil || len(c.parts.all) > 0 }
+// isLarge reports whether the answer is too large to be handled on the loop.
+func (c *clientCall) isLarge() bool { return c.body.retained != nil || len(c.parts.all) > 0 }
 
-// own copies the answer out of the message that was retained for it, if one was, or joins its
+// ownReply copies the answer out of the message that was retained for it, if one was, or joins its
 // parts. In these cases it runs on the caller's goroutine or on a separate one, not on the loop.
-func (c *clientCall) own() {
+func (c *clientCall) ownReply() {
 	switch {
 	case len(c.parts.all) > 0:
 		c.reply = c.parts.join(c.reply[:0])
 	case c.body.retained != nil:
-		c.copy()
+		c.copyReply()
 	}
 }
 
-// appendTo appends the answer to dst, like own.
+// appendTo appends the answer to dst, like ownReply.
 func (c *clientCall) appendTo(dst []byte) []byte {
 	if len(c.parts.all) > 0 {
 		return c.parts.join(dst)
 	}
-	c.own()
+	c.ownReply()
 	return append(dst, c.reply...)
 }
 
-func (c *clientCall) copy() {
-	c.body.copy(c.reply)
+func (c *clientCall) copyReply() {
+	c.body.copyTo(c.reply)
 	c.reply, c.body.b = c.body.b, nil
 }

@@ -65,7 +65,7 @@ type Retry struct {
 // withDefaults returns c with defaults for values that are not positive, and within its bounds.
 func (c ClientConfig) withDefaults() ClientConfig {
 	c.MaxCalls, c.MaxStreams = boundCalls(c.MaxCalls), max(c.MaxStreams, 0)
-	c.MaxMessage, c.Credits = boundMessage(c.MaxMessage), positive(c.Credits, defaultCredits)
+	c.MaxMessage, c.Credits = boundMessage(c.MaxMessage), positiveOr(c.Credits, defaultCredits)
 	c.Memory = boundMemory(c.Memory, c.MaxMessage)
 	c.StreamWindow = boundWindow(c.StreamWindow)
 	c.Backoff = c.Backoff.WithDefaults()

@@ -15,11 +15,11 @@ func (l *table) declaredLocked(m *method) *declared { return &l.methods[l.number
 func (l *table) beginLocked(c *clientCall) {
 	d := l.declaredLocked(c.m)
 	d.begun++
-	if c.weight, c.began = timed(d.begun), (time.Time{}); c.weight > 0 || l.latency != nil {
+	if c.weight, c.began = timedWeight(d.begun), (time.Time{}); c.weight > 0 || l.latency != nil {
 		c.began = time.Now()
 	}
 	if l.latency != nil && !c.m.stream {
-		l.latency.begin(c.began)
+		l.latency.callBegun(c.began)
 	}
 }
 
@@ -27,16 +27,16 @@ func (l *table) beginLocked(c *clientCall) {
 // of ClientConfig.Memory. code 0: it was answered.
 func (l *table) countLocked(c *clientCall, code Code) {
 	d := l.declaredLocked(c.m)
-	d.end(code)
+	d.countEnd(code)
 	took := c.stop(d.counts)
-	d.counts.fail(code)
+	d.counts.countFailure(code)
 	l.beyond.Add(-int64(c.kept))
 	c.kept = 0
 	if l.latency == nil {
 		return
 	}
 	if !c.m.stream {
-		l.latency.end(took, c.began.Add(took), code)
+		l.latency.callEnded(took, c.began.Add(took), code)
 	}
 	l.ended(c.began, code)
 }
@@ -45,11 +45,11 @@ func (l *table) countLocked(c *clientCall, code Code) {
 func (l *table) keepCounts() {
 	l.out.mu.Lock()
 	for i := range l.methods {
-		l.ledger.keep(l.methods[i].counts, &l.methods[i].tally, l.summed)
+		l.ledger.keepTally(l.methods[i].counts, &l.methods[i].tally, l.summed)
 	}
 	l.methods = nil
 	l.out.mu.Unlock()
-	l.ledger.settle()
+	l.ledger.settleKept()
 }
 
 // unsentLocked calls yield with the counts of each call whose request was not handed to the
@@ -62,8 +62,8 @@ func (l *table) unsentLocked(yield func(*methodCounts)) {
 	}
 }
 
-// refused counts a call that could not begin, and returns err, which is why.
-func (c *Client) refused(m *method, err error) error {
-	c.ledger.method(m).refused[reasonOf(CodeOf(err))].Add(1)
+// countRefused counts a call that could not begin, and returns err, which is why.
+func (c *Client) countRefused(m *method, err error) error {
+	c.ledger.countsOf(m).refused[reasonOf(CodeOf(err))].Add(1)
 	return err
 }

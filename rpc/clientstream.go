@@ -34,30 +34,30 @@ type clientStream struct {
 // openStream opens a stream of m, within the interceptors. q is the request; nil: m has none.
 func openStream(ctx context.Context, c *Client, m *method, q any) (s *clientStream, info *Info, err error) {
 	if len(c.cfg.Interceptors) == 0 {
-		s, err = c.open(ctx, m, q, nil)
+		s, err = c.startStream(ctx, m, q, nil)
 		return s, &Info{}, err
 	}
-	p := c.passage(m, q)
+	p := c.newPassage(m, q)
 	p.do = func(ctx context.Context, call *Info) (err error) {
-		call.stream, err = c.open(ctx, m, call.Request, p)
+		call.stream, err = c.startStream(ctx, m, call.Request, p)
 		call.opened = err == nil
 		return err
 	}
-	p.unopened = func(call *Info) { c.unopened(m, call, nil) }
+	p.unopened = func(call *Info) { c.notifyUnopened(m, call, nil) }
 	delivered := false
 	defer func() { // an interceptor behind next failed or panicked
 		if delivered {
 			return
 		}
 		if p.info.stream != nil {
-			p.info.stream.close(nil)
+			p.info.stream.closeStream(nil)
 		}
 		if p.info.opened {
-			c.unopened(m, p.info, err)
+			c.notifyUnopened(m, p.info, err)
 		}
 	}()
-	if err = p.run(ctx); err == nil && p.info.stream == nil {
-		err = p.unanswered()
+	if err = p.runInterceptors(ctx); err == nil && p.info.stream == nil {
+		err = p.unansweredError()
 	}
 	if err != nil {
 		return nil, nil, err
@@ -67,20 +67,21 @@ func openStream(ctx context.Context, c *Client, m *method, q any) (s *clientStre
 	return p.info.stream, p.info, nil
 }
 
-// unopened notifies an interceptor whose stream was opened, but not for the caller, of its end. err
-// is nil if another one has panicked.
-func (c *Client) unopened(m *method, info *Info, err error) {
+// notifyUnopened notifies an interceptor whose stream was opened, but not for the caller, of its
+// end. err is nil if another one has panicked.
+func (c *Client) notifyUnopened(m *method, info *Info, err error) {
 	if info.Ended == nil {
 		return
 	}
 	if err == nil {
 		err = &Error{Code: CodeCanceled, Method: m.name, Fate: FateUnknown}
 	}
-	try(func() { info.Ended(err) }, func(why *PanicError) { panicked(c.rt.System(), m, why) })
+	tryCall(func() { info.Ended(err) }, func(why *PanicError) { publishEndedPanic(c.rt.System(), m, why) })
 }
 
-// open sends the request of a stream. p is the way through the interceptors; nil: there are none.
-func (c *Client) open(ctx context.Context, m *method, q any, p *passage) (_ *clientStream, err error) {
+// startStream sends the request of a stream. p is the way through the interceptors; nil: there are
+// none.
+func (c *Client) startStream(ctx context.Context, m *method, q any, p *passage) (_ *clientStream, err error) {
 	var body []byte
 	if !m.sends {
 		var scratch *buffer
@@ -95,12 +96,12 @@ func (c *Client) open(ctx context.Context, m *method, q any, p *passage) (_ *cli
 		defer func() { scratch.put(len(body)) }()
 	}
 	s := c.newStream(m)
-	ready, cancel := c.limited(ctx, c.settings(m).Timeout)
+	ready, cancel := c.withTimeout(ctx, c.methodSettings(m).Timeout)
 	defer cancel()
-	if s.l, err = c.start(ctx, ready, &s.call, body, avoided{}); err != nil {
-		return nil, c.located(err, nil, 1)
+	if s.l, err = c.startCall(ctx, ready, &s.call, body, avoided{}); err != nil {
+		return nil, c.withServer(err, nil, 1)
 	}
-	s.watch(ctx)
+	s.watchContext(ctx)
 	return s, nil
 }
 
@@ -115,11 +116,11 @@ func (c *Client) newStream(m *method) *clientStream {
 	return s
 }
 
-// watch ends the stream with ctx.
-func (s *clientStream) watch(ctx context.Context) {
+// watchContext ends the stream with ctx.
+func (s *clientStream) watchContext(ctx context.Context) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	if (s.held || s.final() == nil) && ctx.Done() != nil {
+	if (s.held || s.finalError() == nil) && ctx.Done() != nil {
 		s.stop = s.rt.Scheduler().OnDone(ctx, func() { s.giveUp(contextError(ctx, s.m, FateUnknown), nil) })
 	}
 }
@@ -128,7 +129,7 @@ func (s *clientStream) watch(ctx context.Context) {
 // be items that were not read. These are dropped. why is the reason for the server, and err the
 // final error; nil: why.
 func (s *clientStream) giveUp(why *Error, err error) {
-	f, first := s.l.abandon(&s.call, why)
+	f, first := s.l.cancelCall(&s.call, why)
 	if first {
 		why.Fate = f
 	}
@@ -138,12 +139,12 @@ func (s *clientStream) giveUp(why *Error, err error) {
 	s.ending.Lock()
 	s.left = err
 	if s.held {
-		s.drop(err)
+		s.dropItems(err)
 		s.releaseLocked()
 	}
 	s.ending.Unlock()
 	if first {
-		s.finished(err)
+		s.recordEnd(err)
 	}
 }
 
@@ -168,42 +169,42 @@ func (s *clientStream) releaseLocked() {
 	}
 }
 
-// drained implements feeder.
-func (s *clientStream) drained() {
+// itemsDrained implements feeder.
+func (s *clientStream) itemsDrained() {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.releaseLocked()
 }
 
-// finish records the end of the stream. It is called on the loop, unless the answer is large.
-func (s *clientStream) finish(c *clientCall) {
-	c.own()
-	s.finished(cmp.Or(c.failure(), io.EOF))
+// callFinished records the end of the stream. It is called on the loop, unless the answer is large.
+func (s *clientStream) callFinished(c *clientCall) {
+	c.ownReply()
+	s.recordEnd(cmp.Or(c.errOrNil(), io.EOF))
 }
 
-// finished records the final error of the stream, and calls Info.Ended.
-func (s *clientStream) finished(err error) {
+// recordEnd records the final error of the stream, and calls Info.Ended.
+func (s *clientStream) recordEnd(err error) {
 	ended := s.finishLocking(err)
 	if ended == nil {
 		return
 	}
-	try(func() { ended(err) }, func(why *PanicError) { panicked(s.l.sys, s.m, why) })
+	tryCall(func() { ended(err) }, func(why *PanicError) { publishEndedPanic(s.l.sys, s.m, why) })
 }
 
-// panicked publishes that an Info.Ended has.
-func panicked(sys *actor.ActorSystem, m *method, why *PanicError) {
-	publish(sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: m.name, Value: why.Value, Stack: why.Stack})
+// publishEndedPanic publishes that an Info.Ended has panicked.
+func publishEndedPanic(sys *actor.ActorSystem, m *method, why *PanicError) {
+	publishEvent(sys, &rdma.Panicked{Kind: "rpc Info.Ended", Name: m.name, Value: why.Value, Stack: why.Stack})
 }
 
 // finishLocking records the end, and if it is the first, returns the function to notify.
 func (s *clientStream) finishLocking(err error) (ended func(error)) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
-	if s.end(err) {
+	if s.closeItems(err) {
 		ended, s.ended = s.ended, nil
 		switch {
 		case s.left != nil:
-			s.drop(s.left)
+			s.dropItems(s.left)
 		case s.m.items:
 			s.holdLocked()
 		}
@@ -224,7 +225,7 @@ func (s *clientStream) onEnd(ended func(error)) {
 		return
 	}
 	s.ending.Lock()
-	err := s.final()
+	err := s.finalError()
 	if err == nil {
 		s.ended = ended
 	}
@@ -234,9 +235,9 @@ func (s *clientStream) onEnd(ended func(error)) {
 	}
 }
 
-// close implements feeder: it gives the stream up, if it has not ended. err is why; nil: it was
-// asked for.
-func (s *clientStream) close(err error) {
+// closeStream implements feeder: it gives the stream up, if it has not ended. err is why; nil: it
+// was asked for.
+func (s *clientStream) closeStream(err error) {
 	why := &Error{Code: CodeCanceled, Method: s.m.name}
 	if err != nil {
 		why.Code, why.Err = CodeOf(err), err
@@ -244,23 +245,23 @@ func (s *clientStream) close(err error) {
 	s.giveUp(why, err)
 }
 
-// grant implements feeder.
-func (s *clientStream) grant(n uint32) { s.l.widen(&s.call, n) }
+// grantBytes implements feeder.
+func (s *clientStream) grantBytes(n uint32) { s.l.grantWindow(&s.call, n) }
 
-// over implements feeder: the end of the stream wakes its reader.
-func (s *clientStream) over() <-chan struct{} { return nil }
+// waitEnd implements feeder: the end of the stream wakes its reader.
+func (s *clientStream) waitEnd() <-chan struct{} { return nil }
 
-// cause implements feeder.
-func (s *clientStream) cause() error { return nil }
+// endCause implements feeder.
+func (s *clientStream) endCause() error { return nil }
 
-// header implements feeder.
-func (s *clientStream) header() Pairs { return s.l.metaOf(&s.call.meta.header) }
+// headerMeta implements feeder.
+func (s *clientStream) headerMeta() Pairs { return s.l.metaOf(&s.call.meta.header) }
 
-// trailer implements feeder.
-func (s *clientStream) trailer() Pairs { return s.l.metaOf(&s.call.meta.trailer) }
+// trailerMeta implements feeder.
+func (s *clientStream) trailerMeta() Pairs { return s.l.metaOf(&s.call.meta.trailer) }
 
-// send encodes an item and queues it, when there is room.
-func (s *clientStream) send(item any) error {
+// sendWhenRoom encodes an item and queues it, when there is room.
+func (s *clientStream) sendWhenRoom(item any) error {
 	for n := 0; ; { // the item is not kept encoded while it waits, to save memory
 		if s.full {
 			if err := s.awaitRoom(n); err != nil {
@@ -269,7 +270,7 @@ func (s *clientStream) send(item any) error {
 		}
 		var sent bool
 		var err error
-		if n, sent, err = s.put(item); sent || err != nil {
+		if n, sent, err = s.queueItem(item); sent || err != nil {
 			return err
 		}
 	}
@@ -286,7 +287,7 @@ func (s *clientStream) roomForLocked(sl *slot, n int) bool {
 // the final error: io.EOF if the server has answered.
 func (s *clientStream) awaitRoom(n int) error {
 	for {
-		if err := s.final(); err != nil {
+		if err := s.finalError(); err != nil {
 			return err
 		}
 		o := &s.l.out
@@ -318,13 +319,13 @@ func (s *clientStream) awaitRoom(n int) error {
 	}
 }
 
-// put encodes an item and queues it, if there is room. n is its size. Neither sent nor an error:
-// there is no room for n bytes.
-func (s *clientStream) put(item any) (n int, sent bool, err error) {
+// queueItem encodes an item and queues it, if there is room. n is its size. Neither sent nor an
+// error: there is no room for n bytes.
+func (s *clientStream) queueItem(item any) (n int, sent bool, err error) {
 	scratch := getBuffer()
 	var b []byte
 	defer func() { scratch.put(len(b)) }()
-	if b, err = s.m.req.pack(scratch.b, item); err != nil {
+	if b, err = s.m.req.tryEncode(scratch.b, item); err != nil {
 		return 0, false, badMessage(s.m, "item", err, FateNotSent)
 	}
 	if wire.HeaderLen+len(b) > s.l.max {
@@ -332,7 +333,7 @@ func (s *clientStream) put(item any) (n int, sent bool, err error) {
 	}
 	o := &s.l.out
 	frame := readyFrame{h: wire.Header{Type: wire.FrameItem, Call: s.call.id}, body: b}
-	frame.encode(o.cuts.on)
+	frame.encodeLarge(o.cuts.on)
 	o.mu.Lock()
 	sl := s.l.slotLocked(&s.call)
 	if sl == nil || sl.closed || o.ended || !s.roomForLocked(sl, len(b)) {
@@ -350,7 +351,7 @@ func (s *clientStream) put(item any) (n int, sent bool, err error) {
 	d := s.l.declaredLocked(s.m)
 	d.items++
 	d.sent += uint64(len(b))
-	o.unlock()
+	o.unlockAndWake()
 	return len(b), true, nil
 }
 
@@ -370,5 +371,5 @@ func (s *clientStream) closeSend() {
 	} else {
 		o.putLocked(end, nil)
 	}
-	o.unlock()
+	o.unlockAndWake()
 }

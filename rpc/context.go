@@ -60,13 +60,13 @@ func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, !c.deadl
 
 // Done is closed when the caller cancels, the deadline passes, the connection ends or the handler
 // returns.
-func (c *callContext) Done() <-chan struct{} { return c.make().Done() }
+func (c *callContext) Done() <-chan struct{} { return c.makeReal().Done() }
 
 // Err returns nil until one of these has happened. Then it is context.Canceled or
 // context.DeadlineExceeded, and never changes.
 func (c *callContext) Err() error {
 	r := c.real.Load()
-	if r == nil && c.over.Load() == running && c.late() {
+	if r == nil && c.over.Load() == running && c.deadlinePassed() {
 		c.mu.Lock()
 		if r = c.real.Load(); r == nil {
 			c.noteLocked(nil)
@@ -85,23 +85,25 @@ func (c *callContext) Err() error {
 	return nil
 }
 
-// why returns the cause of the context's end. nil: it has not ended.
-func (c *callContext) why() error {
+// endCause returns the cause of the context's end. nil: it has not ended.
+func (c *callContext) endCause() error {
 	err := c.Err()
 	if err == nil {
 		return nil
 	}
-	return cmp.Or(context.Cause(c.make()), err)
+	return cmp.Or(context.Cause(c.makeReal()), err)
 }
 
-// late reports whether the deadline has passed.
-func (c *callContext) late() bool { return !c.deadline.IsZero() && time.Until(c.deadline) <= 0 }
+// deadlinePassed reports whether the deadline has passed.
+func (c *callContext) deadlinePassed() bool {
+	return !c.deadline.IsZero() && time.Until(c.deadline) <= 0
+}
 
 // noteLocked records the end of the call if there is no real context.
 func (c *callContext) noteLocked(cause error) {
 	switch {
 	case c.over.Load() != running:
-	case c.late():
+	case c.deadlinePassed():
 		c.over.Store(expired)
 	default:
 		c.cause = cause
@@ -124,8 +126,8 @@ func (c *callContext) Value(key any) any {
 	return nil
 }
 
-// make returns the real context, and makes it if there is none.
-func (c *callContext) make() *realContext {
+// makeReal returns the real context, and makes it if there is none.
+func (c *callContext) makeReal() *realContext {
 	if r := c.real.Load(); r != nil {
 		return r
 	}
@@ -147,9 +149,9 @@ func (c *callContext) make() *realContext {
 	return r
 }
 
-// end cancels the context, and frees its resources. It may be called from any goroutine and more
-// than once.
-func (c *callContext) end(cause error) {
+// cancelContext cancels the context, and frees its resources. It may be called from any goroutine
+// and more than once.
+func (c *callContext) cancelContext(cause error) {
 	c.mu.Lock()
 	r := c.real.Load()
 	if r == nil {
@@ -162,8 +164,8 @@ func (c *callContext) end(cause error) {
 	}
 }
 
-// touched reports whether the real context was made, which may be used after the handler.
-func (c *callContext) touched() bool { return c.real.Load() != nil }
+// wasMade reports whether the real context was made, which may be used after the handler.
+func (c *callContext) wasMade() bool { return c.real.Load() != nil }
 
 type metadataKey struct{}
 
@@ -176,7 +178,7 @@ func WithMetadata(ctx context.Context, key, value string) context.Context {
 	if was == nil {
 		was = &Pairs{}
 	}
-	p, ok := was.with(key, value)
+	p, ok := was.withPair(key, value)
 	if !ok {
 		p.b = make([]byte, wire.MaxMetadata+1) // makes the call fail
 	}
@@ -194,8 +196,8 @@ func MetadataRoom(ctx context.Context) int {
 	return max(wire.MaxMetadata-len(p.b), 0)
 }
 
-// outgoing returns the metadata that a call made with ctx carries.
-func outgoing(ctx context.Context) (b []byte, err error) {
+// outgoingMetadata returns the metadata that a call made with ctx carries.
+func outgoingMetadata(ctx context.Context) (b []byte, err error) {
 	p, _ := ctx.Value(metadataKey{}).(*Pairs)
 	if p == nil {
 		return nil, nil

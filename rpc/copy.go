@@ -5,7 +5,7 @@ import "runtime"
 // copyStep is how many bytes are copied without a break.
 const copyStep = 64 << 10
 
-// copyLarge is copy for bytes that may be many. In between it yields to the loops, because Go's
+// copyLarge copies bytes that may be many. In between it yields to the loops, because Go's
 // scheduler cannot interrupt a copy.
 func copyLarge(dst, b []byte) {
 	for len(b) > copyStep {
@@ -16,7 +16,7 @@ func copyLarge(dst, b []byte) {
 	copy(dst, b)
 }
 
-// cloneLarge is copyLarge into memory, or into other memory if that is too small.
+// cloneLarge copies b into memory, or into other memory if that is too small.
 func cloneLarge(memory, b []byte) []byte {
 	if cap(memory) < len(b) {
 		memory = make([]byte, len(b))

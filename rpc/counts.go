@@ -27,8 +27,8 @@ func (t *tally) add(o *tally) {
 	t.received += o.received
 }
 
-// end counts the end of a call. code 0: it was answered.
-func (t *tally) end(code Code) {
+// countEnd counts the end of a call. code 0: it was answered.
+func (t *tally) countEnd(code Code) {
 	if code == 0 {
 		t.ok++
 	} else {
@@ -43,9 +43,10 @@ const (
 	timedEvery  = 16
 )
 
-// timed returns the number of calls that the nth one represents in the latency. 0: it is not timed.
-// Timed calls are not equally spaced, so that they do not fall into step with a pattern of calls.
-func timed(n uint64) (weight uint64) {
+// timedWeight returns the number of calls that the nth one represents in the latency. 0: it is not
+// timed. Timed calls are not equally spaced, so that they do not fall into step with a pattern of
+// calls.
+func timedWeight(n uint64) (weight uint64) {
 	switch {
 	case n <= alwaysTimed:
 		return 1
@@ -134,8 +135,8 @@ type pace struct {
 // paceEvery is how long calls are counted for a pace, at least.
 const paceEvery = time.Second
 
-// at returns the pace after begun calls.
-func (p *pace) at(now time.Time, begun uint64) float64 {
+// rateAt returns the pace after begun calls.
+func (p *pace) rateAt(now time.Time, begun uint64) float64 {
 	if d := now.Sub(p.since); d >= paceEvery {
 		p.perSecond = float64(begun-min(begun, p.begun)) / d.Seconds()
 		p.since, p.begun = now, begun
@@ -147,12 +148,12 @@ func (p *pace) at(now time.Time, begun uint64) float64 {
 func (m *methodCounts) perSecond(now time.Time, begun uint64) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.pace.at(now, begun)
+	return m.pace.rateAt(now, begun)
 }
 
-// fail counts an error. Codes that are not registered in this program count as CodeUnknown: a peer
-// may send any.
-func (m *methodCounts) fail(code Code) {
+// countFailure counts an error. Codes that are not registered in this program count as CodeUnknown:
+// a peer may send any.
+func (m *methodCounts) countFailure(code Code) {
 	if code == 0 {
 		return
 	}
@@ -174,8 +175,8 @@ type kept struct {
 	summed uint64 // the last reading that included the tally at its connection
 }
 
-// keep keeps a tally whose connection has ended. settle follows.
-func (l *ledger) keep(of *methodCounts, t *tally, summed uint64) {
+// keepTally keeps a tally whose connection has ended. settleKept follows.
+func (l *ledger) keepTally(of *methodCounts, t *tally, summed uint64) {
 	if *t == (tally{}) {
 		return
 	}
@@ -184,16 +185,16 @@ func (l *ledger) keep(of *methodCounts, t *tally, summed uint64) {
 	l.kept = append(l.kept, kept{of, *t, summed})
 }
 
-// settle adds kept tallies to methodCounts.past. If another goroutine is summing tallies, it does
-// so at its end.
-func (l *ledger) settle() {
+// settleKept adds kept tallies to methodCounts.past. If another goroutine is summing tallies, it
+// does so at its end.
+func (l *ledger) settleKept() {
 	if l.mu.TryLock() {
 		defer l.mu.Unlock()
 		l.settleLocked(nil)
 	}
 }
 
-// settleLocked is settle with ledger.mu locked. It adds the tallies that this reading has not
+// settleLocked is settleKept with ledger.mu locked. It adds the tallies that this reading has not
 // counted yet to sums. nil: this is not a reading.
 func (l *ledger) settleLocked(sums *methodSums) {
 	l.keeping.Lock()
@@ -204,7 +205,7 @@ func (l *ledger) settleLocked(sums *methodSums) {
 		k := &all[i]
 		k.of.past.add(&k.tally)
 		if sums != nil && k.summed != l.reading {
-			sums.at(k.of.index).add(&k.tally)
+			sums.sumAt(k.of.index).add(&k.tally)
 		}
 	}
 }
@@ -242,12 +243,12 @@ func newLedger() *ledger {
 	return l
 }
 
-// method returns the counts of a method. Those beyond the number that a connection has numbers for
-// share one entry.
-func (l *ledger) method(m *method) *methodCounts { return l.add(m, false) }
+// countsOf returns the counts of a method. Those beyond the number that a connection has numbers
+// for share one entry.
+func (l *ledger) countsOf(m *method) *methodCounts { return l.addMethod(m, false) }
 
-// add returns the counts of a method, and records whether its handler is called on a loop.
-func (l *ledger) add(m *method, onLoop bool) *methodCounts {
+// addMethod returns the counts of a method, and records whether its handler is called on a loop.
+func (l *ledger) addMethod(m *method, onLoop bool) *methodCounts {
 	l.names.Lock()
 	defer l.names.Unlock()
 	as := signature{m.name, m.stream}
@@ -263,8 +264,8 @@ func (l *ledger) add(m *method, onLoop bool) *methodCounts {
 	return c
 }
 
-// methods returns the counts of all methods.
-func (l *ledger) methods() []*methodCounts {
+// allMethods returns the counts of all methods.
+func (l *ledger) allMethods() []*methodCounts {
 	l.names.Lock()
 	defer l.names.Unlock()
 	return l.all[:len(l.all):len(l.all)]

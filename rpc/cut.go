@@ -54,13 +54,13 @@ type readyFrame struct {
 	metadata, body []byte     // of any other frame
 }
 
-// encode encodes the frame, if it is large. cuts: it is cut then. A call becomes a small frame that
-// announces its request.
-func (e *readyFrame) encode(cuts bool) {
+// encodeLarge encodes the frame, if it is large. cuts: it is cut then. A call becomes a small frame
+// that announces its request.
+func (e *readyFrame) encodeLarge(cuts bool) {
 	switch {
 	case wire.RequestLen(e.metadata, e.body) <= gatherBytes:
-	case !cuts || e.whole():
-		e.own = large(e.metadata, e.body)
+	case !cuts || e.isWhole():
+		e.own = newLargeSend(e.metadata, e.body)
 	case e.h.Type == wire.FrameCall:
 		e.cut = cutFrame(wire.Header{Type: wire.FramePart}, nil, e.body)
 		e.h.Flags |= wire.FlagFollows
@@ -71,15 +71,16 @@ func (e *readyFrame) encode(cuts bool) {
 	}
 }
 
-// whole reports whether the frame is not cut, however large it is: an error, which the client reads
-// as a whole, and a request that may be an OnLoop handler's, because these are called in the order
-// of the calls.
-func (e *readyFrame) whole() bool {
+// isWhole reports whether the frame is not cut, however large it is: an error, which the client
+// reads as a whole, and a request that may be an OnLoop handler's, because these are called in the
+// order of the calls.
+func (e *readyFrame) isWhole() bool {
 	return e.h.Type == wire.FrameError || e.h.Type == wire.FrameCall && len(e.body) <= onLoopRequest
 }
 
-// large reports whether the frame is encoded already, so that its body is not needed any longer.
-func (e *readyFrame) large() bool { return e.own != nil || e.cut != nil }
+// isEncoded reports whether the frame is encoded already, so that its body is not needed any
+// longer.
+func (e *readyFrame) isEncoded() bool { return e.own != nil || e.cut != nil }
 
 // release releases the memory of a frame that is not put.
 func (e *readyFrame) release() {
@@ -119,11 +120,11 @@ func (c *cut) setCall(id wire.CallID) {
 	}
 }
 
-// complete reports whether all pieces were handed to the connection.
-func (c *cut) complete() bool { return c.number > 0 }
+// isComplete reports whether all pieces were handed to the connection.
+func (c *cut) isComplete() bool { return c.number > 0 }
 
-// bytes returns the size of the pieces.
-func (c *cut) bytes() (n int) {
+// totalBytes returns the size of the pieces.
+func (c *cut) totalBytes() (n int) {
 	for _, s := range c.pieces {
 		n += s.Len()
 	}
@@ -142,7 +143,7 @@ func (c *cut) release() {
 	}
 }
 
-// putEncodedLocked puts a frame after encode. It returns the number of the message that contains
+// putEncodedLocked puts a frame after encodeLarge. It returns the number of the message with
 // the frame, unless that is cut.
 func (o *out) putEncodedLocked(e *readyFrame) (number uint64) {
 	if e.cut == nil {
@@ -156,7 +157,7 @@ func (o *out) putEncodedLocked(e *readyFrame) (number uint64) {
 		e.cut.after++
 	}
 	o.cuts.all = append(o.cuts.all, e.cut)
-	o.cuts.bytes += e.cut.bytes()
+	o.cuts.bytes += e.cut.totalBytes()
 	return number
 }
 
@@ -171,7 +172,7 @@ func (o *out) appendFrameLocked(c *cut, h wire.Header) {
 // dropCutLocked drops the rest of a large frame. The caller has to request a flush, because parked
 // messages may have waited for the memory.
 func (o *out) dropCutLocked(c *cut) {
-	o.cuts.bytes -= c.bytes()
+	o.cuts.bytes -= c.totalBytes()
 	c.release()
 	o.cuts.all = slices.DeleteFunc(o.cuts.all, func(other *cut) bool { return other == c })
 	o.settleLocked()
@@ -220,7 +221,7 @@ func (o *out) mayPopPieceLocked() bool { return len(o.cuts.all) > 0 && o.cuts.ah
 // ends with a flush.
 func (o *out) takenLocked(n int) error {
 	if n <= 0 || n > o.cuts.ahead {
-		return violation("%d bytes of parts were read, of %d that were sent", n, o.cuts.ahead)
+		return violationError("%d bytes of parts were read, of %d that were sent", n, o.cuts.ahead)
 	}
 	o.cuts.ahead -= n
 	return nil

@@ -204,8 +204,8 @@ func (r *rig) stuckStream() *serverCall {
 	r.rawClientOf(2).Ignore()
 	r.Wait()
 	c := slices.DeleteFunc(r.s.connections(), func(c *serverConn) bool { return c == old[0] })[0]
-	call := &serverCall{c: c, h: r.s.handler("test.Large"), id: 7, window: 1 << 20, waiter: waiter{room: make(chan struct{}, 1)}}
-	if code := r.s.admit(c, call.h); code != 0 {
+	call := &serverCall{c: c, h: r.s.handlerOf("test.Large"), id: 7, window: 1 << 20, waiter: waiter{room: make(chan struct{}, 1)}}
+	if code := r.s.admitCall(c, call.h); code != 0 {
 		r.t.Fatal(code)
 	}
 	c.out.mu.Lock()
@@ -226,9 +226,9 @@ func TestAnswerDropsALargeItem(t *testing.T) {
 		call := r.stuckStream()
 		item := Bytes(huge[:60<<10])
 		sent := make(chan error, 1)
-		go func() { sent <- call.send(&item) }()
+		go func() { sent <- call.sendWhenRoom(&item) }()
 		r.Wait()
-		if call.answer(&outcome{}, nil) {
+		if call.queueAnswer(&outcome{}, nil) {
 			call.c.out.requestFlush()
 		}
 		o := &call.c.out
@@ -238,7 +238,7 @@ func TestAnswerDropsALargeItem(t *testing.T) {
 		}
 		o.mu.Unlock()
 		r.Wait()
-		call.ctx.end(errTaken) // later
+		call.ctx.cancelContext(errTaken) // later
 		if err := <-sent; !errors.Is(err, errHandled) {
 			r.t.Errorf("Send: %v", err)
 		}
@@ -251,11 +251,11 @@ func TestLargeItemOfAConnectionThatEnds(t *testing.T) {
 		call := r.stuckStream()
 		item := Bytes(huge[:60<<10])
 		sent := make(chan error, 1)
-		go func() { sent <- call.send(&item) }()
+		go func() { sent <- call.sendWhenRoom(&item) }()
 		r.Wait()
-		call.c.out.end()
+		call.c.out.dropUnsent()
 		r.Wait()
-		call.ctx.end(errTaken) // as closed does then
+		call.ctx.cancelContext(errTaken) // as handleClosed does then
 		if err := <-sent; !errors.Is(err, errTaken) {
 			r.t.Errorf("Send: %v", err)
 		}
@@ -276,8 +276,8 @@ func TestHeaderWhileTheHandlerReturns(t *testing.T) {
 			call.ctx.headed.Store(false)
 			call.ctx.meta.Store(&answerMeta{header: Pairs{wire.AppendPair(nil, "k", "v")}})
 			var both sync.WaitGroup
-			both.Go(func() { _, _, _ = call.put(&Bytes{1}) })
-			both.Go(func() { call.answer(&outcome{}, nil) })
+			both.Go(func() { _, _, _ = call.queueItem(&Bytes{1}) })
+			both.Go(func() { call.queueAnswer(&outcome{}, nil) })
 			both.Wait()
 			o.mu.Lock()
 			h, _, _, err := wire.ParseFrame(o.cur)
@@ -286,12 +286,12 @@ func TestHeaderWhileTheHandlerReturns(t *testing.T) {
 			if err != nil || h.Type != wire.FrameHeader {
 				r.t.Fatalf("a frame of type %d is first: %v", h.Type, err)
 			}
-			if code := r.s.admit(c, call.h); code != 0 {
+			if code := r.s.admitCall(c, call.h); code != 0 {
 				r.t.Fatal(code)
 			}
 		}
 		call.givePlaceBack()
-		r.s.answered()
+		r.s.callAnswered()
 	})
 }
 
@@ -303,11 +303,11 @@ func TestItemBehindALargeOneOfALoop(t *testing.T) {
 	inWorld(t, cfg, handleLarge, func(r *rig) {
 		call := r.stuckStream()
 		item := Bytes(huge[:60<<10])
-		if err := r.onLoop(r.far, func() error { return call.send(&item) }); !errors.Is(err, eventloop.ErrOnLoop) {
+		if err := r.onLoop(r.far, func() error { return call.sendWhenRoom(&item) }); !errors.Is(err, eventloop.ErrOnLoop) {
 			r.t.Errorf("Send on a loop: %v", err)
 		}
 		sent := make(chan error, 1)
-		go func() { sent <- call.send(&Bytes{1}) }()
+		go func() { sent <- call.sendWhenRoom(&Bytes{1}) }()
 		r.Wait()
 		select {
 		case err := <-sent:
@@ -325,7 +325,7 @@ func TestItemBehindALargeOneOfALoop(t *testing.T) {
 		if err := <-sent; err != nil {
 			r.t.Error(err)
 		}
-		if call.answer(&outcome{}, nil) {
+		if call.queueAnswer(&outcome{}, nil) {
 			call.c.out.requestFlush()
 		}
 	})
@@ -367,7 +367,7 @@ func TestDroppedCutMakesRoom(t *testing.T) {
 		o := &r.s.connections()[0].out
 		w := &waiter{room: make(chan struct{}, 1)}
 		frame := readyFrame{h: wire.Header{Type: wire.FrameItem}, body: huge}
-		frame.encode(true)
+		frame.encodeLarge(true)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.putEncodedLocked(&frame)
@@ -383,12 +383,12 @@ func TestDroppedCutMakesRoom(t *testing.T) {
 func TestNoHeaderOfAnAnsweredCall(t *testing.T) {
 	inWorld(t, wide, handleLarge, func(r *rig) {
 		call := r.stuckStream()
-		if call.answer(&outcome{}, nil) {
+		if call.queueAnswer(&outcome{}, nil) {
 			call.c.out.requestFlush()
 		}
 		r.Wait()
 		call.ctx.meta.Store(&answerMeta{header: Pairs{wire.AppendPair(nil, "k", "v")}})
-		if _, sent, err := call.put(&Bytes{1}); sent || !errors.Is(err, errHandled) {
+		if _, sent, err := call.queueItem(&Bytes{1}); sent || !errors.Is(err, errHandled) {
 			r.t.Errorf("sent %v, %v", sent, err)
 		}
 		o := &call.c.out

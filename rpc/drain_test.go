@@ -63,7 +63,7 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 		if err := r.s.Shutdown(r.within(time.Minute)); err != nil {
 			r.t.Error(err)
 		}
-		if err := <-result; !errors.Is(err, ErrDraining) || !retryable(false, err) {
+		if err := <-result; !errors.Is(err, ErrDraining) || !isRetryable(false, err) {
 			r.t.Errorf("got %v, want a call that was refused", err)
 		}
 	})
@@ -83,7 +83,7 @@ func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 		for range 3 {
 			err := <-errs
 			want(r.t, err, ErrDraining, FateRefused)
-			if !retryable(false, err) {
+			if !isRetryable(false, err) {
 				r.t.Error("a call that was not executed may be repeated")
 			}
 		}

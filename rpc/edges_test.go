@@ -126,10 +126,10 @@ func TestContextEndsOnce(t *testing.T) {
 			for _, first := range []error{context.DeadlineExceeded, context.Canceled} {
 				c := &callContext{deadline: time.Now().Add(time.Second)}
 				if asked == "before" {
-					c.make()
+					c.makeReal()
 				}
 				if errors.Is(first, context.Canceled) {
-					c.end(errHandled)
+					c.cancelContext(errHandled)
 				}
 				w.Advance(2 * time.Second)
 				look := func(when string) {
@@ -142,9 +142,9 @@ func TestContextEndsOnce(t *testing.T) {
 					look("after the deadline")
 				}
 				if asked == "between" {
-					c.make()
+					c.makeReal()
 				}
-				c.end(errHandled) // even if Err was not called before
+				c.cancelContext(errHandled) // even if Err was not called before
 				look("after the end")
 				<-c.Done()
 				look("after Done")
@@ -152,7 +152,7 @@ func TestContextEndsOnce(t *testing.T) {
 				if errors.Is(first, context.Canceled) {
 					want = errHandled
 				}
-				if cause := context.Cause(c.make()); cause != want { //nolint:errorlint // as above
+				if cause := context.Cause(c.makeReal()); cause != want { //nolint:errorlint // as above
 					t.Errorf("asked for Done %s, ended with %v: the cause is %v", asked, first, cause)
 				}
 			}

@@ -38,7 +38,7 @@ type endpoint struct {
 // newEndpointLocked makes a server of a client, and begins to connect to it.
 func (c *Client) newEndpointLocked(addr string, within time.Duration) *endpoint {
 	e := &endpoint{c: c, addr: addr, hash: hashOf(addr)}
-	e.turn = reconnect.LimiterOf(c.rt).Ticket(nil, addr, func() { c.rt.Scheduler().Go(e.redial) })
+	e.turn = reconnect.LimiterOf(c.rt).Ticket(nil, addr, func() { c.rt.Scheduler().Go(e.redialInTurn) })
 	e.connectLocked(within, nil)
 	return e
 }
@@ -49,14 +49,14 @@ func (e *endpoint) connectLocked(within time.Duration, report func()) {
 	c := e.c
 	l := newLink(e)
 	l.report, l.within, l.first = report, within, e.worked
-	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receive, c.rt.OnLoop(), resuming), "rpc")
+	l.out.pid = c.sys.Root.SpawnPrefix(actor.PropsFromFunc(l.receiveMessage, c.rt.OnLoop(), resuming), "rpc")
 	e.dialing = l
 	c.links[l] = struct{}{}
-	l.notify(&dial{})
+	l.sendToActor(&dial{})
 }
 
-// up makes calls use a new connection.
-func (e *endpoint) up(l *link) {
+// linkUp makes calls use the new connection l.
+func (e *endpoint) linkUp(l *link) {
 	c := e.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,17 +67,17 @@ func (e *endpoint) up(l *link) {
 	e.dialing, e.link, e.upSince, e.worked = nil, l, now, l.peer
 	if old != nil {
 		old.unwatch()
-		old.notify(&leave{}) // it goes on until its calls are answered
+		old.sendToActor(&leave{}) // it goes on until its calls are answered
 	} else {
 		e.ejections, e.ejectedUntil = 0, time.Time{}
 	}
 	e.watchLocked(l)
 }
 
-// replace connects again after a pause, because the server asks for it. Calls use l until that has
-// succeeded. However often the server asks, one connection is made per pause. It is called on l's
-// loop.
-func (e *endpoint) replace(l *link) {
+// replaceLink connects again after a pause, because the server asks for it. Calls use l until that
+// has succeeded. However often the server asks, one connection is made per pause. It is called on
+// l's loop.
+func (e *endpoint) replaceLink(l *link) {
 	e.c.mu.Lock()
 	defer e.c.mu.Unlock()
 	if e.link != l || e.dialing != nil || e.timer != nil || e.c.last {
@@ -134,13 +134,13 @@ func (e *endpoint) pauseLocked() {
 		c.mu.Lock()
 		e.queued = true
 		c.mu.Unlock()
-		e.redial()
+		e.redialInTurn()
 	})
 }
 
-// redial connects again when it is its turn. It may be called at any time. If no dial waits for
-// its turn it does nothing.
-func (e *endpoint) redial() {
+// redialInTurn connects again when it is its turn. It may be called at any time. If no dial waits
+// for its turn it does nothing.
+func (e *endpoint) redialInTurn() {
 	c := e.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,12 +154,12 @@ func (e *endpoint) redial() {
 		e.timer, e.queued = nil, false
 		e.connectLocked(0, e.turn.Done)
 	case after > 0:
-		e.timer = c.rt.Scheduler().AfterFunc(after, e.redial)
+		e.timer = c.rt.Scheduler().AfterFunc(after, e.redialInTurn)
 	}
 }
 
-// gone records that a connection's identifier is gone.
-func (e *endpoint) gone(l *link) {
+// linkGone records that a connection's identifier is gone.
+func (e *endpoint) linkGone(l *link) {
 	e.c.mu.Lock()
 	defer e.c.mu.Unlock()
 	delete(e.c.links, l)

@@ -59,27 +59,27 @@ var (
 	ErrDeadline = context.DeadlineExceeded
 	// ErrInternal: the handler, or an interceptor at the server, has panicked. Or the handler, or
 	// an interceptor on either side, has returned neither an error nor an answer.
-	ErrInternal = builtin(CodeInternal, "internal error", nil)
+	ErrInternal = addBuiltin(CodeInternal, "internal error", nil)
 	// ErrUnknownMethod: the server has no such method, or it is a stream here and a call there.
-	ErrUnknownMethod = builtin(CodeUnknownMethod, "unknown method", nil)
+	ErrUnknownMethod = addBuiltin(CodeUnknownMethod, "unknown method", nil)
 	// ErrBadMessage: a request or a reply could not be decoded, or encoded.
-	ErrBadMessage = builtin(CodeBadMessage, "malformed message", nil)
+	ErrBadMessage = addBuiltin(CodeBadMessage, "malformed message", nil)
 	// ErrTooLarge: the message is larger than the receiver's limit (MaxMessage).
-	ErrTooLarge = builtin(CodeTooLarge, "message too large", nil)
+	ErrTooLarge = addBuiltin(CodeTooLarge, "message too large", nil)
 	// ErrOverloaded: a limit of calls, streams or memory is reached, here or at the server. Nothing
 	// was executed.
-	ErrOverloaded = builtin(CodeOverloaded, "too many calls in flight", nil)
+	ErrOverloaded = addBuiltin(CodeOverloaded, "too many calls in flight", nil)
 	// ErrDraining: the server is about to end and takes no further calls. Nothing was executed.
-	ErrDraining = builtin(CodeDraining, "the server is draining", nil)
+	ErrDraining = addBuiltin(CodeDraining, "the server is draining", nil)
 	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate
 	// reports what that means for the call.
-	ErrUnavailable = builtin(CodeUnavailable, "no connection to the server", nil)
+	ErrUnavailable = addBuiltin(CodeUnavailable, "no connection to the server", nil)
 	// ErrClosed: the Client or the Server was closed.
-	ErrClosed = builtin(CodeClosed, "closed", nil)
+	ErrClosed = addBuiltin(CodeClosed, "closed", nil)
 	// ErrForeignPeer: the peer at the address does not speak this protocol.
-	ErrForeignPeer = builtin(CodeForeign, "the peer does not speak this protocol", nil)
+	ErrForeignPeer = addBuiltin(CodeForeign, "the peer does not speak this protocol", nil)
 	// ErrVersion: the peer speaks another version of this protocol.
-	ErrVersion = builtin(CodeVersion, "the peer speaks another version of the protocol", nil)
+	ErrVersion = addBuiltin(CodeVersion, "the peer speaks another version of the protocol", nil)
 )
 
 // sentinel is the error that represents a code as the target of errors.Is.
@@ -91,8 +91,8 @@ type sentinel struct {
 
 func (s *sentinel) Error() string { return "rpc: " + s.text }
 
-// err returns the error that errors.Is finds.
-func (s *sentinel) err() error {
+// errorValue returns the error that errors.Is finds.
+func (s *sentinel) errorValue() error {
 	if s.std != nil {
 		return s.std
 	}
@@ -102,13 +102,13 @@ func (s *sentinel) err() error {
 var (
 	codesMu sync.RWMutex
 	codes   = make(map[Code]*sentinel)
-	_       = builtin(CodeCanceled, "canceled by the caller", context.Canceled)
-	_       = builtin(CodeDeadline, "deadline exceeded", context.DeadlineExceeded)
+	_       = addBuiltin(CodeCanceled, "canceled by the caller", context.Canceled)
+	_       = addBuiltin(CodeDeadline, "deadline exceeded", context.DeadlineExceeded)
 )
 
-func builtin(code Code, text string, std error) error {
+func addBuiltin(code Code, text string, std error) error {
 	codes[code] = &sentinel{code, text, std}
-	return codes[code].err()
+	return codes[code].errorValue()
 }
 
 // RegisterCode makes an error of a service: a handler returns it, or wraps it, and errors.Is finds
@@ -199,7 +199,7 @@ func NewError[D any](of error, message string, details *D) (*Error, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.Details, err = c.pack(nil, details)
+	e.Details, err = c.tryEncode(nil, details)
 	return e, err
 }
 
@@ -215,7 +215,7 @@ func DetailsOf[D any](err error) (details *D, ok bool) {
 		return nil, false
 	}
 	details = new(D)
-	return details, c.unpack(e.Details, details) == nil
+	return details, c.tryDecode(e.Details, details) == nil
 }
 
 // Error returns the text for logs. Message has the peer's text, unchanged.
@@ -254,7 +254,7 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() []error {
 	var all []error
 	if of := sentinelOf(e.Code); of != nil {
-		all = append(all, of.err())
+		all = append(all, of.errorValue())
 	}
 	if e.Err != nil {
 		all = append(all, e.Err)
@@ -322,7 +322,7 @@ func wireError(err error) (code Code, text string, details []byte) {
 	}
 	code = codeOf(err)
 	text = err.Error()
-	if of := sentinelOf(code); of != nil && of.err().Error() == text {
+	if of := sentinelOf(code); of != nil && of.errorValue().Error() == text {
 		text = "" // implied by the code
 	}
 	return code, text, nil
@@ -337,10 +337,12 @@ func (e *ProtocolError) Error() string { return "rpc: protocol error: " + e.What
 // Unwrap returns EPROTO.
 func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
 
-func violation(format string, args ...any) error { return malformed(fmt.Errorf(format, args...)) }
+func violationError(format string, args ...any) error {
+	return malformedError(fmt.Errorf(format, args...))
+}
 
-// malformed returns the error of a connection whose peer has sent data that cannot be parsed.
-func malformed(err error) error { return &ProtocolError{err.Error()} }
+// malformedError returns the error of a connection whose peer has sent data that cannot be parsed.
+func malformedError(err error) error { return &ProtocolError{err.Error()} }
 
 // contextError returns the error of a call whose context has ended.
 func contextError(ctx context.Context, m *method, f Fate) *Error {

@@ -26,19 +26,19 @@ type HandlerConfig struct {
 // interceptors have returned. fn runs on a goroutine of the server, unless OnLoop is set. Handle
 // panics if the method has a handler already. Handlers are registered before Listen.
 func Handle[Q, R any](s *Server, m Method[Q, R], fn func(ctx context.Context, q *Q) (*R, error), cfg ...HandlerConfig) {
-	s.handle(&handler{
+	s.addHandler(&handler{
 		m:      m.m,
 		inline: optional.Value(cfg).OnLoop,
 		newReq: func() any { return new(Q) },
 		call: func(ctx context.Context, q any) (any, error) {
 			r, err := fn(ctx, q.(*Q))
-			return r, answered(r, err)
+			return r, checkAnswer(r, err)
 		},
 	})
 }
 
-// answered returns the error of a handler that has returned r and err.
-func answered[R any](r *R, err error) error {
+// checkAnswer returns the error of a handler that has returned r and err.
+func checkAnswer[R any](r *R, err error) error {
 	if err == nil && r == nil {
 		return &Error{Code: CodeInternal, Message: "the handler has answered with nothing"}
 	}
@@ -49,13 +49,13 @@ func answered[R any](r *R, err error) error {
 // that, or returns other bytes, which are copied when fn and the interceptors have returned. q is
 // valid until then. With interceptors, reply is nil.
 func HandleRaw(s *Server, m RawMethod, fn func(ctx context.Context, q, reply []byte) ([]byte, error), cfg ...HandlerConfig) {
-	s.handle(&handler{m: m.m, inline: optional.Value(cfg).OnLoop, raw: fn})
+	s.addHandler(&handler{m: m.m, inline: optional.Value(cfg).OnLoop, raw: fn})
 }
 
 // HandleStream registers fn as the handler of a stream whose items the server sends. fn sends the
 // items to out. When it returns the stream ends, with its error if there is one.
 func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Context, q *Q, out *Sender[T]) error) {
-	s.handle(&handler{
+	s.addHandler(&handler{
 		m:      m.m,
 		newReq: func() any { return new(Q) },
 		stream: func(q any, s streaming) (any, error) { return nil, fn(s.ctx, q.(*Q), senderOf[T](s)) },
@@ -66,11 +66,11 @@ func HandleStream[Q, T any](s *Server, m Stream[Q, T], fn func(ctx context.Conte
 // until io.EOF if it wants all of them, and its result is the answer. The client may send ahead as
 // much as ServerConfig.StreamWindow, and more as fn receives.
 func HandleClientStream[Q, R any](s *Server, m ClientStream[Q, R], fn func(ctx context.Context, in *Receiver[Q]) (*R, error)) {
-	s.handle(&handler{
+	s.addHandler(&handler{
 		m: m.m,
 		stream: func(_ any, s streaming) (any, error) {
 			r, err := fn(s.ctx, receiverOf[Q](s))
-			return r, answered(r, err)
+			return r, checkAnswer(r, err)
 		},
 	})
 }
@@ -78,13 +78,13 @@ func HandleClientStream[Q, R any](s *Server, m ClientStream[Q, R], fn func(ctx c
 // HandleBidiStream registers fn as the handler of a stream in both directions. in and out may be
 // used by a goroutine each, until fn returns. That ends the stream, with its error if there is one.
 func HandleBidiStream[Q, T any](s *Server, m BidiStream[Q, T], fn func(ctx context.Context, in *Receiver[Q], out *Sender[T]) error) {
-	s.handle(&handler{
+	s.addHandler(&handler{
 		m:      m.m,
 		stream: func(_ any, s streaming) (any, error) { return nil, fn(s.ctx, receiverOf[Q](s), senderOf[T](s)) },
 	})
 }
 
-func (s *Server) handle(h *handler) {
+func (s *Server) addHandler(h *handler) {
 	if h.inline {
 		h.task = rdma.NewTask("rpc " + h.m.name)
 	}
@@ -93,6 +93,6 @@ func (s *Server) handle(h *handler) {
 	if s.handlers[h.m.name] != nil {
 		panic(fmt.Sprintf("rpc: %s has a handler", h.m.name))
 	}
-	h.counts = s.ledger.add(h.m, h.inline)
+	h.counts = s.ledger.addMethod(h.m, h.inline)
 	s.handlers[h.m.name] = h
 }

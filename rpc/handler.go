@@ -60,8 +60,8 @@ func (h *handler) tooLarge(n, most int) (why string) {
 	return ""
 }
 
-// place returns the kind of place that a call takes, unless its handler is OnLoop.
-func (h *handler) place() share.Resource {
+// placeKind returns the kind of place that a call takes, unless its handler is OnLoop.
+func (h *handler) placeKind() share.Resource {
 	if h.stream != nil {
 		return share.Streams
 	}
@@ -88,9 +88,9 @@ func (h *handler) invoke(call *serverCall, reply []byte) ([]byte, error) {
 	var answer any
 	var err error
 	if guarded {
-		answer, err = h.guard(call, msg)
+		answer, err = h.serveGuarded(call, msg)
 	} else {
-		answer, err = h.serve(&call.ctx, msg, call, &call.ctx.info)
+		answer, err = h.serveMessage(&call.ctx, msg, call, &call.ctx.info)
 	}
 	switch {
 	case err != nil || h.m.items:
@@ -102,19 +102,19 @@ func (h *handler) invoke(call *serverCall, reply []byte) ([]byte, error) {
 	return reply, nil
 }
 
-// serve calls the handler of messages.
-func (h *handler) serve(ctx context.Context, msg any, call *serverCall, info *Info) (answer any, err error) {
+// serveMessage calls the handler of messages.
+func (h *handler) serveMessage(ctx context.Context, msg any, call *serverCall, info *Info) (answer any, err error) {
 	if h.stream != nil {
 		return h.stream(msg, streaming{ctx, call, info})
 	}
 	return h.call(ctx, msg)
 }
 
-// guard calls serve within the interceptors. It is separate from invoke, because its closure's
-// captured variables are allocated: in invoke that would happen in every call.
-func (h *handler) guard(call *serverCall, msg any) (answer any, err error) {
-	call.within(msg, func(ctx context.Context, in *Info) error {
-		a, err := h.serve(ctx, in.Request, call, in)
+// serveGuarded calls serveMessage within the interceptors. It is not in invokeHandler, because its
+// closure's captured variables are allocated: in invokeHandler that would happen in every call.
+func (h *handler) serveGuarded(call *serverCall, msg any) (answer any, err error) {
+	call.setPassage(msg, func(ctx context.Context, in *Info) error {
+		a, err := h.serveMessage(ctx, in.Request, call, in)
 		if err == nil {
 			in.Reply = a
 		}
@@ -123,10 +123,10 @@ func (h *handler) guard(call *serverCall, msg any) (answer any, err error) {
 	return answerOf[any](&call.ctx, call.passage)
 }
 
-// guardRaw is raw within the interceptors. The answer is not appended to memory that is used again:
+// guardRaw calls raw within the interceptors. The answer is not appended to memory that is reused:
 // an interceptor may keep it, or return while the handler still appends to it.
 func (h *handler) guardRaw(call *serverCall) (answer []byte, err error) {
-	call.within(call.body.b, func(ctx context.Context, in *Info) error {
+	call.setPassage(call.body.b, func(ctx context.Context, in *Info) error {
 		a, err := h.raw(ctx, in.Request.([]byte), nil)
 		if err == nil {
 			in.Reply = a

@@ -102,11 +102,11 @@ var errNotServing = errors.New("the server's health service reports that it does
 func (l *link) followHealth(ctx context.Context, service string, report func(serving bool)) error {
 	s := l.server.c.newStream(watchHealth)
 	body, _ := (&health.Request{Service: service}).AppendBinary(nil)
-	if err := l.start(&s.call, nil, body); err != nil {
+	if err := l.queueRequest(&s.call, nil, body); err != nil {
 		return err
 	}
 	s.l = l
-	s.watch(ctx)
+	s.watchContext(ctx)
 	in := Receiver[health.Status]{r: &s.inbound}
 	defer in.Close()
 	for {

@@ -22,12 +22,12 @@ type hedges struct {
 // mostHedges is how many attempts may join the first one.
 const mostHedges = 2
 
-// hedge makes a call. Whenever it is not answered in time, another server is called as well. The
-// first answer counts; an error counts if no other attempt is under way. server is that of the
+// callHedged makes a call. Whenever it is not answered in time, another server is called as well.
+// The first answer counts; an error counts if no other attempt is under way. server is that of the
 // result.
-func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
+func (c *Client) callHedged(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
 	var h hedges
-	if err = c.begin(ctx, m, body, not, &h, o); err != nil {
+	if err = c.beginAttempt(ctx, m, body, not, &h, o); err != nil {
 		return nil, nil, err
 	}
 	late := time.NewTimer(c.pool.Hedge)
@@ -36,11 +36,11 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided,
 		finished := -1
 		isLate := false
 		select {
-		case <-h.done(0):
+		case <-h.doneChan(0):
 			finished = 0
-		case <-h.done(1):
+		case <-h.doneChan(1):
 			finished = 1
-		case <-h.done(2):
+		case <-h.doneChan(2):
 			finished = 2
 		case <-late.C:
 			isLate = true
@@ -50,7 +50,7 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided,
 		c.rt.Scheduler().Resume()
 		switch {
 		case isLate:
-			c.again(ctx, m, body, &h, o)
+			c.beginAnother(ctx, m, body, &h, o)
 			late.Reset(c.pool.Hedge)
 		case finished < 0 && ctx.Err() == nil && onLoop(m, FateUnknown) == nil:
 			// another goroutine's loop has stalled
@@ -58,24 +58,24 @@ func (c *Client) hedge(ctx context.Context, m *method, body []byte, not avoided,
 			cl, server, err = c.waitFor(ctx, c.keepOne(&h))
 			return cl, server, inAll(err, h.unsure)
 		default:
-			a := h.take(finished)
-			if a.cl.err != nil && retryable(true, a.cl.err) && h.left() > 0 {
+			a := h.takeAttempt(finished)
+			if a.cl.err != nil && isRetryable(true, a.cl.err) && h.activeAttempts() > 0 {
 				h.unsure = h.unsure || !a.cl.err.Fate.NotExecuted()
-				c.release(a.cl)
+				c.releaseCall(a.cl)
 				continue
 			}
 			c.giveUp(&h)
-			cl, server, err = c.ended(a, a.cl.failure())
+			cl, server, err = c.endAttempt(a, a.cl.errOrNil())
 			return cl, server, inAll(err, h.unsure)
 		}
 	}
 }
 
-// begin begins an attempt.
-func (c *Client) begin(ctx context.Context, m *method, body []byte, not avoided, h *hedges, o callOptions) (err error) {
+// beginAttempt begins an attempt.
+func (c *Client) beginAttempt(ctx context.Context, m *method, body []byte, not avoided, h *hedges, o callOptions) (err error) {
 	a := attempt{cl: c.newCall(m, o)}
-	if a.l, err = c.start(ctx, ctx, a.cl, body, not); err != nil {
-		c.release(a.cl)
+	if a.l, err = c.startCall(ctx, ctx, a.cl, body, not); err != nil {
+		c.releaseCall(a.cl)
 		return err
 	}
 	h.attempts[h.n] = a
@@ -83,8 +83,8 @@ func (c *Client) begin(ctx context.Context, m *method, body []byte, not avoided,
 	return nil
 }
 
-// again begins another attempt, if there is another server, and the budget allows it.
-func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges, o callOptions) {
+// beginAnother begins another attempt, if there is another server, and the budget allows it.
+func (c *Client) beginAnother(ctx context.Context, m *method, body []byte, h *hedges, o callOptions) {
 	if h.n == len(h.attempts) {
 		return
 	}
@@ -94,39 +94,40 @@ func (c *Client) again(ctx context.Context, m *method, body []byte, h *hedges, o
 			not[i] = a.l.server
 		}
 	}
-	if !c.another(not) || !c.budget.takeToHedge() {
+	if !c.hasAnother(not) || !c.budget.takeToHedge() {
 		return
 	}
-	if c.begin(ctx, m, body, not, h, o) == nil {
-		c.ledger.method(m).repeated.Add(1)
+	if c.beginAttempt(ctx, m, body, not, h, o) == nil {
+		c.ledger.countsOf(m).repeated.Add(1)
 	}
 }
 
-// another reports whether a server that is not avoided can be called.
-func (c *Client) another(not avoided) bool {
+// hasAnother reports whether a server that is not avoided can be called.
+func (c *Client) hasAnother(not avoided) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ch := choice{c: c, now: time.Now(), not: not, ejected: true}
-	return slices.ContainsFunc(c.endpoints, ch.may)
+	return slices.ContainsFunc(c.endpoints, ch.mayCall)
 }
 
-// done returns the channel that has a token when an attempt is finished; nil: it is not under way.
-func (h *hedges) done(i int) chan struct{} {
+// doneChan returns the channel that has a token when an attempt is finished; nil: it is not under
+// way.
+func (h *hedges) doneChan(i int) chan struct{} {
 	if h.attempts[i].cl == nil {
 		return nil
 	}
 	return h.attempts[i].cl.done
 }
 
-// take returns an attempt, which is no longer among those under way.
-func (h *hedges) take(i int) attempt {
+// takeAttempt returns an attempt, which is no longer among those under way.
+func (h *hedges) takeAttempt(i int) attempt {
 	a := h.attempts[i]
 	h.attempts[i] = attempt{}
 	return a
 }
 
-// left returns how many attempts are under way.
-func (h *hedges) left() (n int) {
+// activeAttempts returns how many attempts are under way.
+func (h *hedges) activeAttempts() (n int) {
 	for i := range h.attempts {
 		if h.attempts[i].cl != nil {
 			n++
@@ -139,7 +140,7 @@ func (h *hedges) left() (n int) {
 func (c *Client) keepOne(h *hedges) attempt {
 	for i := range h.attempts {
 		if h.attempts[i].cl != nil {
-			a := h.take(i)
+			a := h.takeAttempt(i)
 			c.giveUp(h)
 			return a
 		}
@@ -153,8 +154,8 @@ func (c *Client) giveUp(h *hedges) {
 		if h.attempts[i].cl == nil {
 			continue
 		}
-		a := h.take(i)
-		fate, ok := a.l.abandon(a.cl, &Error{Code: CodeCanceled})
+		a := h.takeAttempt(i)
+		fate, ok := a.l.cancelCall(a.cl, &Error{Code: CodeCanceled})
 		if !ok {
 			<-a.cl.done
 			c.rt.Scheduler().Resume()
@@ -163,25 +164,25 @@ func (c *Client) giveUp(h *hedges) {
 			}
 		}
 		h.unsure = h.unsure || !fate.NotExecuted()
-		c.release(a.cl)
+		c.releaseCall(a.cl)
 	}
 }
 
 // waitFor waits for an attempt.
 func (c *Client) waitFor(ctx context.Context, a attempt) (*clientCall, *endpoint, error) {
-	return c.ended(a, c.wait(ctx, a.l, a.cl))
+	return c.endAttempt(a, c.awaitCall(ctx, a.l, a.cl))
 }
 
-// ended returns the call of an attempt that has ended with err, and sets the targets of its
+// endAttempt returns the call of an attempt that has ended with err, and sets the targets of its
 // options.
-func (c *Client) ended(a attempt, err error) (*clientCall, *endpoint, error) {
+func (c *Client) endAttempt(a attempt, err error) (*clientCall, *endpoint, error) {
 	if a.cl.meta != nil {
 		a.l.out.mu.Lock()
-		a.cl.opts.deliver(a.cl.meta)
+		a.cl.opts.deliverMeta(a.cl.meta)
 		a.l.out.mu.Unlock()
 	}
 	if err != nil {
-		c.release(a.cl)
+		c.releaseCall(a.cl)
 		return nil, a.l.server, err
 	}
 	return a.cl, a.l.server, nil

@@ -52,8 +52,8 @@ func (h *histogram) add(d time.Duration, weight uint64) {
 	h.sum.Add(ns * weight)
 }
 
-// read returns the counts so far.
-func (h *histogram) read() (r Histogram) {
+// readCounts returns the counts so far.
+func (h *histogram) readCounts() (r Histogram) {
 	r.sum = time.Duration(min(h.sum.Load(), math.MaxInt64))
 	for i := range h.counts {
 		r.counts[i] = h.counts[i].Load()

@@ -27,7 +27,7 @@ func TestQuantiles(t *testing.T) {
 	for i := 1; i <= 10_000; i++ {
 		h.add(time.Duration(i)*time.Microsecond, 1)
 	}
-	r := h.read()
+	r := h.readCounts()
 	for q, want := range map[float64]time.Duration{0.5: 5 * time.Millisecond, 0.99: 9900 * time.Microsecond, 1: 10 * time.Millisecond} {
 		if got := r.Quantile(q); math.Abs(float64(got-want)) > float64(want)/4 {
 			t.Errorf("%v: %v, want %v", q, got, want)
@@ -58,11 +58,11 @@ func TestSince(t *testing.T) {
 	for range 100_000 {
 		h.add(time.Millisecond, 1)
 	}
-	before := h.read()
+	before := h.readCounts()
 	for range 100 {
 		h.add(time.Second, 1)
 	}
-	now := h.read()
+	now := h.readCounts()
 	recent := now.Since(&before)
 	if all, p := now.Quantile(0.99), recent.Quantile(0.99); all > 2*time.Millisecond || p < time.Second || p > 1250*time.Millisecond {
 		t.Errorf("p99 is %v, and recently %v", all, p)
@@ -81,14 +81,14 @@ func TestClocksThatJump(t *testing.T) {
 	h.add(math.MinInt64, 16)
 	h.add(-time.Hour, 1)
 	h.add(math.MaxInt64, 16)
-	r := h.read()
+	r := h.readCounts()
 	if r.Count() != 33 || r.Sum() < 0 || r.Sum() > 16*longestTaken || r.counts[0] != 17 || r.counts[buckets-1] != 16 {
 		t.Error(r.Count(), r.Sum(), r.counts[0])
 	}
 	m := &methodCounts{}
 	w := stopwatch{weight: 1, began: time.Now().Add(time.Hour)}
 	w.stop(m)
-	if r = m.latency.read(); r.counts[0] != 1 {
+	if r = m.latency.readCounts(); r.counts[0] != 1 {
 		t.Error(r)
 	}
 }
@@ -99,7 +99,7 @@ func TestLongestSum(t *testing.T) {
 	for range 300_000 {
 		h.add(24*time.Hour, 1)
 	}
-	r := h.read()
+	r := h.readCounts()
 	if r.Sum() != math.MaxInt64 {
 		t.Error(r.Sum())
 	}
@@ -114,7 +114,7 @@ func TestTimed(t *testing.T) {
 	var sum, last, longest uint64
 	const calls = 1_000_000
 	for n := uint64(1); n <= calls; n++ {
-		w := timed(n)
+		w := timedWeight(n)
 		if n <= alwaysTimed && w != 1 {
 			t.Fatalf("call %d counts %d times", n, w)
 		}

@@ -26,7 +26,7 @@ type raw struct {
 // rawClient connects to the rig's server, and speaks version 1.
 func (r *rig) rawClient() *raw { return r.rawClientOf(1) }
 
-// rawClientOf is rawClient for a version of the protocol.
+// rawClientOf does what rawClient does, for a version of the protocol.
 func (r *rig) rawClientOf(version uint8) *raw {
 	r.t.Helper()
 	p := r.Probe()
@@ -42,7 +42,7 @@ func (r *rig) rawClientOf(version uint8) *raw {
 
 func (c *raw) say(frames ...[]byte) { c.Send(c.id, rdma.NewSend(bytes.Join(frames, nil))) }
 
-// frame is one on the wire.
+// frame returns a frame as on the wire.
 func frame(h wire.Header, body string) []byte {
 	h.Length = uint32(len(body))
 	b := make([]byte, wire.HeaderLen, wire.HeaderLen+len(body))

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// sharedKey is PSK mode for both sides, which have one key, of alice's.
+// sharedKey returns PSK mode for both sides, which have one key, of alice's.
 func sharedKey(tb testing.TB) *rdma.Security {
 	tb.Helper()
 	c := rdma.Credential{Identity: "alice"}
@@ -25,7 +25,7 @@ func sharedKey(tb testing.TB) *rdma.Security {
 	return &rdma.Security{Mode: rdma.PSK, Keys: k}
 }
 
-// bothCertified is TLS mode for both sides, which have the same certificate.
+// bothCertified returns TLS mode for both sides, which have the same certificate.
 func bothCertified(tb testing.TB) *rdma.Security {
 	tb.Helper()
 	a := certtest.New(tb)

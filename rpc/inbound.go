@@ -38,19 +38,20 @@ type inbound struct {
 
 // feeder is the stream that an inbound belongs to.
 type feeder interface {
-	// grant lets the peer send n more bytes.
-	grant(n uint32)
-	// over is closed when the reader should not wait any longer; nil: it is woken by the end.
-	over() <-chan struct{}
-	// drained is called when the reader gets the final error: it has read all items.
-	drained()
-	// cause returns why the stream is over, if it has ended without an end of its items.
-	cause() error
-	// close gives the stream up. nil: it was asked for.
-	close(why error)
-	// header and trailer return the metadata of the answer that has come.
-	header() Pairs
-	trailer() Pairs
+	// grantBytes lets the peer send n more bytes.
+	grantBytes(n uint32)
+	// waitEnd returns a channel that closes when the reader must stop waiting; nil: the end wakes
+	// it.
+	waitEnd() <-chan struct{}
+	// itemsDrained is called when the reader gets the final error: it has read all items.
+	itemsDrained()
+	// endCause returns why the stream is over, if it has ended without an end of its items.
+	endCause() error
+	// closeStream closes the stream before its end. nil: it was asked for.
+	closeStream(why error)
+	// headerMeta and trailerMeta return the metadata of the answer so far.
+	headerMeta() Pairs
+	trailerMeta() Pairs
 }
 
 // init prepares an inbound of a stream of m, whose items c decodes.
@@ -66,7 +67,7 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.credit <= 0 {
-		return 0, violation("an item of call %#x that its window has no room for", id)
+		return 0, violationError("an item of call %#x that its window has no room for", id)
 	}
 	n = len(body)
 	if r.err != nil { // for its receiver the stream has ended
@@ -81,9 +82,9 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 		n = r.parts.n
 		r.largeLocked(&landing{parts: r.parts.take()})
 	case r.parts.n > 0:
-		return 0, violation("an item of call %#x within another one", id)
+		return 0, violationError("an item of call %#x within another one", id)
 	case n > copyOnLoop:
-		r.largeLocked(land(r.rt.Scheduler(), m, body))
+		r.largeLocked(landItem(r.rt.Scheduler(), m, body))
 	default:
 		r.in = binary.BigEndian.AppendUint32(r.in, uint32(n))
 		r.in = append(r.in, body...)
@@ -92,7 +93,7 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 	r.excess = r.excessLocked()
 	if r.woke = r.waits; r.woke {
 		r.waits = false
-		r.notify()
+		r.wakeReader()
 	}
 	return n, nil
 }
@@ -113,7 +114,7 @@ func (r *inbound) partLocked(id wire.CallID, body []byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.credit <= 0 {
-		return violation("a part of an item of call %#x that its window has no room for", id)
+		return violationError("a part of an item of call %#x that its window has no room for", id)
 	}
 	if r.err != nil { // the receiver gets no further items
 		return nil
@@ -144,74 +145,74 @@ func (r *inbound) largeLocked(l *landing) {
 	r.large = append(r.large, l)
 }
 
-func (r *inbound) notify() {
+func (r *inbound) wakeReader() {
 	select {
 	case r.ready <- struct{}{}:
 	default:
 	}
 }
 
-// end records the end of the items. Not first: it was recorded before.
-func (r *inbound) end(err error) (first bool) {
+// closeItems records the end of the items. Not first: it was recorded before.
+func (r *inbound) closeItems(err error) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if first = r.err == nil; first {
 		r.err = err
 	}
-	r.parts.drop()
-	r.notify()
+	r.parts.releaseAll()
+	r.wakeReader()
 	return first
 }
 
-// drop ends the items with err, and forgets those that were not read.
-func (r *inbound) drop(err error) {
+// dropItems ends the items with err, and forgets those that were not read.
+func (r *inbound) dropItems(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.in, r.large, r.err = nil, nil, err
-	r.parts.drop()
-	r.notify()
+	r.parts.releaseAll()
+	r.wakeReader()
 }
 
-// final returns the final error. nil: the items have not ended.
-func (r *inbound) final() error {
+// finalError returns the final error. nil: the items have not ended.
+func (r *inbound) finalError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.err
 }
 
-// fail ends the stream immediately: items that have arrived are dropped. It is called on the
+// failStream ends the stream immediately: items that have arrived are dropped. It is called on the
 // reader's goroutine.
-func (r *inbound) fail(err error) {
-	r.from.close(err)
-	r.drop(err)
+func (r *inbound) failStream(err error) {
+	r.from.closeStream(err)
+	r.dropItems(err)
 	r.read, r.at = nil, 0
 }
 
-// receive decodes the next item into item.
-func (r *inbound) receive(item any) error {
-	b, err := r.next()
+// receiveItem decodes the next item into item.
+func (r *inbound) receiveItem(item any) error {
+	b, err := r.nextItem()
 	if err != nil {
 		return err
 	}
 	decoded := false
 	defer func() {
 		if !decoded {
-			r.fail(badMessage(r.m, "item", errGoexit, FateAnswered))
+			r.failStream(badMessage(r.m, "item", errGoexit, FateAnswered))
 		}
 	}()
-	err = r.codec.unpack(b, item)
+	err = r.codec.tryDecode(b, item)
 	decoded = true
 	if err != nil {
 		err = badMessage(r.m, "item", err, FateAnswered)
-		r.fail(err)
+		r.failStream(err)
 	}
 	return err
 }
 
-// next returns the next item's bytes, which are good until the next call.
-func (r *inbound) next() ([]byte, error) {
+// nextItem returns the next item's bytes, which are good until the next call.
+func (r *inbound) nextItem() ([]byte, error) {
 	for r.at == len(r.read) {
-		if err := r.refill(); err != nil {
+		if err := r.refillItems(); err != nil {
 			return nil, err
 		}
 	}
@@ -220,7 +221,7 @@ func (r *inbound) next() ([]byte, error) {
 	var item []byte
 	if n == largeItem {
 		var err error
-		if item, err = r.landed(); err != nil {
+		if item, err = r.takeLanded(); err != nil {
 			r.read, r.at = nil, 0
 			return nil, err
 		}
@@ -228,19 +229,19 @@ func (r *inbound) next() ([]byte, error) {
 		item = r.read[r.at : r.at+int(n) : r.at+int(n)]
 		r.at += int(n)
 	}
-	r.widen(wire.HeaderLen + int64(len(item)))
+	r.countRead(wire.HeaderLen + int64(len(item)))
 	return item, nil
 }
 
-// refill takes the items that have arrived, or waits until something has changed.
-func (r *inbound) refill() error {
-	if err := r.from.cause(); err != nil {
+// refillItems takes the items that have arrived, or waits for a change.
+func (r *inbound) refillItems() error {
+	if err := r.from.endCause(); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	if err := r.err; len(r.in) == 0 && err != nil {
 		r.mu.Unlock()
-		r.from.drained()
+		r.from.itemsDrained()
 		return err
 	}
 	spare := r.read[:0]
@@ -253,15 +254,15 @@ func (r *inbound) refill() error {
 	if len(r.read) > 0 {
 		return nil
 	}
-	return r.wait()
+	return r.awaitChange()
 }
 
-// wait waits until something has changed.
-func (r *inbound) wait() error {
+// awaitChange waits until something has changed.
+func (r *inbound) awaitChange() error {
 	select {
 	case <-r.ready:
 		r.rt.Scheduler().Resume()
-	case <-r.from.over():
+	case <-r.from.waitEnd():
 		r.rt.Scheduler().Resume()
 	case <-r.rt.Stalled():
 		r.rt.Scheduler().Resume()
@@ -275,20 +276,20 @@ func (r *inbound) wait() error {
 // awaitEnd waits for the end of the stream. nil: it has ended in order.
 func (r *inbound) awaitEnd() error {
 	for {
-		if err := r.final(); errors.Is(err, io.EOF) {
+		if err := r.finalError(); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if err := r.wait(); err != nil {
+		if err := r.awaitChange(); err != nil {
 			return err
 		}
 	}
 }
 
-// widen notes that n bytes were read. As soon as half a window was, it lets the peer send as
-// much more.
-func (r *inbound) widen(n int64) {
+// countRead counts n bytes that were read, and opens the window after half of it. As soon as half a
+// window was, it lets the peer send as much more.
+func (r *inbound) countRead(n int64) {
 	if r.taken += n; r.taken < r.window/2 {
 		return
 	}
@@ -300,13 +301,13 @@ func (r *inbound) widen(n int64) {
 	}
 	r.mu.Unlock()
 	if !ended {
-		r.from.grant(uint32(n))
+		r.from.grantBytes(uint32(n))
 	}
 }
 
-// landed returns the large item that is next, when it is complete. If the loop has dropped it, the
-// items have ended, and landed returns their final error.
-func (r *inbound) landed() ([]byte, error) {
+// takeLanded returns the large item that is next, when it is complete. If the loop has dropped it,
+// the items have ended, and takeLanded returns their final error.
+func (r *inbound) takeLanded() ([]byte, error) {
 	r.mu.Lock()
 	if len(r.large) == 0 {
 		defer r.mu.Unlock()

@@ -84,7 +84,7 @@ func (c CodeCounts) String() string {
 // Inspect reports on the methods that have handlers, ordered by name, and at the end on the calls
 // of unknown methods. It waits for no loop. Any goroutine. inspect.Rows shows it.
 func (s *Server) Inspect() []MethodInfo {
-	return s.sums().infos(func(i *MethodInfo, sum *methodSum) {
+	return s.sumMethods().methodInfos(func(i *MethodInfo, sum *methodSum) {
 		i.InFlight += sum.running
 		if !i.OnLoop { // taken was read first, so it does not exceed the calls that started
 			i.Waiting = min(int(sum.begun-sum.taken), i.InFlight)
@@ -92,8 +92,8 @@ func (s *Server) Inspect() []MethodInfo {
 	})
 }
 
-// sums returns the sums of all connections' counts until now.
-func (s *Server) sums() *methodSums {
+// sumMethods returns the sums of all connections' counts until now.
+func (s *Server) sumMethods() *methodSums {
 	s.ledger.mu.Lock()
 	defer s.ledger.mu.Unlock()
 	sums := s.ledger.beginLocked()
@@ -110,11 +110,11 @@ func (s *Server) sums() *methodSums {
 		c.out.mu.Lock()
 		for i, t := range c.tallies {
 			if t != nil {
-				sums.at(i).add(t)
+				sums.sumAt(i).add(t)
 			}
 		}
 		if c.onLoop != nil {
-			sums.at(c.onLoop.index).running++
+			sums.sumAt(c.onLoop.index).running++
 		}
 		c.summed = s.ledger.reading
 		c.out.mu.Unlock()
@@ -126,13 +126,13 @@ func (s *Server) sums() *methodSums {
 // goroutine. inspect.Rows shows it. A call whose caller has given up is not in flight here, but
 // Client.InFlight counts it.
 func (c *Client) Inspect() []MethodInfo {
-	return c.sums().infos(func(i *MethodInfo, sum *methodSum) {
+	return c.sumMethods().methodInfos(func(i *MethodInfo, sum *methodSum) {
 		i.Waiting = sum.running + int(sum.counts.unconnected.Load())
 	})
 }
 
-// sums returns the sums of all connections' counts until now.
-func (c *Client) sums() *methodSums {
+// sumMethods returns the sums of all connections' counts until now.
+func (c *Client) sumMethods() *methodSums {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
 	c.mu.Lock()
@@ -143,9 +143,9 @@ func (c *Client) sums() *methodSums {
 	for _, l := range links {
 		l.out.mu.Lock()
 		for i := range l.methods {
-			sums.at(l.methods[i].counts.index).add(&l.methods[i].tally)
+			sums.sumAt(l.methods[i].counts.index).add(&l.methods[i].tally)
 		}
-		l.unsentLocked(func(m *methodCounts) { sums.at(m.index).running++ })
+		l.unsentLocked(func(m *methodCounts) { sums.sumAt(m.index).running++ })
 		l.summed = c.ledger.reading
 		l.out.mu.Unlock()
 	}
@@ -167,15 +167,15 @@ type methodSums struct{ all []*methodSum }
 func (l *ledger) beginLocked() *methodSums {
 	l.reading++
 	s := &methodSums{}
-	for _, m := range l.methods() {
+	for _, m := range l.allMethods() {
 		s.all = append(s.all, &methodSum{tally: m.past, counts: m})
 	}
 	s.all = append(s.all, &methodSum{tally: l.unknown.past, counts: &l.unknown})
 	return s
 }
 
-// at returns the sum of the method with an index.
-func (s *methodSums) at(index int) *methodSum {
+// sumAt returns the sum of the method with an index.
+func (s *methodSums) sumAt(index int) *methodSum {
 	switch last := len(s.all) - 1; {
 	case index < last:
 		return s.all[index]
@@ -185,16 +185,16 @@ func (s *methodSums) at(index int) *methodSum {
 	return &methodSum{} // newer than the list: the next reading includes it
 }
 
-// infos returns the result of Inspect. more adds values that are not in the tallies. The caller has
-// not locked ledger.mu: other readings wait for it.
-func (s *methodSums) infos(more func(*MethodInfo, *methodSum)) []MethodInfo {
+// methodInfos returns the result of Inspect. more adds values that are not in the tallies. The
+// caller has not locked ledger.mu: other readings wait for it.
+func (s *methodSums) methodInfos(more func(*MethodInfo, *methodSum)) []MethodInfo {
 	infos, now := make([]MethodInfo, 0, len(s.all)), time.Now()
 	for i, sum := range s.all {
-		info := sum.info()
+		info := sum.methodInfo()
 		more(&info, sum)
 		info.Started = info.OK + info.Failed + uint64(info.InFlight)
 		info.PerSecond = sum.counts.perSecond(now, info.Started)
-		if i < len(s.all)-1 || info.Failed+info.OK+info.Refused.all() > 0 || info.InFlight > 0 {
+		if i < len(s.all)-1 || info.Failed+info.OK+info.Refused.totalCalls() > 0 || info.InFlight > 0 {
 			infos = append(infos, info)
 		}
 	}
@@ -215,12 +215,12 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-func (s *methodSum) info() MethodInfo {
+func (s *methodSum) methodInfo() MethodInfo {
 	m := s.counts
 	i := MethodInfo{
 		Method: m.name, Stream: m.stream, OnLoop: m.loop, InFlight: int(s.begun - s.ok - s.failed), OK: s.ok, Failed: s.failed,
 		Late: m.late.Load(), WaitedOut: m.waitedOut.Load(), Repeated: m.repeated.Load(), Undecoded: m.undecoded.Load(),
-		Items: s.items, SentBytes: s.sent, ReceivedBytes: s.received, Latency: m.latency.read(), Errors: m.errors(),
+		Items: s.items, SentBytes: s.sent, ReceivedBytes: s.received, Latency: m.latency.readCounts(), Errors: m.errorCounts(),
 		Refused: RefusedCalls{
 			Limit: m.refused[forLimit].Load(), Memory: m.refused[forMemory].Load(), Draining: m.refused[forDraining].Load(),
 			Connection: m.refused[forConnection].Load(), Method: m.refused[forMethod].Load(),
@@ -231,8 +231,8 @@ func (s *methodSum) info() MethodInfo {
 	return i
 }
 
-// errors returns how many calls have failed with which code.
-func (m *methodCounts) errors() CodeCounts {
+// errorCounts returns how many calls have failed with which code.
+func (m *methodCounts) errorCounts() CodeCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all CodeCounts
@@ -243,6 +243,6 @@ func (m *methodCounts) errors() CodeCounts {
 	return all
 }
 
-func (r *RefusedCalls) all() uint64 {
+func (r *RefusedCalls) totalCalls() uint64 {
 	return r.Limit + r.Memory + r.Draining + r.Connection + r.Method + r.Message + r.Context
 }

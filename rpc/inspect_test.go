@@ -203,10 +203,10 @@ func TestInspectInventedMethods(t *testing.T) {
 func TestInspectInventedCodes(t *testing.T) {
 	m := &methodCounts{}
 	for code := range 1 << 16 {
-		m.fail(Code(code))
+		m.countFailure(Code(code))
 	}
 	var taken uint64
-	for _, c := range m.errors() {
+	for _, c := range m.errorCounts() {
 		if c.Code != CodeUnknown && sentinelOf(c.Code) == nil {
 			t.Errorf("code %d was counted", c.Code)
 		}
@@ -214,7 +214,7 @@ func TestInspectInventedCodes(t *testing.T) {
 			taken = c.Calls
 		}
 	}
-	if all := m.errors(); taken != 1 || all[0].Code != CodeUnknown || all[0].Calls < 1<<16-100 {
+	if all := m.errorCounts(); taken != 1 || all[0].Code != CodeUnknown || all[0].Calls < 1<<16-100 {
 		t.Error(all)
 	}
 }
@@ -484,7 +484,7 @@ func TestInspectGrows(t *testing.T) {
 // call.
 func BenchmarkCounting(b *testing.B) {
 	m := newMethod("bench.Counting", unary, bytesCodec, bytesCodec)
-	h := &handler{m: m, counts: newLedger().method(m)}
+	h := &handler{m: m, counts: newLedger().countsOf(m)}
 	b.Run("client", func(b *testing.B) {
 		l := &table{ledger: newLedger(), beyond: new(atomic.Int64)}
 		l.out.mu.Lock()
@@ -500,7 +500,7 @@ func BenchmarkCounting(b *testing.B) {
 	})
 	b.Run("server", func(b *testing.B) {
 		c := &serverConn{s: &Server{}}
-		c.count(h)
+		c.addTally(h)
 		call := &serverCall{h: h, c: c}
 		o := &outcome{}
 		b.ReportAllocs()
@@ -509,7 +509,7 @@ func BenchmarkCounting(b *testing.B) {
 			c.begunLocked(call)
 			h.counts.taken++
 			call.stop(h.counts)
-			c.s.ended(call, o, c.endedLocked(call, 0, 64))
+			c.s.countEnd(call, o, c.endedLocked(call, 0, 64))
 		}
 	})
 }

@@ -97,9 +97,9 @@ type passage struct {
 	done    func() // called when running is 0; nil: none
 }
 
-// run calls the interceptors. At a client the error has the fate of all calls of do.
-func (p *passage) run(ctx context.Context) error {
-	err := p.within(ctx, 0, p.info)
+// runInterceptors calls the interceptors. At a client the error has the fate of all calls of do.
+func (p *passage) runInterceptors(ctx context.Context) error {
+	err := p.callInterceptor(ctx, 0, p.info)
 	if err == nil || p.info.Server {
 		return err
 	}
@@ -108,14 +108,14 @@ func (p *passage) run(ctx context.Context) error {
 	return inAll(err, p.unsure || p.out > 0)
 }
 
-// within calls interceptor i, or do after the last one.
-func (p *passage) within(ctx context.Context, i int, call *Info) error {
+// callInterceptor calls interceptor i, or do after the last one.
+func (p *passage) callInterceptor(ctx context.Context, i int, call *Info) error {
 	if i == len(p.is) {
 		return p.goOn(ctx, call)
 	}
 	h := &hop{p: p, i: i, call: call}
-	defer h.leave()
-	return p.is[i](ctx, call, h.next)
+	defer h.markLeft()
+	return p.is[i](ctx, call, h.callNext)
 }
 
 // goOn calls do.
@@ -149,7 +149,7 @@ func (p *passage) whileAwaited(fn func() error) error {
 }
 
 // atEnd registers done, which is called when the last call of next has returned. It reports whether
-// one is still running; otherwise done is not called. run has returned.
+// one is still running; otherwise done is not called. runInterceptors has returned.
 func (p *passage) atEnd(done func()) (running bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,7 +172,7 @@ type hop struct {
 	left bool // the interceptor has returned; p.mu
 }
 
-func (h *hop) leave() {
+func (h *hop) markLeft() {
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
 	h.left = true
@@ -181,24 +181,25 @@ func (h *hop) leave() {
 	}
 }
 
-// next calls the next interceptor, or do. The interceptor gets it as an argument.
-func (h *hop) next(ctx context.Context) (err error) {
-	in, err := h.begin()
+// callNext calls the next interceptor, or do. The interceptor gets it as an argument.
+func (h *hop) callNext(ctx context.Context) (err error) {
+	in, err := h.beginNext()
 	if err != nil {
 		return err
 	}
 	ok := false
-	defer func() { h.end(in, ok) }()
+	defer func() { h.endNext(in, ok) }()
 	if in.Server {
 		ctx = context.WithValue(ctx, infoKey{}, in)
 	}
-	err = h.p.within(ctx, h.i+1, in)
+	err = h.p.callInterceptor(ctx, h.i+1, in)
 	ok = err == nil
 	return err
 }
 
-// begin makes the Info of a call of next. A stream that an earlier one has opened is closed.
-func (h *hop) begin() (*Info, error) {
+// beginNext makes the Info of a call of callNext. A stream that an earlier one has opened is
+// closed.
+func (h *hop) beginNext() (*Info, error) {
 	h.p.mu.Lock()
 	if h.left || h.p.over {
 		h.p.mu.Unlock()
@@ -211,13 +212,13 @@ func (h *hop) begin() (*Info, error) {
 	in.Reply, in.opened = nil, false
 	h.p.mu.Unlock()
 	if earlier != nil {
-		earlier.close(nil)
+		earlier.closeStream(nil)
 	}
 	return &in, nil
 }
 
-// end copies the results of a call of next, unless the interceptor has returned.
-func (h *hop) end(in *Info, ok bool) {
+// endNext copies the results of a call of next, unless the interceptor has returned.
+func (h *hop) endNext(in *Info, ok bool) {
 	h.p.mu.Lock()
 	h.p.running--
 	unwanted := in.stream
@@ -236,7 +237,7 @@ func (h *hop) end(in *Info, ok bool) {
 	}
 	h.p.mu.Unlock()
 	if unwanted != nil {
-		unwanted.close(nil)
+		unwanted.closeStream(nil)
 	}
 	if unopened {
 		h.p.unopened(in)
@@ -249,13 +250,13 @@ func (h *hop) end(in *Info, ok bool) {
 // answerOf calls the interceptors, and returns the answer that is in the outermost one's Reply in
 // the end.
 func answerOf[A any](ctx context.Context, p *passage) (answer A, err error) {
-	err = p.run(ctx)
+	err = p.runInterceptors(ctx)
 	if err != nil {
 		return answer, err
 	}
 	answer, ok := p.info.Reply.(A)
 	if !ok && (!p.m.items || !p.hasGone()) {
-		return answer, p.unanswered()
+		return answer, p.unansweredError()
 	}
 	return answer, nil
 }
@@ -267,8 +268,9 @@ func (p *passage) hasGone() bool {
 	return p.went
 }
 
-// unanswered returns the error of a call whose interceptors return neither an error nor an answer.
-func (p *passage) unanswered() error {
+// unansweredError returns the error of a call whose interceptors return neither an error nor an
+// answer.
+func (p *passage) unansweredError() error {
 	e := &Error{Code: CodeInternal, Method: p.m.name, Message: "an interceptor has neither gone on nor answered", Fate: FateNotSent}
 	if p.hasGone() {
 		e.Message, e.Fate = "an interceptor has answered with nothing", FateUnknown

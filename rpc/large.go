@@ -21,9 +21,9 @@ type body struct {
 	retained *rdma.Received
 }
 
-// retain takes b, which lies in m. It retains m, unless b is so small that the caller copies it
-// immediately. It is called on the loop.
-func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
+// retainMessage takes b, which lies in m. It retains m, unless b is so small that the caller copies
+// it immediately. It is called on the loop.
+func (y *body) retainMessage(m *rdma.Received, b []byte) (small bool) {
 	y.b = b
 	if small = len(b) <= copyOnLoop; !small {
 		y.retained = m.Retain()
@@ -31,14 +31,14 @@ func (y *body) retain(m *rdma.Received, b []byte) (small bool) {
 	return small
 }
 
-// copy copies it into memory, whose contents are overwritten, and releases its message.
-func (y *body) copy(memory []byte) {
+// copyTo copies it into memory, whose contents are overwritten, and releases its message.
+func (y *body) copyTo(memory []byte) {
 	y.b = cloneLarge(memory, y.b)
-	y.drop()
+	y.releaseMessage()
 }
 
-// drop releases its message.
-func (y *body) drop() {
+// releaseMessage releases its message.
+func (y *body) releaseMessage() {
 	if y.retained != nil {
 		y.retained.Release()
 		y.retained = nil
@@ -55,8 +55,8 @@ type landing struct {
 // largeItem stands in inbound.in where the length of a small item would.
 const largeItem = math.MaxUint32
 
-// land has a goroutine copy an item, body, which lies in m. It is called on the loop.
-func land(s *sched.Scheduler, m *rdma.Received, body []byte) *landing {
+// landItem starts a goroutine that copies an item, body, which lies in m. It is called on the loop.
+func landItem(s *sched.Scheduler, m *rdma.Received, body []byte) *landing {
 	l := &landing{here: make(chan struct{})}
 	m.Retain()
 	s.Go(func() {

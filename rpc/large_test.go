@@ -21,24 +21,24 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 		b := make([]byte, n)
 		m := &rdma.Received{Data: b}
 		request := &serverCall{}
-		if request.body.retain(m, b) {
-			request.copy()
+		if request.body.retainMessage(m, b) {
+			request.copyRequest()
 		}
 		if copied := &request.body.b[0] != &b[0]; copied != onLoop {
 			t.Errorf("a request of %d bytes is copied on the loop: %v", n, copied)
 		}
-		request.own()
+		request.ownRequest()
 		if &request.body.b[0] == &b[0] || len(request.body.b) != n || request.body.retained != nil {
 			t.Errorf("a request of %d bytes is its handler's in memory of the connection", n)
 		}
 		reply := &clientCall{}
-		if reply.body.retain(m, b) {
-			reply.copy()
+		if reply.body.retainMessage(m, b) {
+			reply.copyReply()
 		}
 		if copied := len(reply.reply) == n; copied != onLoop {
 			t.Errorf("an answer of %d bytes is copied on the loop: %v", n, copied)
 		}
-		reply.own()
+		reply.ownReply()
 		if len(reply.reply) != n || reply.body.retained != nil {
 			t.Errorf("an answer of %d bytes came as one of %d", n, len(reply.reply))
 		}
@@ -50,7 +50,7 @@ func TestTheLoopCopiesWhatIsSmall(t *testing.T) {
 		if copied := len(items.large) == 0; copied != onLoop {
 			t.Errorf("an item of %d bytes is copied on the loop: %v", n, copied)
 		} else if !copied {
-			if got, err := items.landed(); err != nil || len(got) != n {
+			if got, err := items.takeLanded(); err != nil || len(got) != n {
 				t.Errorf("a large item came as one of %d bytes: %v", len(got), err)
 			}
 		}

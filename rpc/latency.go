@@ -28,20 +28,20 @@ const (
 	latencyFloor   = time.Millisecond
 )
 
-// begin takes the begin of a call.
-func (l *latency) begin(at time.Time) {
+// callBegun counts a call that begins.
+func (l *latency) callBegun(at time.Time) {
 	if l.calls.Add(1) > 1 {
 		return
 	}
 	since := at.UnixNano()
 	if l.silent.Load() {
-		since -= int64(l.faded(at))
+		since -= int64(l.fadedLatency(at))
 	}
 	l.heard.Store(since)
 }
 
-// end takes how long a call has taken, and its result. code 0: it was answered.
-func (l *latency) end(took time.Duration, now time.Time, code Code) {
+// callEnded counts the end of a call, its duration and its result. code 0: it was answered.
+func (l *latency) callEnded(took time.Duration, now time.Time, code Code) {
 	l.calls.Add(-1)
 	silent := code == CodeCanceled || code == CodeDeadline
 	if l.silent.Store(silent); silent {
@@ -49,7 +49,7 @@ func (l *latency) end(took time.Duration, now time.Time, code Code) {
 	} else {
 		l.heard.Store(now.UnixNano())
 	}
-	past := l.faded(now)
+	past := l.fadedLatency(now)
 	switch {
 	case took > past:
 		past = took
@@ -62,19 +62,19 @@ func (l *latency) end(took time.Duration, now time.Time, code Code) {
 	l.at.Store(now.UnixNano())
 }
 
-// forget forgets past calls.
-func (l *latency) forget() { l.longest.Store(0) }
+// forgetPast forgets past calls.
+func (l *latency) forgetPast() { l.longest.Store(0) }
 
-// faded returns the latency of past calls.
-func (l *latency) faded(now time.Time) time.Duration {
+// fadedLatency returns the latency of past calls.
+func (l *latency) fadedLatency(now time.Time) time.Duration {
 	age := time.Duration(now.UnixNano() - l.at.Load())
 	return time.Duration(float64(l.longest.Load()) * math.Exp(-age.Seconds()/latencyFades.Seconds()))
 }
 
-// expected returns how long a call may take: a server that answers none of its calls is as slow as
-// it has been silent.
-func (l *latency) expected(now time.Time) time.Duration {
-	d := max(l.faded(now), latencyFloor)
+// expectedLatency returns how long a call may take: a server that answers none of its calls is as
+// slow as it has been silent.
+func (l *latency) expectedLatency(now time.Time) time.Duration {
+	d := max(l.fadedLatency(now), latencyFloor)
 	if l.calls.Load() > 0 {
 		d = max(d, time.Duration(now.UnixNano()-l.heard.Load()))
 	}

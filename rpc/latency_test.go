@@ -11,23 +11,23 @@ func TestLatency(t *testing.T) {
 	now := time.Unix(1_000_000_000, 0)
 	slow := func() *latency {
 		l := &latency{}
-		l.begin(now)
-		l.end(time.Second, now, CodeDeadline)
+		l.callBegun(now)
+		l.callEnded(time.Second, now, CodeDeadline)
 		return l
 	}
-	if got := slow().expected(now); got != time.Second {
+	if got := slow().expectedLatency(now); got != time.Second {
 		t.Errorf("%v after a call of a second", got)
 	}
-	if got := slow().expected(now.Add(3 * time.Second)); got > 60*time.Millisecond {
+	if got := slow().expectedLatency(now.Add(3 * time.Second)); got > 60*time.Millisecond {
 		t.Errorf("%v three seconds later", got)
 	}
 	for code, want := range map[Code]time.Duration{0: 20 * time.Millisecond, CodeOverloaded: time.Second} {
 		l := slow()
 		for range 40 {
-			l.begin(now)
-			l.end(10*time.Millisecond, now, code)
+			l.callBegun(now)
+			l.callEnded(10*time.Millisecond, now, code)
 		}
-		if got := l.expected(now); got > want || got < want/2 {
+		if got := l.expectedLatency(now); got > want || got < want/2 {
 			t.Errorf("%v after 40 fast answers with code %d, want about %v", got, code, want)
 		}
 	}
@@ -40,24 +40,24 @@ func TestSilenceOfGivenUpCalls(t *testing.T) {
 	now := time.Unix(1_000_000_000, 0)
 	l := &latency{}
 	call := func(code Code) {
-		l.begin(now)
+		l.callBegun(now)
 		now = now.Add(each)
-		l.end(each, now, code)
+		l.callEnded(each, now, code)
 	}
 	for range 4 {
 		call(CodeCanceled)
 	}
-	if got := l.expected(now); got < 50*time.Millisecond || got > 4*each {
+	if got := l.expectedLatency(now); got < 50*time.Millisecond || got > 4*each {
 		t.Errorf("%v after four calls that were given up after %v each", got, each)
 	}
 	now = now.Add(3 * time.Second)
-	l.begin(now)
-	if got := l.expected(now); got > 5*time.Millisecond {
+	l.callBegun(now)
+	if got := l.expectedLatency(now); got > 5*time.Millisecond {
 		t.Errorf("%v at the beginning of a call three seconds later", got)
 	}
-	l.end(0, now, 0)
+	l.callEnded(0, now, 0)
 	call(CodeCanceled)
-	if got := l.expected(now); got != each {
+	if got := l.expectedLatency(now); got != each {
 		t.Errorf("%v after an answer and a call that was given up after %v", got, each)
 	}
 }

@@ -37,9 +37,9 @@ func (e *PanicError) Unwrap() error {
 // errGoexit is the Value of a PanicError for a runtime.Goexit.
 var errGoexit = errors.New("runtime.Goexit was called")
 
-// try calls code. If that panics or calls runtime.Goexit, left is called while code's stack is
-// still there. After a panic try returns. After a Goexit only deferred functions still run.
-func try(code func(), left func(why *PanicError)) {
+// tryCall calls code. If that panics or calls runtime.Goexit, left is called while code's stack is
+// still there. After a panic tryCall returns. After a Goexit only deferred functions still run.
+func tryCall(code func(), left func(why *PanicError)) {
 	returned := false
 	defer func() {
 		if returned {
@@ -55,21 +55,21 @@ func try(code func(), left func(why *PanicError)) {
 	returned = true
 }
 
-// pack is encode, with a panic as an error, for a message of the caller's.
-func (c *codec) pack(dst []byte, msg any) (b []byte, err error) {
-	try(func() { b, err = c.encode(dst, msg) }, func(why *PanicError) { err = why })
+// tryEncode encodes a message of the caller's, and returns a panic as an error.
+func (c *codec) tryEncode(dst []byte, msg any) (b []byte, err error) {
+	tryCall(func() { b, err = c.encode(dst, msg) }, func(why *PanicError) { err = why })
 	return b, err
 }
 
-// unpack is decode, with a panic as an error, for a message of the peer's.
-func (c *codec) unpack(b []byte, msg any) (err error) {
-	try(func() { err = c.decode(b, msg) }, func(why *PanicError) { err = why })
+// tryDecode decodes a message of the peer's, and returns a panic as an error.
+func (c *codec) tryDecode(b []byte, msg any) (err error) {
+	tryCall(func() { err = c.decode(b, msg) }, func(why *PanicError) { err = why })
 	return err
 }
 
-// publish gives ev to the subscribers of the system's events, which may panic.
-func publish(sys *actor.ActorSystem, ev any) {
-	try(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
+// publishEvent publishes ev to the subscribers of the system's events, which may panic.
+func publishEvent(sys *actor.ActorSystem, ev any) {
+	tryCall(func() { sys.EventStream.Publish(ev) }, func(*PanicError) {})
 }
 
 // resuming is the supervision of a connection's actor. A panic in it comes from the code of one

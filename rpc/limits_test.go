@@ -111,7 +111,7 @@ func TestDrain(t *testing.T) {
 		r.Wait()
 		_, err := CallRaw(r.t.Context(), r.c, block, nil, nil)
 		want(r.t, err, ErrDraining, FateNotSent)
-		if !retryable(false, err) {
+		if !isRetryable(false, err) {
 			r.t.Error("a call that met a draining server may be repeated")
 		}
 		if _, err := Dial(r.t.Context(), r.Runtime(), r.addr); err == nil {
@@ -176,7 +176,7 @@ func TestServerDiesInTheMiddle(t *testing.T) {
 		for range 2 {
 			err := <-errs
 			want(r.t, err, ErrUnavailable, FateUnknown)
-			if retryable(false, err) {
+			if isRetryable(false, err) {
 				r.t.Error("a call that may have been executed would be repeated")
 			}
 			if !errors.Is(<-b.ended, ErrUnavailable) {
@@ -246,14 +246,14 @@ func TestRetry(t *testing.T) {
 		{1001, FateAnswered, false, false},
 	} {
 		err := error(&Error{Code: c.code, Fate: c.fate})
-		if got := retryable(false, err); got != c.once {
+		if got := isRetryable(false, err); got != c.once {
 			t.Errorf("%v: repeated %v, want %v", err, got, c.once)
 		}
-		if got := retryable(true, err); got != c.more {
+		if got := isRetryable(true, err); got != c.more {
 			t.Errorf("%v: an idempotent call is repeated %v, want %v", err, got, c.more)
 		}
 	}
-	if retryable(true, errors.New("another error")) {
+	if isRetryable(true, errors.New("another error")) {
 		t.Error("an error of somebody else's is no reason")
 	}
 }

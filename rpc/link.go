@@ -52,9 +52,9 @@ type (
 	leave  struct{} // close the connection when its calls are answered
 )
 
-// notify sends the actor a message. An actor whose runtime was shut down receives no messages: then
-// the message goes to deadLetters, which stops the actor. Any goroutine.
-func (l *link) notify(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.dead.pid) }
+// sendToActor sends the actor a message. An actor whose runtime was shut down receives no messages:
+// then the message goes to deadLetters, which stops the actor. Any goroutine.
+func (l *link) sendToActor(m any) { l.sys.Root.RequestWithCustomSender(l.out.pid, m, l.dead.pid) }
 
 // deadLetters is the process that gets the messages that the actor does not receive.
 type deadLetters struct {
@@ -74,7 +74,7 @@ func newLink(e *endpoint) *link {
 	l := &link{rt: c.rt, sys: c.sys, cfg: &c.cfg, server: e, gone: make(chan struct{}), unwatch: func() {}}
 	l.ledger = c.ledger
 	if c.pool != nil {
-		l.latency, l.ended = &latency{}, func(began time.Time, code Code) { e.judge(l, began, code) }
+		l.latency, l.ended = &latency{}, func(began time.Time, code Code) { e.recordResult(l, began, code) }
 	}
 	l.open, l.beyond, l.failed = &c.streams, &c.beyond, errors.New("not connected")
 	l.out.number, l.out.ahead.Limits = 1, &ahead
@@ -84,7 +84,7 @@ func newLink(e *endpoint) *link {
 	return l
 }
 
-func (l *link) receive(ctx actor.Context) {
+func (l *link) receiveMessage(ctx actor.Context) {
 	m := ctx.Message()
 	if l.parked.Len()+len(l.ends) > 0 {
 		switch m.(type) {
@@ -93,20 +93,20 @@ func (l *link) receive(ctx actor.Context) {
 			return
 		}
 	}
-	l.react(ctx, m)
+	l.handleMessage(ctx, m)
 }
 
-func (l *link) react(ctx actor.Context, m any) {
+func (l *link) handleMessage(ctx actor.Context, m any) {
 	switch m := m.(type) {
 	case *rdma.Received:
-		l.received(ctx, m)
+		l.handleReceived(ctx, m)
 	case *resume:
-		l.resume(ctx)
+		l.handleResume(ctx)
 	case *flush:
-		l.flush(ctx)
+		l.flushOut(ctx)
 	case *rdma.Sent:
 		l.out.ahead.Noticed()
-		l.flush(ctx)
+		l.flushOut(ctx)
 	case *dial:
 		l.local = rdma.LocalOf(ctx)
 		if err := l.local.Err(); err != nil { // the actor may receive nothing more, also no Closed
@@ -117,9 +117,9 @@ func (l *link) react(ctx actor.Context, m any) {
 		h := wire.Hello{Version: wire.HelloVersion, Latest: wire.Latest, Window: l.cfg.StreamWindow >> 10}
 		ctx.Send(l.id, &rdma.Dial{Addr: l.server.addr, Timeout: l.within, First: l.first, PrivateData: h.Bytes()})
 	case *rdma.Established:
-		l.established(ctx, m)
+		l.handleEstablished(ctx, m)
 	case *rdma.Rejected:
-		l.hangUp(ctx, rejected(m))
+		l.hangUp(ctx, rejectedError(m))
 	case *rdma.SendFailed:
 		if lostFrames(m) {
 			l.unsure = true
@@ -135,16 +135,16 @@ func (l *link) react(ctx actor.Context, m any) {
 		l.out.mu.Unlock()
 		l.closeIfIdle(ctx)
 	case *rdma.Closed:
-		l.closed(ctx, m)
-	case *actor.Stopped: // follows closed, or replaces it
+		l.handleClosed(ctx, m)
+	case *actor.Stopped: // follows Closed, or replaces it
 		l.handleEnds(ctx)
 		l.unsure = true // it is unknown which requests arrived
-		l.closed(ctx, &rdma.Closed{Err: cmp.Or(rdma.LocalOf(ctx).Err(), rdma.ErrShutdown)})
+		l.handleClosed(ctx, &rdma.Closed{Err: cmp.Or(rdma.LocalOf(ctx).Err(), rdma.ErrShutdown)})
 	}
 }
 
-// rejected returns the error for a server's reject.
-func rejected(m *rdma.Rejected) error {
+// rejectedError returns the error for a server's reject.
+func rejectedError(m *rdma.Rejected) error {
 	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
 	case !ok && len(bytes.Trim(m.PrivateData, "\x00")) > 0: // InfiniBand pads
@@ -159,8 +159,8 @@ func rejected(m *rdma.Rejected) error {
 	return m
 }
 
-// established begins the calls, if the peer is a server.
-func (l *link) established(ctx actor.Context, m *rdma.Established) {
+// handleEstablished begins the calls, if the peer is a server.
+func (l *link) handleEstablished(ctx actor.Context, m *rdma.Established) {
 	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
 	case !ok || h.Calls == 0:
@@ -178,17 +178,17 @@ func (l *link) established(ctx actor.Context, m *rdma.Established) {
 	l.out.establishedLocked(m.MaxMessage)
 	l.out.cuts.on = l.version >= 3
 	l.out.mu.Unlock()
-	l.dialled(true)
+	l.dialDone(true)
 }
 
-// dialled notes the end of the dial, once. up: the connection is there.
-func (l *link) dialled(up bool) {
+// dialDone records the end of the dial, once. up: the connection is there.
+func (l *link) dialDone(up bool) {
 	if l.tried {
 		return
 	}
 	l.tried = true
 	if up {
-		l.server.up(l)
+		l.server.linkUp(l)
 	}
 	if l.report != nil {
 		l.report()
@@ -201,25 +201,25 @@ func (l *link) hangUp(ctx actor.Context, cause error) {
 		return
 	}
 	l.over, l.cause = true, cause
-	l.forget()
+	l.releaseParked()
 	l.server.moveOn(l, cause)
 	l.out.mu.Lock()
 	l.failed = cause
 	l.out.mu.Unlock()
 	if l.id == nil {
-		l.closed(ctx, &rdma.Closed{})
+		l.handleClosed(ctx, &rdma.Closed{})
 		return
 	}
 	ctx.Send(l.id, &rdma.DestroyID{})
 }
 
-// closed fails the calls that have no answer. It does so once.
-func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
+// handleClosed fails the calls that have no answer. It does so once.
+func (l *link) handleClosed(ctx actor.Context, m *rdma.Closed) {
 	if l.finished {
 		return
 	}
 	l.finished, l.over = true, true
-	l.forget()
+	l.releaseParked()
 	if l.cause == nil {
 		l.cause, l.used = m.Err, l.used || m.Err == nil
 	}
@@ -227,14 +227,14 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 		l.cause = errors.New("the server has closed the connection")
 	}
 	l.server.moveOn(l, l.cause)
-	handed := l.out.end()
+	handed := l.out.dropUnsent()
 	l.out.mu.Lock()
 	l.failed = l.cause
 	var lost *clientCall
 	for i := range l.slots {
 		s := &l.slots[i]
 		if c := s.call; c != nil {
-			c.err = l.endedLocked(c.m, s.fate(handed, l.unsure, m))
+			c.err = l.endedLocked(c.m, s.requestFate(handed, l.unsure, m))
 			l.countLocked(c, c.err.Code)
 			c.next, lost = lost, c
 		}
@@ -245,54 +245,54 @@ func (l *link) closed(ctx actor.Context, m *rdma.Closed) {
 	}
 	l.out.mu.Unlock()
 	l.keepCounts()
-	l.finish(lost)
+	l.finishCalls(lost)
 	l.sys.ProcessRegistry.Remove(l.dead.pid)
-	l.server.gone(l)
-	l.dialled(false)
+	l.server.linkGone(l)
+	l.dialDone(false)
 	close(l.gone)
 	ctx.Stop(ctx.Self())
 }
 
-// finish gives callers their answers. If the decoding of one answer ends the goroutine, the other
-// callers still get theirs.
-func (l *link) finish(list *clientCall) {
+// finishCalls notifies the callers of their answers. If the decoding of one answer ends the
+// goroutine, the other callers still get theirs.
+func (l *link) finishCalls(list *clientCall) {
 	defer func() {
 		if list != nil {
-			l.finish(list)
+			l.finishCalls(list)
 		}
 	}()
 	for list != nil {
 		c := list
 		list = c.next
 		c.next = nil
-		if len(c.parts.all) == 0 && c.body.retain(l.reading, c.body.b) {
-			c.copy()
+		if len(c.parts.all) == 0 && c.body.retainMessage(l.reading, c.body.b) {
+			c.copyReply()
 		}
-		if c.large() && (c.actor != nil || c.stream != nil) {
-			l.rt.Scheduler().Go(c.finish)
+		if c.isLarge() && (c.actor != nil || c.stream != nil) {
+			l.rt.Scheduler().Go(c.notifyWaiter)
 			continue
 		}
-		c.finish()
+		c.notifyWaiter()
 	}
 }
 
-// received takes the server's frames.
-func (l *link) received(ctx actor.Context, m *rdma.Received) {
+// handleReceived handles the server's frames.
+func (l *link) handleReceived(ctx actor.Context, m *rdma.Received) {
 	if l.over {
 		return
 	}
-	l.take(ctx, m, l)
+	l.takeMessage(ctx, m, l)
 }
 
-// resume reads on, in a turn that was asked for.
-func (l *link) resume(ctx actor.Context) {
+// handleResume reads on, in a turn that was asked for.
+func (l *link) handleResume(ctx actor.Context) {
 	l.waits = false
 	if l.parked.Len() == 0 {
 		l.handleEnds(ctx)
 		return
 	}
 	if len(l.ends) > 0 {
-		l.next(ctx)
+		l.requestTurn(ctx)
 	}
 	l.readOn(ctx, l)
 }
@@ -302,13 +302,13 @@ func (l *link) handleEnds(ctx actor.Context) {
 	ends := l.ends
 	l.ends = nil
 	for _, m := range ends {
-		l.react(ctx, m)
+		l.handleMessage(ctx, m)
 	}
 }
 
-// read takes as many frames of a message as are read in a turn. At its end it gives callers their
+// readFrames reads as many frames of a message as fit in a turn. At its end it gives callers their
 // answers: not before, because the decoding for actors is the user's code and may not return.
-func (l *link) read(ctx actor.Context) {
+func (l *link) readFrames(ctx actor.Context) {
 	var done, last *clientCall
 	var err error
 	l.out.mu.Lock()
@@ -316,7 +316,7 @@ func (l *link) read(ctx actor.Context) {
 		var h wire.Header
 		var body []byte
 		if h, body, l.rest, err = wire.ParseFrame(l.rest); err != nil {
-			err = malformed(err)
+			err = malformedError(err)
 			break
 		}
 		var c *clientCall
@@ -350,7 +350,7 @@ func (l *link) read(ctx actor.Context) {
 		l.local.Woke()
 	}
 	if done != nil {
-		l.finish(done)
+		l.finishCalls(done)
 	}
 }
 
@@ -371,7 +371,7 @@ func (l *link) closeIfIdle(ctx actor.Context) {
 func (l *link) frameLocked(h wire.Header, body []byte) (*clientCall, error) {
 	if h.Type == wire.FrameDrain {
 		if h.Flags&wire.FlagOld != 0 && l.version >= 2 {
-			l.server.replace(l)
+			l.server.replaceLink(l)
 			return nil, nil
 		}
 		l.draining, l.used = true, true
@@ -404,15 +404,15 @@ func (l *link) trimLate(b []byte) []byte {
 func (l *link) finishExpired() {
 	lost := l.expired
 	if l.expired = nil; lost != nil {
-		l.finish(lost)
+		l.finishCalls(lost)
 		l.local.Woke()
 	}
 }
 
-// flush sends queued frames. If that drops the last call, and the server drains, it closes the
+// flushOut sends queued frames. If that drops the last call, and the server drains, it closes the
 // connection. It is called on the loop.
-func (l *link) flush(ctx actor.Context) {
-	l.out.flush(ctx, l.id)
+func (l *link) flushOut(ctx actor.Context) {
+	l.out.sendQueued(ctx, l.id)
 	l.finishExpired()
 	if l.draining {
 		l.closeIfIdle(ctx)

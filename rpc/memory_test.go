@@ -92,7 +92,7 @@ func TestRequestWithoutMemoryIsRefused(t *testing.T) {
 		}
 		for range refused {
 			err := <-errs
-			if want(r.t, err, ErrOverloaded, FateRefused); !retryable(false, err) {
+			if want(r.t, err, ErrOverloaded, FateRefused); !isRetryable(false, err) {
 				r.t.Error("may not be repeated")
 			}
 		}

@@ -118,8 +118,8 @@ func NewBidiStream[Q, T any](name string, cfg ...MethodConfig) BidiStream[Q, T] 
 	return BidiStream[Q, T]{newMethod(name, bothSend, mustCodec[Q](cfg), mustCodec[T](cfg), cfg...)}
 }
 
-// flags returns the flags for the kind of a call.
-func (m *method) flags() (f uint8) {
+// callFlags returns the flags for the kind of a call.
+func (m *method) callFlags() (f uint8) {
 	if m.items {
 		f |= wire.FlagStream
 	}

@@ -162,10 +162,10 @@ func TestMetadataRoom(t *testing.T) {
 	}
 	ctx = WithMetadata(ctx, "k", strings.Repeat("v", wire.MaxMetadataValue))
 	room := MetadataRoom(ctx)
-	if _, err := outgoing(WithMetadata(ctx, "k", strings.Repeat("v", room-4))); err != nil {
+	if _, err := outgoingMetadata(WithMetadata(ctx, "k", strings.Repeat("v", room-4))); err != nil {
 		t.Errorf("with %d bytes: %v", room, err)
 	}
-	if _, err := outgoing(WithMetadata(ctx, "kk", strings.Repeat("v", room-4))); !errors.Is(err, ErrTooLarge) {
+	if _, err := outgoingMetadata(WithMetadata(ctx, "kk", strings.Repeat("v", room-4))); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("with %d bytes: %v", room+1, err)
 	}
 	if room := MetadataRoom(WithMetadata(ctx, "", "")); room != 0 {

@@ -118,9 +118,9 @@ func (o *out) frameLocked(n int) []byte {
 	return o.cur[at:]
 }
 
-// large encodes a body into a separate message. That is done before mu is locked, so that other
-// goroutines need not wait for it. nil: the body is small enough to be gathered.
-func large(metadata, body []byte) *rdma.Send {
+// newLargeSend encodes a body into a separate message. That is done before mu is locked, so that
+// other goroutines need not wait for it. nil: the body is small enough to be gathered.
+func newLargeSend(metadata, body []byte) *rdma.Send {
 	n := wire.RequestLen(metadata, body)
 	if n <= gatherBytes {
 		return nil
@@ -135,7 +135,7 @@ func large(metadata, body []byte) *rdma.Send {
 // putLocked puts a frame.
 func (o *out) putLocked(h wire.Header, body []byte) { o.putLargeLocked(h, nil, nil, body) }
 
-// putLargeLocked puts a frame. own is the result of large for metadata and body; if it is not nil,
+// putLargeLocked puts a frame. own is newLargeSend's result for metadata and body; if not nil,
 // they are not used. It returns the number of the message that contains the frame.
 func (o *out) putLargeLocked(h wire.Header, own *rdma.Send, metadata, body []byte) (number uint64) {
 	if own == nil {
@@ -192,7 +192,7 @@ func (o *out) popLocked() (seg segment, ok bool) {
 	return seg, true
 }
 
-// awaitLocked has w go on when there is room again.
+// awaitLocked makes w go on when there is room again.
 func (o *out) awaitLocked(w *waiter) {
 	if !w.waits {
 		w.waits = true
@@ -219,8 +219,8 @@ func (o *out) wakeLocked() bool {
 	return true
 }
 
-// unlock unlocks mu, and asks the owner to send the queued frames.
-func (o *out) unlock() {
+// unlockAndWake unlocks mu, and asks the owner to send the queued frames.
+func (o *out) unlockAndWake() {
 	wake := o.wakeLocked()
 	o.mu.Unlock()
 	if wake {
@@ -231,9 +231,9 @@ func (o *out) unlock() {
 // requestFlush asks the owner to send the queued frames. Any goroutine may call it.
 func (o *out) requestFlush() { o.sys.Root.Send(o.pid, flushMsg) }
 
-// flush hands as many queued messages to the connection as it has room for. It is called on the
-// loop.
-func (o *out) flush(ctx actor.Context, id *actor.PID) {
+// sendQueued hands as many queued messages to the connection as it has room for. It is called on
+// the loop.
+func (o *out) sendQueued(ctx actor.Context, id *actor.PID) {
 	for !o.ahead.Full() {
 		o.mu.Lock()
 		seg, ok := o.popLocked()
@@ -274,9 +274,9 @@ func (o *out) trimSegmentLocked(seg *segment) {
 	}
 }
 
-// end drops unsent frames, and all that are queued later, and returns the number of gathered
+// dropUnsent drops unsent frames, and all that are queued later, and returns the number of gathered
 // messages that were handed over.
-func (o *out) end() (handed uint64) {
+func (o *out) dropUnsent() (handed uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true

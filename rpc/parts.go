@@ -22,13 +22,13 @@ type parts struct {
 // ones. most limits the bytes of all.
 func (p *parts) add(id wire.CallID, body []byte, most int) error {
 	if len(body) > copyOnLoop {
-		return violation("a part of call %#x that has %d bytes", id, len(body))
+		return violationError("a part of call %#x that has %d bytes", id, len(body))
 	}
 	if len(body) > most-p.n {
-		return violation("parts of call %#x that have more than %d bytes", id, most)
+		return violationError("parts of call %#x that have more than %d bytes", id, most)
 	}
 	for len(body) > 0 {
-		b := p.spare(len(body))
+		b := p.spareBuffer(len(body))
 		n := min(len(body), cap(b.b)-len(b.b))
 		b.b = append(b.b, body[:n]...)
 		body = body[n:]
@@ -37,10 +37,10 @@ func (p *parts) add(id wire.CallID, body []byte, most int) error {
 	return nil
 }
 
-// spare returns the last buffer, and adds another one if that is full. n is the number of bytes to
-// be stored. The buffers of a request have no more memory than the request, which was counted when
-// it was announced.
-func (p *parts) spare(n int) *buffer {
+// spareBuffer returns the last buffer, and adds another one if that is full. n is the number of
+// bytes to be stored. The buffers of a request have no more memory than the request, which was
+// counted when it was announced.
+func (p *parts) spareBuffer(n int) *buffer {
 	if last := len(p.all) - 1; last >= 0 && len(p.all[last].b) < cap(p.all[last].b) {
 		return p.all[last]
 	}
@@ -73,12 +73,12 @@ func (p *parts) join(dst []byte) []byte {
 		dst = append(dst, b.b...)
 		runtime.Gosched() // loops do not wait for the whole
 	}
-	p.drop()
+	p.releaseAll()
 	return dst
 }
 
-// drop releases the memory of the parts.
-func (p *parts) drop() {
+// releaseAll releases the memory of the parts.
+func (p *parts) releaseAll() {
 	for _, b := range p.all {
 		b.put(len(b.b))
 	}

@@ -89,7 +89,7 @@ func NewPool(rt *rdma.Runtime, servers Resolver, configs ...PoolConfig) *Client 
 	if cfg.SlowStart == 0 {
 		cfg.SlowStart = 10 * time.Second
 	}
-	cfg.EjectFor = positive(cfg.EjectFor, 10*time.Second)
+	cfg.EjectFor = positiveOr(cfg.EjectFor, 10*time.Second)
 	c.servers, c.pool, c.seed = servers, &cfg, rt.Scheduler().Uint64()
 	return c
 }
@@ -105,12 +105,12 @@ func (c *Client) setServers(addrs []string, err error) {
 	defer c.changedLocked()
 	switch {
 	case err != nil && len(addrs) == 0:
-		c.why = fmt.Errorf("resolving %s: %w", c.name(), err)
+		c.why = fmt.Errorf("resolving %s: %w", c.serversName(), err)
 		return
 	case len(addrs) == 0:
 		c.why = errors.New("there is no server")
 	}
-	addrs = c.subset(addrs)
+	addrs = c.chooseSubset(addrs)
 	var kept []*endpoint
 	for _, e := range c.endpoints {
 		if _, found := slices.BinarySearch(addrs, e.addr); found {
@@ -121,9 +121,9 @@ func (c *Client) setServers(addrs []string, err error) {
 			switch {
 			case l == nil:
 			case i == 0:
-				l.notify(&leave{})
+				l.sendToActor(&leave{})
 			default:
-				l.notify(&hangUp{ErrClosed})
+				l.sendToActor(&hangUp{ErrClosed})
 			}
 		}
 	}
@@ -136,14 +136,14 @@ func (c *Client) setServers(addrs []string, err error) {
 	c.endpoints = kept
 }
 
-// subset returns the addresses of the servers that c connects to, in order and each once.
-func (c *Client) subset(addrs []string) []string {
+// chooseSubset returns the addresses of the servers that c connects to, in order and each once.
+func (c *Client) chooseSubset(addrs []string) []string {
 	addrs = slices.Clone(addrs)
 	slices.Sort(addrs)
 	addrs = slices.Compact(addrs)
 	if n := c.pool.Subset; n > 0 && n < len(addrs) {
 		slices.SortFunc(addrs, func(a, b string) int {
-			return cmp.Compare(mix(c.seed^hashOf(b)), mix(c.seed^hashOf(a)))
+			return cmp.Compare(mixBits(c.seed^hashOf(b)), mixBits(c.seed^hashOf(a)))
 		})
 		addrs = addrs[:n]
 		slices.Sort(addrs)

@@ -169,7 +169,7 @@ func (o *orders) play(f *fleet, d time.Duration, change func()) {
 	all.Wait()
 }
 
-// roles gives each server its part for a second. undo ends them.
+// roles assigns each server its part for a second. undo ends them.
 func (f *fleet) roles(parts []int, o *orders) (undo []func()) {
 	killed, frozen, slow, drains := f.members[parts[0]], f.members[parts[1]], f.members[parts[2]], f.members[parts[3]]
 	killed.s.Close()

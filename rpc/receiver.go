@@ -23,14 +23,14 @@ type Receiver[T any] struct {
 // end if the call has ended.
 func (r *Receiver[T]) Receive() (*T, error) {
 	item := new(T)
-	err := r.r.receive(item)
-	r.fill(err)
+	err := r.r.receiveItem(item)
+	r.fillTargets(err)
 	if err != nil {
 		return nil, err
 	}
 	if r.received != nil {
 		if err := r.received(item); err != nil {
-			r.r.fail(err)
+			r.r.failStream(err)
 			return nil, err
 		}
 	}
@@ -58,12 +58,12 @@ func (r *Receiver[T]) All() iter.Seq2[*T, error] {
 // received are dropped, and Receive returns context.Canceled; it may return some of them before. A
 // stream whose end Receive has returned need not be closed.
 // In a handler Close does nothing: the stream ends when the handler returns. Any goroutine.
-func (r *Receiver[T]) Close() { r.r.from.close(nil) }
+func (r *Receiver[T]) Close() { r.r.from.closeStream(nil) }
 
 // Header returns the metadata that the handler has sent before its items (SetHeader). It is
 // complete once Receive has returned. In a handler there is none.
-func (r *Receiver[T]) Header() Pairs { return r.r.from.header() }
+func (r *Receiver[T]) Header() Pairs { return r.r.from.headerMeta() }
 
 // Trailer returns the metadata that the handler has sent with the end of the stream (SetTrailer).
 // There is none before Receive has returned the end, and in a handler.
-func (r *Receiver[T]) Trailer() Pairs { return r.r.from.trailer() }
+func (r *Receiver[T]) Trailer() Pairs { return r.r.from.trailerMeta() }

@@ -11,9 +11,9 @@ import (
 // give up. A request may wait in the client for the loop, for credits, or for memory for a large
 // message (docs/wire.md). When its turn comes, trimLocked decides whether it is still sent.
 
-// start queues a request, or returns why it cannot.
-func (l *table) start(c *clientCall, metadata, body []byte) error {
-	e := readyFrame{h: wire.Header{Type: wire.FrameCall, Flags: c.m.flags()}, metadata: metadata, body: body}
+// queueRequest queues a request, or returns the reason why it cannot.
+func (l *table) queueRequest(c *clientCall, metadata, body []byte) error {
+	e := readyFrame{h: wire.Header{Type: wire.FrameCall, Flags: c.m.callFlags()}, metadata: metadata, body: body}
 	n := wire.RequestLen(metadata, body)
 	if len(metadata) > 0 {
 		e.h.Flags |= wire.FlagMetadata
@@ -21,7 +21,7 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	if wire.HeaderLen+n > l.max {
 		return tooLarge(c.m, "the request", "Server", n, l.max, FateNotSent)
 	}
-	e.encode(l.out.cuts.on)
+	e.encodeLarge(l.out.cuts.on)
 	l.out.mu.Lock()
 	err := l.refusalLocked(c.m)
 	var number uint16
@@ -40,7 +40,7 @@ func (l *table) start(c *clientCall, metadata, body []byte) error {
 	l.methods[number].sent += uint64(len(metadata) + len(body))
 	s := &l.slots[e.h.Call.Slot()]
 	s.number, s.cut = l.out.putEncodedLocked(&e), e.cut
-	l.out.unlock()
+	l.out.unlockAndWake()
 	return nil
 }
 
@@ -52,17 +52,17 @@ func (l *table) refusalLocked(m *method) error {
 	case l.draining:
 		return &Error{Code: CodeDraining, Method: m.name, Fate: FateNotSent}
 	case int(l.inUse.Load()) >= l.limit:
-		return l.overloaded(m, "%d calls of the connection wait for their answers (MaxCalls, here or at the server)", l.limit)
+		return l.overloadedError(m, "%d calls of the connection wait for their answers (MaxCalls, here or at the server)", l.limit)
 	case m.sends && l.version < 2:
 		return &Error{Code: CodeVersion, Method: m.name, Fate: FateNotSent, Message: "the server takes no streams of clients"}
 	case m.stream && l.open.Load() >= l.streams:
-		return l.overloaded(m, "%d streams are open, or not read to their end (ClientConfig.MaxStreams, StreamWindow and Memory)", int(l.streams))
+		return l.overloadedError(m, "%d streams are open, or not read to their end (ClientConfig.MaxStreams, StreamWindow and Memory)", int(l.streams))
 	}
 	return nil
 }
 
-// overloaded returns the error of a call beyond a limit of this side.
-func (l *table) overloaded(m *method, text string, limit int) error {
+// overloadedError returns the error of a call beyond a limit of this side.
+func (l *table) overloadedError(m *method, text string, limit int) error {
 	return &Error{Code: CodeOverloaded, Method: m.name, Fate: FateNotSent, Message: fmt.Sprintf(text, limit)}
 }
 
@@ -81,13 +81,13 @@ func (l *table) numberLocked(m *method) (n uint16, ok bool) {
 			return 0, false
 		}
 		l.out.putLocked(wire.Header{Type: wire.FrameDeclare, Number: n}, []byte(m.name))
-		l.methods = append(l.methods, declared{counts: l.ledger.method(m)})
+		l.methods = append(l.methods, declared{counts: l.ledger.countsOf(m)})
 		l.numbers[m.index] = n + 1
 	}
 	return l.numbers[m.index] - 1, true
 }
 
-// enterLocked gives a call its slot.
+// enterLocked assigns a slot to a call.
 func (l *table) enterLocked(c *clientCall) wire.CallID {
 	var i int
 	if n := len(l.free); n > 0 {
@@ -122,10 +122,10 @@ func (l *table) markLocked(s *slot) {
 	}
 }
 
-// abandon gives a call up: its answer is dropped. If the request was sent, the server is notified.
-// It counts as failed with the code of why. Not ok: the call was finished before, or is being
-// finished.
-func (l *table) abandon(c *clientCall, why *Error) (f Fate, ok bool) {
+// cancelCall cancels a call: its answer is dropped. If the request was sent, the server is
+// notified. It counts as failed with the code of why. Not ok: the call was finished before, or is
+// being finished.
+func (l *table) cancelCall(c *clientCall, why *Error) (f Fate, ok bool) {
 	text := reasonOfEnd(why)
 	l.out.mu.Lock()
 	i := c.id.Slot()
@@ -134,7 +134,7 @@ func (l *table) abandon(c *clientCall, why *Error) (f Fate, ok bool) {
 		return FateUnknown, false
 	}
 	f = l.giveUpLocked(i, why.Code, text)
-	l.out.unlock()
+	l.out.unlockAndWake()
 	return f, true
 }
 
@@ -146,7 +146,7 @@ func (l *table) giveUpLocked(i int, code Code, text string) Fate {
 	l.countLocked(c, code)
 	l.markLocked(s)
 	f := FateUnknown
-	if s.number > l.out.handed || s.cut != nil && !s.cut.complete() && !c.m.sends {
+	if s.number > l.out.handed || s.cut != nil && !s.cut.isComplete() && !c.m.sends {
 		f = FateNotSent
 	}
 	l.dropCutLocked(s)
@@ -165,7 +165,7 @@ func (l *table) giveUpLocked(i int, code Code, text string) Fate {
 // context's end, if that has one. The cause is the user's, and its Error may not return.
 func reasonOfEnd(why *Error) (text string) {
 	if text = why.Message; text == "" && why.Err != nil {
-		try(func() { text = why.Err.Error() }, func(*PanicError) {})
+		tryCall(func() { text = why.Err.Error() }, func(*PanicError) {})
 	}
 	return text
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
 
-// announce is the call frame of a request of n bytes that follows in parts.
+// announce returns the call frame of a request of n bytes that follows in parts.
 func announce(h wire.Header, n int) []byte {
 	h.Type = wire.FrameCall
 	h.Flags |= wire.FlagFollows
 	return frame(h, string(wire.AppendFollows(nil, n)))
 }
 
-// part is a part of a request or an item.
+// part returns a part of a request or an item.
 func part(id wire.CallID, body string) []byte {
 	return frame(wire.Header{Type: wire.FramePart, Call: id}, body)
 }

@@ -37,7 +37,7 @@ func (s static) Watch(_ *rdma.Runtime, update func([]string, error)) func() {
 // up again and again: every is the time between two look-ups; 0: 30 s. After a failed one it looks
 // up again after a second.
 func DNS(addr string, every time.Duration) Resolver {
-	return &dns{addr: addr, every: positive(every, 30*time.Second), lookUp: net.DefaultResolver.LookupHost}
+	return &dns{addr: addr, every: positiveOr(every, 30*time.Second), lookUp: net.DefaultResolver.LookupHost}
 }
 
 type dns struct {
@@ -61,7 +61,7 @@ func (d *dns) Watch(rt *rdma.Runtime, update func([]string, error)) func() {
 	rt.Scheduler().Go(func() {
 		defer close(stopped)
 		for ctx.Err() == nil {
-			addrs, err := d.resolve(ctx)
+			addrs, err := d.resolveOnce(ctx)
 			again := d.every
 			if err != nil {
 				again = min(again, dnsAgain)
@@ -85,8 +85,8 @@ func (d *dns) Watch(rt *rdma.Runtime, update func([]string, error)) func() {
 	}
 }
 
-// resolve looks the addresses up once.
-func (d *dns) resolve(ctx context.Context) (addrs []string, err error) {
+// resolveOnce looks the addresses up once.
+func (d *dns) resolveOnce(ctx context.Context) (addrs []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dnsTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(d.addr)

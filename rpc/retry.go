@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sched"
 )
 
-// retryable reports whether a call that failed with err may be made again.
-func retryable(idempotent bool, err error) bool {
+// isRetryable reports whether a call that failed with err may be made again.
+func isRetryable(idempotent bool, err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return false
@@ -27,15 +27,15 @@ func retryable(idempotent bool, err error) bool {
 // mayRepeat reports whether attempt, counted from 1, is not the last one.
 func (r *Retry) mayRepeat(attempt int) bool { return attempt < r.Attempts }
 
-// backoff returns the wait after attempt, before it is varied.
-func (r *Retry) backoff(attempt int) time.Duration {
-	first := positive(r.Backoff, 10*time.Millisecond)
-	return reconnect.Backoff{First: first, Most: max(positive(r.Max, time.Second), first)}.Longest(attempt - 1)
+// backoffAfter returns the wait after attempt, before it is varied.
+func (r *Retry) backoffAfter(attempt int) time.Duration {
+	first := positiveOr(r.Backoff, 10*time.Millisecond)
+	return reconnect.Backoff{First: first, Most: max(positiveOr(r.Max, time.Second), first)}.Longest(attempt - 1)
 }
 
-// pause waits before the next attempt. Not ok: there is no time for it.
-func (r *Retry) pause(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
-	d := r.backoff(attempt)
+// waitBackoff waits before the next attempt. Not ok: there is no time for it.
+func (r *Retry) waitBackoff(ctx context.Context, s *sched.Scheduler, attempt int) (ok bool) {
+	d := r.backoffAfter(attempt)
 	d += time.Duration((s.Rand().Float64() - 0.5) / 2 * float64(d))
 	if deadline, has := ctx.Deadline(); has && time.Until(deadline) <= d {
 		return false

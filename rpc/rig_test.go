@@ -29,7 +29,7 @@ type rigConfig struct {
 	world  actortest.Config
 }
 
-// inWorlds is inWorld on both kinds of device.
+// inWorlds runs inWorld on both kinds of device.
 func inWorlds(t *testing.T, setup func(s *Server), test func(r *rig)) {
 	t.Helper()
 	for name, infiniBand := range map[string]bool{"iWARP": false, "InfiniBand": true} {

@@ -26,31 +26,31 @@ func (s *Sender[T]) Send(item *T) error {
 			return err
 		}
 	}
-	return s.call.send(item)
+	return s.call.sendWhenRoom(item)
 }
 
-// send is Sender's Send.
-func (call *serverCall) send(item any) error {
+// sendWhenRoom implements Sender.Send.
+func (call *serverCall) sendWhenRoom(item any) error {
 	for n := 0; ; { // the item is not kept encoded while it waits, to save memory
-		if err := call.ctx.why(); err != nil {
+		if err := call.ctx.endCause(); err != nil {
 			return err
 		}
 		if call.full {
-			if err := call.wait(n); err != nil {
+			if err := call.awaitRoom(n); err != nil {
 				return err
 			}
 		}
 		var sent bool
 		var err error
-		if n, sent, err = call.put(item); sent || err != nil {
+		if n, sent, err = call.queueItem(item); sent || err != nil {
 			return err
 		}
 	}
 }
 
-// put encodes an item and puts it, if there is room. n is its size. Neither sent nor an error:
-// there is no room for n bytes.
-func (call *serverCall) put(item any) (n int, sent bool, err error) {
+// queueItem encodes an item and puts it, if there is room. n is its size. Neither sent nor an
+// error: there is no room for n bytes.
+func (call *serverCall) queueItem(item any) (n int, sent bool, err error) {
 	c := call.c
 	scratch := getBuffer()
 	b, err := call.h.m.rep.encode(scratch.b, item)
@@ -65,7 +65,7 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 		return 0, false, err
 	}
 	frame := readyFrame{h: wire.Header{Type: wire.FrameItem, Call: call.id}, body: b}
-	frame.encode(c.out.cuts.on)
+	frame.encodeLarge(c.out.cuts.on)
 	c.out.mu.Lock()
 	may := !c.out.ended && call.roomForLocked(len(b))
 	if may {
@@ -88,7 +88,7 @@ func (call *serverCall) put(item any) (n int, sent bool, err error) {
 	if frame.cut != nil {
 		frame.cut.waiter, call.cutting = &call.waiter, frame.cut
 	}
-	c.out.unlock()
+	c.out.unlockAndWake()
 	if frame.cut != nil {
 		err = call.awaitCut(frame.cut)
 	}
@@ -114,7 +114,7 @@ func (call *serverCall) putHeaderLocked() error {
 func (call *serverCall) awaitCut(cut *cut) error {
 	o := &call.c.out
 	for {
-		err := call.ctx.why()
+		err := call.ctx.endCause()
 		o.mu.Lock()
 		switch {
 		case call.cutting != cut: // the answer has dropped it
@@ -128,11 +128,11 @@ func (call *serverCall) awaitCut(cut *cut) error {
 		case err != nil:
 			o.dropCutLocked(cut)
 			call.cutting = nil
-			o.unlock()
+			o.unlockAndWake()
 			return err
 		}
 		o.mu.Unlock()
-		if err := call.pause(); err != nil {
+		if err := call.awaitChange(); err != nil {
 			return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
 		}
 	}
@@ -146,10 +146,11 @@ func (call *serverCall) roomForLocked(n int) bool {
 	return !cutting && call.window > 0 && o.bytes <= highWater && o.roomLocked(wire.HeaderLen+n)
 }
 
-// wait waits until there is room for an item of n bytes. Others may take that room before put does.
-func (call *serverCall) wait(n int) error {
+// awaitRoom waits until there is room for an item of n bytes. Others may take that room before
+// queueItem does.
+func (call *serverCall) awaitRoom(n int) error {
 	for {
-		if err := call.ctx.why(); err != nil {
+		if err := call.ctx.endCause(); err != nil {
 			return err
 		}
 		c := &call.c.out
@@ -162,15 +163,15 @@ func (call *serverCall) wait(n int) error {
 			c.awaitLocked(&call.waiter)
 		}
 		c.mu.Unlock()
-		if err := call.pause(); err != nil {
+		if err := call.awaitChange(); err != nil {
 			return fmt.Errorf("rpc: %s: Send: %w", call.h.m.name, err)
 		}
 	}
 }
 
-// pause waits until there may be room, or the call's context ends. On a loop's goroutine, which
-// must not wait, it returns an error.
-func (call *serverCall) pause() error {
+// awaitChange waits until there may be room, or the call's context ends. On a loop's goroutine,
+// which must not wait, it returns an error.
+func (call *serverCall) awaitChange() error {
 	s := call.c.s.rt
 	select {
 	case <-call.room:

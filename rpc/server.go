@@ -68,12 +68,12 @@ func NewServer(rt *rdma.Runtime, cfg ...ServerConfig) *Server {
 // listener listens again, as Serve does. If it fails for five minutes, it ends, which is only
 // logged. Serve returns the reason.
 func (s *Server) Listen(ctx context.Context, addr string) (rdma.Addr, error) {
-	at, _, err := s.listen(ctx, addr)
+	at, _, err := s.listenOn(ctx, addr)
 	return at, err
 }
 
-// listen is Listen. When the listener ends, over delivers the reason.
-func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
+// listenOn implements Listen. When the listener ends, over delivers the reason.
+func (s *Server) listenOn(ctx context.Context, addr string) (at rdma.Addr, over <-chan error, err error) {
 	ended := make(chan error, 1)
 	cfg := idConfig(s.cfg.MaxMessage, s.cfg.Credits)
 	cfg.Handler = actor.PropsFromProducer(func() actor.Actor { return newServerConn(s) }, resuming)
@@ -100,7 +100,7 @@ func (s *Server) listen(ctx context.Context, addr string) (at rdma.Addr, over <-
 // device does not end it. The error then wraps the cause, such as *rdma.RemovedError, and the
 // failure of the last attempt. The server keeps its existing connections.
 func (s *Server) Serve(ctx context.Context, addr string) error {
-	at, over, err := s.listen(ctx, addr) // may be on a loop
+	at, over, err := s.listenOn(ctx, addr) // may be on a loop
 	if err != nil {
 		return err
 	}
@@ -130,9 +130,9 @@ func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 // endless stream should then return ErrDraining, so that its caller can continue at another server.
 func (s *Server) Draining() <-chan struct{} { return s.ending }
 
-// end stops taking calls, refuses those that wait for a place, and sends m to the existing
+// stopCalls stops taking calls, refuses those that wait for a place, and sends m to the existing
 // connections. There will be no others.
-func (s *Server) end(m any) {
+func (s *Server) stopCalls(m any) {
 	defer s.expire()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,15 +166,15 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if err := eventloop.MayWait(); err != nil {
 		return fmt.Errorf("rpc: shutdown: %w", err)
 	}
-	s.end(&drain{})
-	s.unlisten(ctx)
+	s.stopCalls(&drain{})
+	s.closeListeners(ctx)
 	s.checkIdle()
 	if !s.rt.Scheduler().Await(s.idle, ctx.Done()) {
-		return s.abort(ctx)
+		return s.closeNow(ctx)
 	}
-	s.end(&finish{})
+	s.stopCalls(&finish{})
 	if !s.rt.Scheduler().Await(s.gone, ctx.Done()) {
-		return s.abort(ctx)
+		return s.closeNow(ctx)
 	}
 	s.Close()
 	return nil
@@ -184,11 +184,12 @@ func (s *Server) Shutdown(ctx context.Context) error {
 // cuts off.
 const abortFor = time.Second
 
-// abort is Close for a Shutdown that has no more time. It does not wait long for a blocked loop.
-func (s *Server) abort(ctx context.Context) error {
+// closeNow closes the server for a Shutdown that has no more time. It does not wait long for a
+// blocked loop.
+func (s *Server) closeNow(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortFor)
 	defer cancel()
-	s.close(last)
+	s.closeWithin(last)
 	return context.Cause(ctx)
 }
 
@@ -201,19 +202,19 @@ func (s *Server) Close() {
 		s.rt.Scheduler().Go(s.Close)
 		return
 	}
-	s.close(context.Background())
+	s.closeWithin(context.Background())
 }
 
-// close is Close, and waits no longer than ctx lets it.
-func (s *Server) close(ctx context.Context) {
-	s.end(&abort{})
-	s.unlisten(ctx)
+// closeWithin closes the server, and waits no longer than ctx lets it.
+func (s *Server) closeWithin(ctx context.Context) {
+	s.stopCalls(&abort{})
+	s.closeListeners(ctx)
 	s.rt.Scheduler().Await(s.gone, ctx.Done())
 	s.workers.close()
 	s.idleOnce.Do(func() { close(s.idle) })
 }
 
-func (s *Server) unlisten(ctx context.Context) {
+func (s *Server) closeListeners(ctx context.Context) {
 	s.mu.Lock()
 	listeners := s.listeners
 	s.listeners = nil
@@ -223,8 +224,8 @@ func (s *Server) unlisten(ctx context.Context) {
 	}
 }
 
-// join registers a connection. Not ok: the server has ended.
-func (s *Server) join(c *serverConn) (ok bool) {
+// addConn registers a connection. Not ok: the server has ended.
+func (s *Server) addConn(c *serverConn) (ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.draining.Load() {
@@ -234,30 +235,30 @@ func (s *Server) join(c *serverConn) (ok bool) {
 	return true
 }
 
-func (s *Server) leave(c *serverConn) {
+func (s *Server) removeConn(c *serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
 	s.emptiedLocked()
 }
 
-// admit gives a call its place, or returns why it has none.
-func (s *Server) admit(c *serverConn, h *handler) (refused Code) {
+// admitCall gives a call its place, or returns why it has none.
+func (s *Server) admitCall(c *serverConn, h *handler) (refused Code) {
 	s.inFlight.Add(1)
 	switch {
 	case s.draining.Load():
 		refused = CodeDraining
-	case !h.inline && !c.share.Take(h.place(), 1):
+	case !h.inline && !c.share.Take(h.placeKind(), 1):
 		refused = CodeOverloaded
 	default:
 		return 0
 	}
-	s.answered()
+	s.callAnswered()
 	return refused
 }
 
-// answered ends the call that admit began.
-func (s *Server) answered() {
+// callAnswered ends the call that admit began.
+func (s *Server) callAnswered() {
 	if s.inFlight.Add(-1) == 0 && s.draining.Load() {
 		s.checkIdle()
 	}
@@ -269,18 +270,18 @@ func (s *Server) checkIdle() {
 	}
 }
 
-// handler finds a method's; nil: it has none.
-func (s *Server) handler(name string) *handler {
+// handlerOf returns a method's handler; nil: it has none.
+func (s *Server) handlerOf(name string) *handler {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.handlers[name]
 }
 
-// panicked logs and publishes a handler's panic. The value is the user's, and its String or Error
-// method may not return. So it is called here, and not when the log line is written.
-func (s *Server) panicked(method string, why *PanicError) {
-	try(func() {
+// reportPanic logs and publishes a handler's panic. The value is the user's, and its String or
+// Error method may not return. So it is called here, and not when the log line is written.
+func (s *Server) reportPanic(method string, why *PanicError) {
+	tryCall(func() {
 		s.log.Error("rpc: a handler has panicked", "method", method, "panic", fmt.Sprint(why.Value), "stack", string(why.Stack))
 	}, func(*PanicError) {})
-	publish(s.sys, &rdma.Panicked{Kind: "rpc handler", Name: method, Value: why.Value, Stack: why.Stack})
+	publishEvent(s.sys, &rdma.Panicked{Kind: "rpc handler", Name: method, Value: why.Value, Stack: why.Stack})
 }

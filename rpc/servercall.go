@@ -36,79 +36,79 @@ type serverCall struct {
 	waiter                // for a stream, or an answer that has to wait
 }
 
-func (call *serverCall) begin(h wire.Header, metadata []byte) {
+func (call *serverCall) initCall(h wire.Header, metadata []byte) {
 	call.passage, call.behind = nil, false
 	call.ctx.info.Method, call.ctx.info.Stream, call.ctx.info.Server = call.h.m.name, call.h.m.stream, true
 	call.ctx.info.Peer, call.ctx.info.Identity, call.ctx.info.TLS = call.c.peer, call.c.identity, call.c.tls
 	call.ctx.metadata = metadata
 	if len(call.c.s.cfg.Interceptors) > 0 {
-		call.ctx.info.Arrived = call.c.arrival()
+		call.ctx.info.Arrived = call.c.arrivalTime()
 	}
 	if t := h.Timeout(); t > 0 {
-		call.ctx.deadline = call.c.arrival().Add(t)
+		call.ctx.deadline = call.c.arrivalTime().Add(t)
 	}
 }
 
-// run handles and answers, on a worker; or on the loop, if the request of an OnLoop handler came in
-// parts.
-func (call *serverCall) run() {
+// runCall handles and answers, on a worker; or on the loop, if the request of an OnLoop handler
+// came in parts.
+func (call *serverCall) runCall() {
 	defer func() {
-		call.ctx.end(errHandled)
+		call.ctx.cancelContext(errHandled)
 		if !call.behind {
-			call.drop()
+			call.releaseRequest()
 		}
 	}()
-	call.handle()
+	call.handleAndAnswer()
 }
 
-// own copies the request out of the message that was retained for it, if one was, or joins its
-// parts, on the goroutine that handles it.
-func (call *serverCall) own() {
+// ownRequest copies the request out of the message that was retained for it, if one was, or joins
+// its parts, on the goroutine that handles it.
+func (call *serverCall) ownRequest() {
 	switch {
 	case call.arrival != nil && call.memory == nil:
 		call.memory = getBufferFor(call.arrival.parts.n)
 		call.memory.b = call.arrival.parts.join(call.memory.b)
 		call.body.b = call.memory.b
 	case call.body.retained != nil:
-		call.copy()
+		call.copyRequest()
 	}
 }
 
-func (call *serverCall) copy() {
+func (call *serverCall) copyRequest() {
 	call.memory = getBufferFor(len(call.body.b))
-	call.body.copy(call.memory.b)
+	call.body.copyTo(call.memory.b)
 	call.memory.b = call.body.b
 }
 
-// within prepares the way through the interceptors to do.
-func (call *serverCall) within(request any, do func(ctx context.Context, in *Info) error) {
+// setPassage prepares the way through the interceptors to do.
+func (call *serverCall) setPassage(request any, do func(ctx context.Context, in *Info) error) {
 	call.ctx.info.Request = request
 	call.passage = &passage{is: call.c.s.cfg.Interceptors, m: call.h.m, info: &call.ctx.info, do: do}
 }
 
-// leave reports whether the handler, or an interceptor, still runs although the outermost one has
-// returned. If so, the call's place, its context, and the memory of the request are kept until they
-// return.
-func (call *serverCall) leave() (behind bool) {
+// stillRuns reports whether the handler, or an interceptor, still runs although the outermost one
+// has returned. If so, the call's place, its context, and the memory of the request are kept until
+// they return.
+func (call *serverCall) stillRuns() (behind bool) {
 	if call.passage == nil {
 		return false
 	}
 	if call.h.inline && call.memory == nil { // the request lies in the message that is being read
 		call.body.retained = call.c.reading.Retain()
 	}
-	if call.passage.atEnd(call.release) {
+	if call.passage.atEnd(call.releaseAbandoned) {
 		return true
 	}
 	if call.h.inline {
-		call.body.drop()
+		call.body.releaseMessage()
 	}
 	return false
 }
 
-// release releases the resources of an abandoned handler, except its memory, which may contain the
-// answer. Any goroutine may call it.
-func (call *serverCall) release() {
-	call.body.drop()
+// releaseAbandoned releases the resources of an abandoned handler, except its memory, which may
+// contain the answer. Any goroutine may call it.
+func (call *serverCall) releaseAbandoned() {
+	call.body.releaseMessage()
 	out := &call.c.out
 	out.mu.Lock()
 	out.purse.Requests -= call.bytes
@@ -117,11 +117,11 @@ func (call *serverCall) release() {
 	call.givePlaceBack()
 }
 
-// drop releases the memory of the request.
-func (call *serverCall) drop() {
-	call.body.drop()
+// releaseRequest releases the memory of the request.
+func (call *serverCall) releaseRequest() {
+	call.body.releaseMessage()
 	if call.arrival != nil {
-		call.arrival.parts.drop()
+		call.arrival.parts.releaseAll()
 	}
 	if call.memory != nil {
 		call.memory.put(len(call.body.b))
@@ -139,34 +139,34 @@ type outcome struct {
 	details []byte
 }
 
-// handle calls the handler and queues the answer, even if the handler panics or, on a worker, calls
-// runtime.Goexit. On a goroutine other than the loop's it requests a flush.
-func (call *serverCall) handle() {
+// handleAndAnswer calls the handler and queues the answer, even if the handler panics or, on a
+// worker, calls runtime.Goexit. On a goroutine other than the loop's it requests a flush.
+func (call *serverCall) handleAndAnswer() {
 	scratch := getBuffer()
 	var o outcome
 	defer func() {
-		call.behind = call.leave()
-		if call.answer(&o, scratch.b) && !call.h.inline {
+		call.behind = call.stillRuns()
+		if call.queueAnswer(&o, scratch.b) && !call.h.inline {
 			call.c.out.requestFlush()
 		}
 		scratch.put(len(o.reply))
 	}()
-	try(func() { o = call.invoke(scratch.b) }, func(why *PanicError) {
+	tryCall(func() { o = call.invokeHandler(scratch.b) }, func(why *PanicError) {
 		// the reason is not sent to the client: it may be private
 		o = outcome{code: CodeInternal, text: "the handler has panicked"}
 		if !call.h.inline || why.Value != errGoexit { //nolint:errorlint // it is that very value; the loop reports its end
-			call.c.s.panicked(call.h.m.name, why)
+			call.c.s.reportPanic(call.h.m.name, why)
 		}
 	})
 }
 
-// invoke calls the handler, unless the caller has given up.
-func (call *serverCall) invoke(scratch []byte) (o outcome) {
+// invokeHandler calls the handler, unless the caller has given up.
+func (call *serverCall) invokeHandler(scratch []byte) (o outcome) {
 	err := call.mayBegin()
 	if err != nil {
 		o.flags = wire.FlagRefused
 	} else {
-		call.own()
+		call.ownRequest()
 		o.reply, err = call.h.invoke(call, scratch)
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (call *serverCall) mayBegin() error {
 	o := &call.c.out
 	answers := !call.h.inline && !call.h.m.items
 	if answers && o.answers.Load() > 0 {
-		call.own()
+		call.ownRequest()
 		o.mu.Lock()
 		// an error is the context's, which is checked below
 		_ = call.awaitLocked(func() bool { return o.answers.Load() == 0 })
@@ -200,7 +200,7 @@ func (call *serverCall) mayBegin() error {
 	return err
 }
 
-// givePlaceBack gives the call's place to others.
+// givePlaceBack releases the call's place.
 func (call *serverCall) givePlaceBack() {
 	switch {
 	case call.h.inline:
@@ -211,31 +211,31 @@ func (call *serverCall) givePlaceBack() {
 	}
 }
 
-// unadmit takes the admission of the call back, or its place in the queue.
-func (call *serverCall) unadmit() {
+// undoAdmission reverses the admission of the call.
+func (call *serverCall) undoAdmission() {
 	switch call.admission {
 	case admitted:
 		call.givePlaceBack()
-		call.c.s.answered()
+		call.c.s.callAnswered()
 	case queued:
 		call.c.share.Give(share.Waiting, 1)
 	}
 }
 
-// answer puts the answer, and reports whether a flush has to be requested. On a worker it waits
-// until there is room.
-func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
+// queueAnswer queues the answer, and reports whether a flush has to be requested. On a worker it
+// waits until there is room.
+func (call *serverCall) queueAnswer(o *outcome, scratch []byte) (wake bool) {
 	c := call.c
 	defer func() {
 		if call.behind {
-			c.s.answered()
+			c.s.callAnswered()
 		} else {
-			call.unadmit()
+			call.undoAdmission()
 		}
 	}()
 	var frame readyFrame
-	n := call.fill(&frame, o, scratch)
-	frame.encode(c.out.cuts.on)
+	n := call.fillFrame(&frame, o, scratch)
+	frame.encodeLarge(c.out.cuts.on)
 	call.stop(call.h.counts)
 	c.out.mu.Lock()
 	if !call.behind {
@@ -245,7 +245,7 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 		call.stream.endLocked()
 	}
 	if !call.roomToAnswerLocked(n) {
-		if o.reply = nil; frame.large() {
+		if o.reply = nil; frame.isEncoded() {
 			frame.body = nil // the handler's memory need not wait
 		} else { // the answer may lie in the request
 			frame.body = append(scratch[:0], frame.body...)
@@ -276,13 +276,13 @@ func (call *serverCall) answer(o *outcome, scratch []byte) (wake bool) {
 	counted := c.endedLocked(call, o.code, sent)
 	wake = c.out.wakeLocked()
 	c.out.mu.Unlock()
-	c.s.ended(call, o, counted)
+	c.s.countEnd(call, o, counted)
 	return wake
 }
 
-// fill sets the frame that answers the call, and returns the size of the answer. It puts the header
-// that precedes it, if the handler has set one.
-func (call *serverCall) fill(frame *readyFrame, o *outcome, scratch []byte) (n int) {
+// fillFrame sets the frame that answers the call, and returns the size of the answer. It puts the
+// header that precedes it, if the handler has set one.
+func (call *serverCall) fillFrame(frame *readyFrame, o *outcome, scratch []byte) (n int) {
 	c, h, reply := call.c, &frame.h, o.reply
 	h.Type, h.Call = wire.FrameReply, call.id
 	header, trailer := call.putMetadata()
@@ -342,7 +342,7 @@ func (call *serverCall) awaitRoomLocked(n int) error {
 	o.answers.Add(1)
 	call.c.share.Waits(1)
 	if !call.behind {
-		call.drop()
+		call.releaseRequest()
 	}
 	err := call.awaitLocked(func() bool { return call.roomToAnswerLocked(n) })
 	call.c.share.Waits(-1)
@@ -365,7 +365,7 @@ func (call *serverCall) awaitLocked(holds func() bool) error {
 		}
 		o.awaitLocked(&call.waiter)
 		o.mu.Unlock()
-		_ = call.pause() // the context has the error
+		_ = call.awaitChange() // the context has the error
 		o.mu.Lock()
 	}
 	return nil
@@ -374,16 +374,16 @@ func (call *serverCall) awaitLocked(holds func() bool) error {
 // maxStreamWindow is the upper bound of a stream's window.
 const maxStreamWindow = 1 << 31
 
-// widen lets more of a stream be sent. It is called on the loop.
-func (call *serverCall) widen(n uint32) error {
+// widenWindow lets more of a stream be sent. It is called on the loop.
+func (call *serverCall) widenWindow(n uint32) error {
 	out := &call.c.out
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	if !call.h.m.items {
-		return violation("a window for call %#x, which is no stream", call.id)
+		return violationError("a window for call %#x, which is no stream", call.id)
 	}
 	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {
-		return violation("a window of %d bytes", call.window)
+		return violationError("a window of %d bytes", call.window)
 	}
 	call.goOn()
 	return nil

@@ -63,8 +63,8 @@ type ServerConfig struct {
 // withDefaults returns c with defaults for values that are not positive, and within its bounds.
 func (c ServerConfig) withDefaults() ServerConfig {
 	c.MaxCalls, c.MaxStreams = boundCalls(c.MaxCalls), max(c.MaxStreams, 0)
-	c.MaxCallsInAll, c.MaxStreamsInAll = positive(c.MaxCallsInAll, 4096), positive(c.MaxStreamsInAll, 4096)
-	c.MaxMessage, c.Credits = boundMessage(c.MaxMessage), positive(c.Credits, defaultCredits)
+	c.MaxCallsInAll, c.MaxStreamsInAll = positiveOr(c.MaxCallsInAll, 4096), positiveOr(c.MaxStreamsInAll, 4096)
+	c.MaxMessage, c.Credits = boundMessage(c.MaxMessage), positiveOr(c.Credits, defaultCredits)
 	c.Memory = boundMemory(c.Memory, c.MaxMessage)
 	c.StreamWindow = boundWindow(c.StreamWindow)
 	c.MaxConnectionAge = min(c.MaxConnectionAge, math.MaxInt64/2) // a tenth is added to it

@@ -64,54 +64,54 @@ func newServerConn(s *Server) *serverConn {
 func (c *serverConn) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
-		c.received(ctx, m)
+		c.handleReceived(ctx, m)
 	case *flush:
-		c.flush(ctx)
+		c.flushOut(ctx)
 	case *rdma.Sent:
 		c.out.ahead.Noticed()
-		c.flush(ctx)
+		c.flushOut(ctx)
 	case *resume:
 		c.waits = false
-		c.flush(ctx)
+		c.flushOut(ctx)
 	case *overdue:
-		c.overdue(m.call)
+		c.rejectOverdue(m.call)
 		c.handOver()
-		c.flush(ctx)
+		c.flushOut(ctx)
 	case *rdma.ConnectRequest:
-		c.request(ctx, m)
+		c.handleRequest(ctx, m)
 	case *rdma.Established:
-		c.established(ctx, m)
+		c.handleEstablished(ctx, m)
 	case *drain:
 		c.sendDrain(ctx)
 	case *old:
-		c.replace(ctx)
+		c.requestReplace(ctx)
 	case *finish:
 		c.closing = true
-		c.flush(ctx)
+		c.flushOut(ctx)
 	case *abort:
-		c.abort(ctx)
+		c.forceDestroy(ctx)
 	case *rdma.SendFailed:
 		if lostFrames(m) {
-			c.end(ctx)
+			c.destroyConn(ctx)
 		}
 	case *rdma.CommandFailed:
 		// Accept, for lack of memory: nothing else answers the client
-		c.abort(ctx)
+		c.forceDestroy(ctx)
 	case *rdma.Closed:
-		c.closed(m.Err)
+		c.handleClosed(m.Err)
 	case rdma.Failure: // Closed follows
 	}
 }
 
-// request answers a client that wants to connect.
-func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
+// handleRequest answers a client that wants to connect.
+func (c *serverConn) handleRequest(ctx actor.Context, m *rdma.ConnectRequest) {
 	c.id, c.peer, c.identity, c.tls, c.local = ctx.Sender(), m.Peer, m.Identity, m.TLS, rdma.LocalOf(ctx)
 	c.out.sys, c.out.pid = c.s.sys, ctx.Self()
 	ours := wire.Hello{Version: wire.HelloVersion, Calls: c.s.cfg.MaxCalls}
 	h, ok := wire.ParseHello(m.PrivateData)
 	switch {
 	case !ok, h.Version != wire.HelloVersion, h.Window == 0:
-	case !c.s.join(c):
+	case !c.s.addConn(c):
 		ours.Calls = 0
 	default:
 		c.joined = true
@@ -127,8 +127,8 @@ func (c *serverConn) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Send(c.id, &rdma.Reject{PrivateData: ours.Bytes()})
 }
 
-// established begins the calls.
-func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
+// handleEstablished begins the calls.
+func (c *serverConn) handleEstablished(ctx actor.Context, m *rdma.Established) {
 	c.limit = m.MaxMessage
 	c.out.mu.Lock()
 	c.out.establishedLocked(m.MaxMessage)
@@ -139,20 +139,20 @@ func (c *serverConn) established(ctx actor.Context, m *rdma.Established) {
 	}
 	if age := c.s.cfg.MaxConnectionAge; age > 0 {
 		age += time.Duration((c.s.rt.Scheduler().Rand().Float64() - 0.5) / 5 * float64(age))
-		c.wait(age, &old{})
+		c.startTimer(age, &old{})
 	}
 }
 
-// wait sends m to the connection after d.
-func (c *serverConn) wait(d time.Duration, m any) {
+// startTimer sends m to the connection after d.
+func (c *serverConn) startTimer(d time.Duration, m any) {
 	pid := c.out.pid
 	c.timer = c.s.rt.Scheduler().AfterFunc(d, func() { c.s.sys.Root.Send(pid, m) })
 }
 
-// replace asks the client to connect again. It is asked again if it could not: with a grace in
-// shorter and shorter pauses. In the last sixteenth of the grace the client gets a drain frame, so
-// that it sends no calls that the end of the connection would meet.
-func (c *serverConn) replace(ctx actor.Context) {
+// requestReplace asks the client to connect again. It is asked again if it could not: with a grace
+// in shorter and shorter pauses. In the last sixteenth of the grace the client gets a drain frame,
+// so that it sends no calls that the end of the connection would meet.
+func (c *serverConn) requestReplace(ctx actor.Context) {
 	if c.ending || c.closing || c.s.draining.Load() {
 		return
 	}
@@ -165,7 +165,7 @@ func (c *serverConn) replace(ctx actor.Context) {
 		rest := c.graceBy.Sub(now)
 		if rest <= grace/16 {
 			c.sendDrain(ctx)
-			c.wait(rest, &abort{})
+			c.startTimer(rest, &abort{})
 			return
 		}
 		pause = min(pause, rest/4)
@@ -173,8 +173,8 @@ func (c *serverConn) replace(ctx actor.Context) {
 	c.out.mu.Lock()
 	c.out.putLocked(wire.Header{Type: wire.FrameDrain, Flags: wire.FlagOld}, nil)
 	c.out.mu.Unlock()
-	c.flush(ctx)
-	c.wait(pause, &old{})
+	c.flushOut(ctx)
+	c.startTimer(pause, &old{})
 }
 
 // sendDrain notifies the client that no further calls are taken. If it is not established yet, it
@@ -188,7 +188,7 @@ func (c *serverConn) sendDrain(ctx actor.Context) {
 		c.out.putLocked(wire.Header{Type: wire.FrameDrain}, nil)
 		c.out.mu.Unlock()
 	}
-	c.flush(ctx)
+	c.flushOut(ctx)
 }
 
 // putLastDrain puts the last drain frame, if all answers precede it: the client takes the calls
@@ -204,14 +204,14 @@ func (c *serverConn) putLastDrain() bool {
 	return true
 }
 
-// closed ends the calls of the connection: the contexts of handlers end, and their answers are
-// dropped.
-func (c *serverConn) closed(err error) {
+// handleClosed ends the calls of the connection: the contexts of handlers end, and their answers
+// are dropped.
+func (c *serverConn) handleClosed(err error) {
 	c.ending, c.leaving = true, false // the peer is gone
 	if c.timer != nil {
 		c.timer.Stop()
 	}
-	c.out.end()
+	c.out.dropUnsent()
 	cause := &Error{Code: CodeUnavailable, Err: err}
 	c.out.mu.Lock()
 	calls := c.calls
@@ -223,61 +223,63 @@ func (c *serverConn) closed(err error) {
 		}
 	}
 	c.handOver()
-	c.forget()
+	c.releaseParked()
 	c.s.keepCounts(c)
 	if c.joined {
 		c.share.Leave()
-		c.s.leave(c)
+		c.s.removeConn(c)
 	}
 }
 
-// abort cuts the connection off, also one that is ending in order.
-func (c *serverConn) abort(ctx actor.Context) {
+// forceDestroy cuts the connection off, also one that is ending in order.
+func (c *serverConn) forceDestroy(ctx actor.Context) {
 	c.ending = c.ending && !c.leaving
 	c.leaving = false
-	c.end(ctx)
+	c.destroyConn(ctx)
 }
 
-// end cuts the connection off, unless it is ending.
-func (c *serverConn) end(ctx actor.Context) {
+// destroyConn cuts the connection off, unless it is ending.
+func (c *serverConn) destroyConn(ctx actor.Context) {
 	if !c.ending {
 		c.ending = true
 		ctx.Send(c.id, &rdma.DestroyID{})
 	}
 }
 
-func (c *serverConn) violated(ctx actor.Context, err error) {
+func (c *serverConn) failViolated(ctx actor.Context, err error) {
 	if !c.ending {
-		c.end(ctx)
+		c.destroyConn(ctx)
 		c.s.log.Warn("rpc: a client broke the protocol", "peer", c.peer.String(), "err", err)
 	}
 }
 
-// flush sends queued frames, and if the connection is to be closed, closes it after the last one.
-func (c *serverConn) flush(ctx actor.Context) {
+// flushOut sends queued frames, and if the connection is to be closed, closes it after the last
+// one.
+func (c *serverConn) flushOut(ctx actor.Context) {
 	c.out.cuts.blind = c.parked.Len() > 0
-	c.out.flush(ctx, c.id)
-	c.progress(ctx)
+	c.out.sendQueued(ctx, c.id)
+	c.continueReading(ctx)
 }
 
-// progress continues after answers were sent: it reads parked messages, or closes the connection.
-func (c *serverConn) progress(ctx actor.Context) {
+// continueReading continues after answers were sent: it reads parked messages, or closes the
+// connection.
+func (c *serverConn) continueReading(ctx actor.Context) {
 	if c.parked.Len() > 0 && !c.waits && c.goesOn() && !c.ending {
 		c.readOn(ctx, c)
-		c.out.flush(ctx, c.id)
+		c.out.sendQueued(ctx, c.id)
 	}
 	if c.closing && !c.last && !c.ending && c.putLastDrain() {
 		c.last = true
-		c.forget()
-		c.out.flush(ctx, c.id)
+		c.releaseParked()
+		c.out.sendQueued(ctx, c.id)
 	}
-	if c.last && !c.ending && c.queued() == 0 {
+	if c.last && !c.ending && c.queuedBytes() == 0 {
 		c.ending, c.leaving = true, true
 		ctx.Send(c.id, &rdma.Close{})
 	}
 }
 
-func (c *serverConn) queued() int {
+func (c *serverConn) queuedBytes() int {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	return c.out.totalLocked()
@@ -290,50 +292,50 @@ func (c *serverConn) goesOn() bool {
 	return c.out.bytes <= highWater/2 && c.out.requestRoomLocked(c.needs)
 }
 
-// received takes a message. If there is no room for its answers now, it is parked, and its sender
-// does not get the credit back.
-func (c *serverConn) received(ctx actor.Context, m *rdma.Received) {
+// handleReceived handles a message. If there is no room for its answers now, it is parked, and its
+// sender does not get the credit back.
+func (c *serverConn) handleReceived(ctx actor.Context, m *rdma.Received) {
 	// after the last drain frame the client knows the fate of its calls
 	if c.ending || c.last {
 		return
 	}
-	c.take(ctx, m, c)
-	c.flush(ctx) // if it hands everything over, no other event resumes reading
+	c.takeMessage(ctx, m, c)
+	c.flushOut(ctx) // if it hands everything over, no other event resumes reading
 }
 
-// read takes the frames of a message, up to the first one that has to wait, at most turnBytes.
-func (c *serverConn) read(ctx actor.Context) {
+// readFrames reads a message's frames, up to the first one that has to wait, at most turnBytes.
+func (c *serverConn) readFrames(ctx actor.Context) {
 	// also what was admitted before a violation, or before a handler that ends the loop
 	defer c.handOver()
-	defer c.confirm()
+	defer c.confirmParts()
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
 		h, body, rest, err := wire.ParseFrame(c.rest)
 		if err != nil {
-			err = malformed(err)
+			err = malformedError(err)
 		} else if h.Type == wire.FrameCall || h.Type == wire.FramePart {
-			lets, taken := c.check(&h, body)
+			lets, taken := c.checkRoom(&h, body)
 			if !lets {
 				break
 			}
 			if taken {
-				err = violation("call %#x has the place of one that was not answered", h.Call)
+				err = violationError("call %#x has the place of one that was not answered", h.Call)
 			}
 		}
 		if c.rest = rest; len(rest) > 0 {
-			c.arrival() // recorded before a handler on the loop delays it
+			c.arrivalTime() // recorded before a handler on the loop delays it
 		}
 		if err == nil {
-			err = c.frame(h, body)
+			err = c.handleFrame(h, body)
 		}
 		if err != nil {
-			c.violated(ctx, err)
+			c.failViolated(ctx, err)
 			c.rest = nil
 		}
 	}
 }
 
-// confirm confirms the parts that were read.
-func (c *serverConn) confirm() {
+// confirmParts confirms the parts that were read.
+func (c *serverConn) confirmParts() {
 	if c.unread >= confirmBytes {
 		c.out.mu.Lock()
 		c.out.confirmLocked(&c.unread)
@@ -341,37 +343,37 @@ func (c *serverConn) confirm() {
 	}
 }
 
-// handOver gives the admitted calls to the workers.
+// handOver passes the admitted calls to the workers.
 func (c *serverConn) handOver() {
 	if c.head == nil {
 		return
 	}
-	if c.s.workers.add(c.head, c.tail) {
+	if c.s.workers.addCalls(c.head, c.tail) {
 		c.local.Woke()
 	}
 	c.head, c.tail = nil, nil
 }
 
-// frame takes one frame.
-func (c *serverConn) frame(h wire.Header, body []byte) error {
+// handleFrame handles one frame.
+func (c *serverConn) handleFrame(h wire.Header, body []byte) error {
 	switch h.Type {
 	case wire.FrameCall:
-		return c.call(h, body)
+		return c.handleCall(h, body)
 	case wire.FrameCancel:
-		return c.cancel(h, body)
+		return c.handleCancel(h, body)
 	case wire.FrameWindow:
-		if call := c.find(h.Call); call != nil {
+		if call := c.findCall(h.Call); call != nil {
 			c.local.Woke()
-			return call.widen(h.Arg)
+			return call.widenWindow(h.Arg)
 		}
 		return nil
 	case wire.FrameDeclare:
-		return c.declare(h, body)
+		return c.declareMethod(h, body)
 	}
 	if c.version >= 2 {
 		switch h.Type {
 		case wire.FrameItem:
-			return c.item(h, body)
+			return c.handleItem(h, body)
 		case wire.FrameEnd:
 			return c.noItems(h)
 		case wire.FrameTaken:
@@ -381,14 +383,14 @@ func (c *serverConn) frame(h wire.Header, body []byte) error {
 		}
 	}
 	if c.version >= 3 && h.Type == wire.FramePart {
-		return c.part(h, body)
+		return c.handlePart(h, body)
 	}
-	return violation("a frame of type %d from a client", h.Type)
+	return violationError("a frame of type %d from a client", h.Type)
 }
 
-// cancel ends the context of a call, for the reason that the client has sent.
-func (c *serverConn) cancel(h wire.Header, body []byte) error {
-	call := c.find(h.Call)
+// handleCancel ends the context of a call, for the reason that the client has sent.
+func (c *serverConn) handleCancel(h wire.Header, body []byte) error {
+	call := c.findCall(h.Call)
 	if call == nil {
 		return nil
 	}
@@ -396,7 +398,7 @@ func (c *serverConn) cancel(h wire.Header, body []byte) error {
 	if c.version >= 2 {
 		text, _, err := wire.ParseError(body)
 		if err != nil {
-			return malformed(err)
+			return malformedError(err)
 		}
 		if text != "" {
 			cause = &Error{Code: cmp.Or(Code(h.Number), CodeCanceled), Message: text, Method: call.h.m.name, Fate: FateAnswered}
@@ -406,30 +408,30 @@ func (c *serverConn) cancel(h wire.Header, body []byte) error {
 	return nil
 }
 
-func (c *serverConn) declare(h wire.Header, name []byte) error {
+func (c *serverConn) declareMethod(h wire.Header, name []byte) error {
 	if len(c.methods) == wire.MaxMethods && int(h.Number) >= wire.MaxMethods {
 		return nil // its calls are refused: it was not declared
 	}
 	if int(h.Number) != len(c.methods) {
-		return violation("method %d is declared, want %d", h.Number, len(c.methods))
+		return violationError("method %d is declared, want %d", h.Number, len(c.methods))
 	}
 	if len(name) == 0 || len(name) > wire.MaxMethodName {
-		return violation("a method's name of %d bytes", len(name))
+		return violationError("a method's name of %d bytes", len(name))
 	}
-	hd := c.s.handler(string(name))
+	hd := c.s.handlerOf(string(name))
 	c.methods = append(c.methods, hd)
-	c.count(hd)
+	c.addTally(hd)
 	return nil
 }
 
-// find returns the call that id names, if it was not answered.
-func (c *serverConn) find(id wire.CallID) *serverCall {
+// findCall returns the call that id names, if it was not answered.
+func (c *serverConn) findCall(id wire.CallID) *serverCall {
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
 	return c.findLocked(id)
 }
 
-// findLocked is find with out.mu locked.
+// findLocked is findCall with out.mu locked.
 func (c *serverConn) findLocked(id wire.CallID) *serverCall {
 	if i := id.Slot(); i < len(c.calls) && c.calls[i] != nil && c.calls[i].id == id {
 		return c.calls[i]

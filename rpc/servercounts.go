@@ -12,8 +12,8 @@ type connCounts struct {
 	summed uint64 // the last reading that included tallies; out.mu
 }
 
-// count makes the tally of a method that was declared. It is called on the loop.
-func (c *serverConn) count(h *handler) {
+// addTally adds the tally of a method that was declared. It is called on the loop.
+func (c *serverConn) addTally(h *handler) {
 	if h == nil {
 		return
 	}
@@ -28,9 +28,9 @@ func (c *serverConn) count(h *handler) {
 	}
 }
 
-// tally returns the tally of a handler's method; nil: the connection has ended. It is called on the
-// loop, or with out.mu locked.
-func (c *serverConn) tally(h *handler) *tally {
+// tallyOf returns the tally of a handler's method; nil: the connection has ended. It is called on
+// the loop, or with out.mu locked.
+func (c *serverConn) tallyOf(h *handler) *tally {
 	if i := h.counts.index; i < len(c.tallies) {
 		return c.tallies[i]
 	}
@@ -40,23 +40,23 @@ func (c *serverConn) tally(h *handler) *tally {
 // begunLocked counts a call that waits for a worker, or for the rest of its request.
 func (c *serverConn) begunLocked(call *serverCall) {
 	call.begun = true
-	if t := c.tally(call.h); t != nil {
+	if t := c.tallyOf(call.h); t != nil {
 		t.begun++
 		t.received += uint64(call.size)
-		c.time(call, t.begun)
+		c.timeCall(call, t.begun)
 	}
 }
 
-// time times the nth call, if it is one that is timed. It is called on the loop.
-func (c *serverConn) time(call *serverCall, n uint64) {
-	if call.weight = timed(n); call.weight > 0 {
-		call.began = c.arrival()
+// timeCall times the nth call, if it is one that is timed. It is called on the loop.
+func (c *serverConn) timeCall(call *serverCall, n uint64) {
+	if call.weight = timedWeight(n); call.weight > 0 {
+		call.began = c.arrivalTime()
 	}
 }
 
 // sentLocked counts an item.
 func (c *serverConn) sentLocked(h *handler, n int) {
-	if t := c.tally(h); t != nil {
+	if t := c.tallyOf(h); t != nil {
 		t.items++
 		t.sent += uint64(n)
 	}
@@ -68,7 +68,7 @@ func (c *serverConn) endedLocked(call *serverCall, code Code, sent int) (counted
 	if !call.begun {
 		c.onLoop = nil
 	}
-	t := c.tally(call.h)
+	t := c.tallyOf(call.h)
 	if t == nil {
 		return false
 	}
@@ -83,13 +83,13 @@ func (call *serverCall) endIn(t *tally, code Code) {
 		t.begun++
 		t.received += uint64(call.size)
 	}
-	t.end(code)
+	t.countEnd(code)
 }
 
-// ended counts the end of a call by its outcome. counted: endedLocked has counted it already.
-func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
+// countEnd counts the end of a call by its outcome. counted: endedLocked has counted it already.
+func (s *Server) countEnd(call *serverCall, o *outcome, counted bool) {
 	m := call.h.counts
-	m.fail(o.code)
+	m.countFailure(o.code)
 	switch {
 	case o.flags&wire.FlagRefused == 0:
 	case o.code == CodeOverloaded:
@@ -100,20 +100,20 @@ func (s *Server) ended(call *serverCall, o *outcome, counted bool) {
 	if !counted {
 		var t tally
 		call.endIn(&t, o.code)
-		s.ledger.keep(m, &t, 0)
-		s.ledger.settle()
+		s.ledger.keepTally(m, &t, 0)
+		s.ledger.settleKept()
 	}
 }
 
 // keepCounts keeps the counts of an ended connection.
 func (s *Server) keepCounts(c *serverConn) {
 	c.out.mu.Lock()
-	for _, m := range append(s.ledger.methods(), &s.ledger.unknown) {
+	for _, m := range append(s.ledger.allMethods(), &s.ledger.unknown) {
 		if m.index < len(c.tallies) && c.tallies[m.index] != nil {
-			s.ledger.keep(m, c.tallies[m.index], c.summed)
+			s.ledger.keepTally(m, c.tallies[m.index], c.summed)
 		}
 	}
 	c.tallies, c.onLoop = nil, nil
 	c.out.mu.Unlock()
-	s.ledger.settle()
+	s.ledger.settleKept()
 }

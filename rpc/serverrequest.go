@@ -9,10 +9,10 @@ import (
 // This file admits the requests of a client: it checks their limits, gives them their places, and
 // begins their calls, on the loop or on a worker.
 
-// call admits a request, or refuses it.
-func (c *serverConn) call(h wire.Header, body []byte) error {
+// handleCall handles a request: it is admitted or rejected.
+func (c *serverConn) handleCall(h wire.Header, body []byte) error {
 	if int(h.Number) >= len(c.methods) {
-		c.refuse(h.Call, CodeUnknownMethod, "the method was not declared", &c.s.ledger.unknown, forMethod)
+		c.rejectCall(h.Call, CodeUnknownMethod, "the method was not declared", &c.s.ledger.unknown, forMethod)
 		return nil
 	}
 	hd := c.methods[h.Number]
@@ -22,37 +22,37 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	}
 	switch {
 	case h.Call.Slot() >= c.s.cfg.MaxCalls:
-		c.refuse(h.Call, CodeOverloaded, "", counts, forLimit)
+		c.rejectCall(h.Call, CodeOverloaded, "", counts, forLimit)
 		return nil
 	case hd == nil:
-		c.refuse(h.Call, CodeUnknownMethod, "", counts, forMethod)
+		c.rejectCall(h.Call, CodeUnknownMethod, "", counts, forMethod)
 		return nil
-	case hd.m.flags() != c.kindOf(h):
-		c.refuse(h.Call, CodeUnknownMethod, "one side has it as a stream", counts, forMethod)
+	case hd.m.callFlags() != c.kindOf(h):
+		c.rejectCall(h.Call, CodeUnknownMethod, "one side has it as a stream", counts, forMethod)
 		return nil
 	}
 	var metadata []byte
 	if h.Flags&wire.FlagMetadata != 0 {
 		var ok bool
 		if metadata, body, ok = wire.CutMetadata(body); !ok {
-			c.refuse(h.Call, CodeBadMessage, "metadata", counts, forMessage)
+			c.rejectCall(h.Call, CodeBadMessage, "metadata", counts, forMessage)
 			return nil
 		}
 	}
-	size, follows, ok := c.announced(h, hd, body)
+	size, follows, ok := c.announcedSize(h, hd, body)
 	if !ok {
-		c.refuse(h.Call, CodeBadMessage, "the length of the request in parts", counts, forMessage)
+		c.rejectCall(h.Call, CodeBadMessage, "the length of the request in parts", counts, forMessage)
 		return nil
 	}
 	if why := hd.tooLarge(size, c.s.cfg.MaxMessage); why != "" {
-		c.refuse(h.Call, CodeTooLarge, why, counts, forMessage)
+		c.rejectCall(h.Call, CodeTooLarge, why, counts, forMessage)
 		return nil
 	}
-	code := c.s.admit(c, hd)
+	code := c.s.admitCall(c, hd)
 	// a larger request, which has not come in parts, would keep memory that connections share
 	queue := code == CodeOverloaded && (follows || len(body) <= copyOnLoop) && c.mayQueue(hd)
 	if code != 0 && !queue {
-		c.refuse(h.Call, code, c.s.noPlace(code, hd), counts, reasonOf(code))
+		c.rejectCall(h.Call, code, c.s.noPlace(code, hd), counts, reasonOf(code))
 		return nil
 	}
 	if hd.inline && !follows {
@@ -69,11 +69,11 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 	if queue {
 		call.admission = queued
 	}
-	call.begin(h, append([]byte(nil), metadata...))
+	call.initCall(h, append([]byte(nil), metadata...))
 	if follows {
 		call.arrival = &arrival{parts: parts{total: size}}
-	} else if call.body.retain(c.reading, body) {
-		call.copy()
+	} else if call.body.retainMessage(c.reading, body) {
+		call.copyRequest()
 	}
 	call.size = len(metadata) + size
 	call.bytes = call.size
@@ -87,18 +87,18 @@ func (c *serverConn) call(h wire.Header, body []byte) error {
 		call.window, call.room = c.window, make(chan struct{}, 1)
 	}
 	if hd.m.sends {
-		call.receives()
+		call.initStream()
 	}
-	if !c.enter(call) {
-		call.drop()
-		call.unadmit()
-		c.refuse(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (ServerConfig.Memory)", c.s.cfg.Memory), counts, forMemory)
+	if !c.enterCall(call) {
+		call.releaseRequest()
+		call.undoAdmission()
+		c.rejectCall(h.Call, CodeOverloaded, fmt.Sprintf("no memory for the request: all calls share %d bytes (ServerConfig.Memory)", c.s.cfg.Memory), counts, forMemory)
 		return nil
 	}
 	if follows && size > 0 {
 		c.awaitParts(call)
 	} else {
-		c.begin(call)
+		c.beginCall(call)
 	}
 	return nil
 }
@@ -111,10 +111,10 @@ func (c *serverConn) kindOf(h wire.Header) uint8 {
 	return h.Flags & (wire.FlagStream | wire.FlagSends)
 }
 
-// check reports whether there is room for further answers, as a request, or the last part of one,
-// may have an answer; and whether the slot of a request is taken by a call that was not answered.
-// No handler may be called for such a request, wherever it runs.
-func (c *serverConn) check(h *wire.Header, body []byte) (lets, taken bool) {
+// checkRoom reports whether there is room for further answers, as a request, or the last part of
+// one, may have an answer; and whether the slot of a request is taken by a call that was not
+// answered. No handler may be called for such a request, wherever it runs.
+func (c *serverConn) checkRoom(h *wire.Header, body []byte) (lets, taken bool) {
 	if c.needs = 0; h.Type == wire.FrameCall {
 		c.needs = c.memoryFor(h, body)
 	}
@@ -125,7 +125,7 @@ func (c *serverConn) check(h *wire.Header, body []byte) (lets, taken bool) {
 	}
 	i := h.Call.Slot()
 	taken = i < len(c.calls) && c.calls[i] != nil
-	if c.onLoop = nil; lets && !taken && !c.follows(h) && int(h.Number) < len(c.methods) {
+	if c.onLoop = nil; lets && !taken && !c.followsInParts(h) && int(h.Number) < len(c.methods) {
 		if hd := c.methods[h.Number]; hd != nil && hd.inline {
 			c.onLoop = hd.counts
 		}
@@ -133,8 +133,8 @@ func (c *serverConn) check(h *wire.Header, body []byte) (lets, taken bool) {
 	return lets, taken
 }
 
-// enter gives a call its place, if there is memory for its request.
-func (c *serverConn) enter(call *serverCall) (ok bool) {
+// enterCall registers a call, if there is memory for its request.
+func (c *serverConn) enterCall(call *serverCall) (ok bool) {
 	i := call.id.Slot()
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
@@ -159,29 +159,29 @@ func (c *serverConn) callOnLoop(h wire.Header, hd *handler, metadata, body []byt
 	}
 	c.inline = nil
 	call.h, call.id = hd, h.Call
-	call.begin(h, metadata)
+	call.initCall(h, metadata)
 	call.body.b = body
 	call.size = len(metadata) + len(body)
-	if t := c.tally(hd); t != nil {
-		c.time(call, t.begun+1)
+	if t := c.tallyOf(hd); t != nil {
+		c.timeCall(call, t.begun+1)
 	}
-	defer c.recycle(call)
-	c.local.Do(hd.task, call.handle)
+	defer c.recycleCall(call)
+	c.local.Do(hd.task, call.handleAndAnswer)
 	return nil
 }
 
-// recycle ends the call that callOnLoop began. It keeps it for reuse, if it may.
-func (c *serverConn) recycle(call *serverCall) {
-	if call.behind || call.ctx.touched() { // a goroutine may still wait for it
-		call.ctx.end(errHandled)
+// recycleCall ends the call that callOnLoop began. It keeps it for reuse, if it may.
+func (c *serverConn) recycleCall(call *serverCall) {
+	if call.behind || call.ctx.wasMade() { // a goroutine may still wait for it
+		call.ctx.cancelContext(errHandled)
 		return
 	}
 	call.ctx = callContext{}
 	c.inline = call
 }
 
-// refuse answers a call that no handler will see, and counts it.
-func (c *serverConn) refuse(id wire.CallID, code Code, text string, counts *methodCounts, why reason) {
+// rejectCall answers a call that no handler will get, and counts it.
+func (c *serverConn) rejectCall(id wire.CallID, code Code, text string, counts *methodCounts, why reason) {
 	counts.refused[why].Add(1)
 	var body []byte
 	if text != "" {
@@ -193,13 +193,13 @@ func (c *serverConn) refuse(id wire.CallID, code Code, text string, counts *meth
 	c.out.mu.Unlock()
 }
 
-// begin queues a call for a place or a worker, or handles that of an OnLoop handler.
-func (c *serverConn) begin(call *serverCall) {
+// beginCall queues a call for a place or a worker, or handles that of an OnLoop handler.
+func (c *serverConn) beginCall(call *serverCall) {
 	switch {
 	case call.admission == queued:
 		c.awaitPlace(call)
 	case call.h.inline:
-		c.local.Do(call.h.task, call.run)
+		c.local.Do(call.h.task, call.runCall)
 	case c.tail == nil:
 		c.head, c.tail = call, call
 	default:

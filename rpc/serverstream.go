@@ -17,8 +17,8 @@ type serverStream struct {
 	ended  bool // the handler has returned, and the memory was given back; out.mu
 }
 
-// receives prepares a call whose client sends items.
-func (call *serverCall) receives() {
+// initStream prepares a call whose client sends items.
+func (call *serverCall) initStream() {
 	cfg := &call.c.s.cfg
 	s := &serverStream{call: call}
 	s.init(call.c.s.rt, call.h.m, &call.h.m.req, cfg.StreamWindow, cfg.MaxMessage, s)
@@ -26,8 +26,8 @@ func (call *serverCall) receives() {
 	call.bytes += cfg.StreamWindow
 }
 
-// item takes an item from the client, or a part of one.
-func (c *serverConn) item(h wire.Header, body []byte) error {
+// handleItem handles an item from the client, or a part of one.
+func (c *serverConn) handleItem(h wire.Header, body []byte) error {
 	last := h.Type == wire.FrameItem && h.Flags&wire.FlagParts != 0 && c.version >= 3
 	if last {
 		c.unread += len(body)
@@ -43,7 +43,7 @@ func (c *serverConn) item(h wire.Header, body []byte) error {
 		return nil
 	}
 	if s == nil || s.closed {
-		return violation("an item for call %#x, which takes none", h.Call)
+		return violationError("an item for call %#x, which takes none", h.Call)
 	}
 	if h.Type == wire.FramePart {
 		if err := s.partLocked(h.Call, body); err != nil {
@@ -54,8 +54,8 @@ func (c *serverConn) item(h wire.Header, body []byte) error {
 	}
 	if s.excess > 0 && !s.keepLocked() {
 		why := &Error{Code: CodeOverloaded, Method: call.h.m.name, Message: "no memory for an item", Fate: FateAnswered}
-		s.drop(why)
-		call.ctx.end(why)
+		s.dropItems(why)
+		call.ctx.cancelContext(why)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (c *serverConn) wholeLocked(call *serverCall, id wire.CallID, body []byte, 
 	if call.stream.woke {
 		c.local.Woke()
 	}
-	if t := c.tally(call.h); t != nil {
+	if t := c.tallyOf(call.h); t != nil {
 		t.items++
 		t.received += uint64(n)
 	}
@@ -78,19 +78,19 @@ func (c *serverConn) wholeLocked(call *serverCall, id wire.CallID, body []byte, 
 
 // noItems takes the end of a client's items.
 func (c *serverConn) noItems(h wire.Header) error {
-	call := c.find(h.Call)
+	call := c.findCall(h.Call)
 	if call == nil {
 		return nil // answered since
 	}
 	s := call.stream
 	if s == nil || s.closed {
-		return violation("an end of the items of call %#x, which takes none", h.Call)
+		return violationError("an end of the items of call %#x, which takes none", h.Call)
 	}
 	if s.arriving() > 0 {
-		return violation("an end within an item of call %#x", h.Call)
+		return violationError("an end within an item of call %#x", h.Call)
 	}
 	s.closed = true
-	s.end(io.EOF)
+	s.closeItems(io.EOF)
 	c.local.Woke()
 	return nil
 }
@@ -108,8 +108,8 @@ func (s *serverStream) keepLocked() (ok bool) {
 	return true
 }
 
-// grant implements feeder.
-func (s *serverStream) grant(n uint32) {
+// grantBytes implements feeder.
+func (s *serverStream) grantBytes(n uint32) {
 	c := s.call.c
 	c.out.mu.Lock()
 	if s.ended {
@@ -119,29 +119,29 @@ func (s *serverStream) grant(n uint32) {
 	s.measureExcess()
 	s.keepLocked()
 	c.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: s.call.id, Arg: n}, nil)
-	c.out.unlock()
+	c.out.unlockAndWake()
 }
 
-// over implements feeder.
-func (s *serverStream) over() <-chan struct{} { return s.call.ctx.Done() }
+// waitEnd implements feeder.
+func (s *serverStream) waitEnd() <-chan struct{} { return s.call.ctx.Done() }
 
-// drained implements feeder.
-func (s *serverStream) drained() {}
+// itemsDrained implements feeder.
+func (s *serverStream) itemsDrained() {}
 
-// cause implements feeder.
-func (s *serverStream) cause() error { return s.call.ctx.why() }
+// endCause implements feeder.
+func (s *serverStream) endCause() error { return s.call.ctx.endCause() }
 
 // endLocked drops the items that were not received. The call's memory is given back.
 func (s *serverStream) endLocked() {
 	s.ended = true
-	s.drop(errHandled)
+	s.dropItems(errHandled)
 }
 
-// close implements feeder: the stream ends when the handler returns.
-func (s *serverStream) close(error) {}
+// closeStream implements feeder: the stream ends when the handler returns.
+func (s *serverStream) closeStream(error) {}
 
-// header implements feeder.
-func (s *serverStream) header() Pairs { return Pairs{} }
+// headerMeta implements feeder.
+func (s *serverStream) headerMeta() Pairs { return Pairs{} }
 
-// trailer implements feeder.
-func (s *serverStream) trailer() Pairs { return Pairs{} }
+// trailerMeta implements feeder.
+func (s *serverStream) trailerMeta() Pairs { return Pairs{} }

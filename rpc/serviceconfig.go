@@ -146,8 +146,8 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// of returns the entry for a method.
-func (s *ServiceConfig) of(name string) MethodConfig {
+// configOf returns the entry for a method.
+func (s *ServiceConfig) configOf(name string) MethodConfig {
 	if cfg, ok := s.Methods[name]; ok {
 		return cfg
 	}
@@ -159,8 +159,8 @@ func (s *ServiceConfig) of(name string) MethodConfig {
 	return s.Methods[""]
 }
 
-// or returns c, with the fields of other where c has none.
-func (c MethodConfig) or(other *MethodConfig) MethodConfig {
+// mergeWith returns c, with the fields of other where c has none.
+func (c MethodConfig) mergeWith(other *MethodConfig) MethodConfig {
 	c.Idempotent, c.WaitForReady = c.Idempotent || other.Idempotent, c.WaitForReady || other.WaitForReady
 	c.Timeout = cmp.Or(c.Timeout, other.Timeout)
 	c.MaxRequest, c.MaxResponse = cmp.Or(c.MaxRequest, other.MaxRequest), cmp.Or(c.MaxResponse, other.MaxResponse)
@@ -170,16 +170,16 @@ func (c MethodConfig) or(other *MethodConfig) MethodConfig {
 	return c
 }
 
-// settings returns how this client calls a method. The caller must not change it.
-func (c *Client) settings(m *method) *MethodConfig {
+// methodSettings returns how this client calls a method. The caller must not change it.
+func (c *Client) methodSettings(m *method) *MethodConfig {
 	if all := c.merged.Load(); all != nil && m.index < len(*all) && (*all)[m.index] != nil {
 		return (*all)[m.index]
 	}
 	of := m.cfg
 	if len(c.cfg.Service.Methods) > 0 {
-		of = c.cfg.Service.of(m.name).or(&m.cfg)
+		of = c.cfg.Service.configOf(m.name).mergeWith(&m.cfg)
 	}
-	of = of.or(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry, WaitForReady: c.cfg.WaitForReady})
+	of = of.mergeWith(&MethodConfig{Timeout: c.cfg.Timeout, Retry: c.cfg.Retry, WaitForReady: c.cfg.WaitForReady})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var before []*MethodConfig

@@ -67,7 +67,7 @@ func TestSettingsOfACall(t *testing.T) {
 	} {
 		m := &method{name: tt.name, index: i, cfg: tt.own}
 		for _, time := range []string{"first", "second"} {
-			if got := *c.settings(m); got != tt.want {
+			if got := *c.methodSettings(m); got != tt.want {
 				t.Errorf("%s, the %s time: %+v, want %+v", tt.name, time, got, tt.want)
 			}
 		}
@@ -157,7 +157,7 @@ func TestRetryPolicyOfGRPC(t *testing.T) {
 	}
 	for max, want := range map[time.Duration]time.Duration{0: 5 * time.Second, time.Minute: 10 * time.Second} {
 		r := Retry{Backoff: 5 * time.Second, Max: max}
-		if d := r.backoff(2); d != want {
+		if d := r.backoffAfter(2); d != want {
 			t.Errorf("Max %v: the second wait is %v, want %v", max, d, want)
 		}
 	}

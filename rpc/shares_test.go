@@ -28,7 +28,7 @@ func handleIdle(s *Server) {
 // at returns a runtime on a separate machine.
 func (r *rig) at(addr string) *rdma.Runtime { return r.Host("host "+addr, addr) }
 
-// rawFrom is rawClient from another machine.
+// rawFrom makes a rawClient on another machine.
 func (r *rig) rawFrom(rt *rdma.Runtime) *raw {
 	r.t.Helper()
 	p := r.Probe()

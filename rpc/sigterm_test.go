@@ -21,7 +21,7 @@ import (
 // serveAt is the environment variable that makes this binary a server.
 const serveAt = "RPC_SERVE_AT"
 
-// serveUntilSIGTERM is the server's process. It returns its exit code.
+// serveUntilSIGTERM runs the server's process. It returns its exit code.
 func serveUntilSIGTERM(addr string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()

@@ -71,12 +71,12 @@ func (u *Upload[Q, R]) CloseAndReceive() (*R, error) {
 // Receive waits for the answer. The server may answer before the items have ended. It is called at
 // most once.
 func (u *Upload[Q, R]) Receive() (*R, error) {
-	defer u.answer.fill(io.EOF)
+	defer u.answer.fillTargets(io.EOF)
 	if err := u.s.awaitEnd(); err != nil {
 		return nil, err
 	}
 	r := new(R)
-	if err := u.s.l.ledger.decode(u.s.m, u.s.call.reply, r); err != nil {
+	if err := u.s.l.ledger.decodeAnswer(u.s.m, u.s.call.reply, r); err != nil {
 		return nil, err
 	}
 	if u.answer.received != nil {
@@ -89,15 +89,15 @@ func (u *Upload[Q, R]) Receive() (*R, error) {
 
 // Close abandons the stream, if it has not ended: the handler's context is cancelled, and
 // Receive returns context.Canceled. Any goroutine.
-func (u *Upload[Q, R]) Close() { u.s.close(nil) }
+func (u *Upload[Q, R]) Close() { u.s.closeStream(nil) }
 
 // Header returns the metadata that the handler has sent before its answer (SetHeader). It is
 // complete once Receive has returned.
-func (u *Upload[Q, R]) Header() Pairs { return u.s.header() }
+func (u *Upload[Q, R]) Header() Pairs { return u.s.headerMeta() }
 
 // Trailer returns the metadata that the handler has sent with its answer (SetTrailer). It is
 // complete once Receive has returned.
-func (u *Upload[Q, R]) Trailer() Pairs { return u.s.trailer() }
+func (u *Upload[Q, R]) Trailer() Pairs { return u.s.trailerMeta() }
 
 // Dialog is an open stream in both directions at its client. One goroutine at a time may send, and
 // one may receive at the same time: a caller that sends more than a window without receiving needs
@@ -125,18 +125,18 @@ func (d *Dialog[Q, T]) Send(item *Q) error { return d.s.sendItem(item, d.sending
 // behind the last one. Send fails afterwards. Items can still be received.
 func (d *Dialog[Q, T]) CloseSend() { d.s.closeSend() }
 
-// sendItem is Send. sending is Info.OnSend; nil: none.
+// sendItem implements Send. sending is Info.OnSend; nil: none.
 func (s *clientStream) sendItem(item any, sending func(any) error) error {
 	if sending != nil {
 		if err := sending(item); err != nil {
 			return err
 		}
 	}
-	return s.send(item)
+	return s.sendWhenRoom(item)
 }
 
-// fill sets the targets of the options from what has come. err: the stream has ended.
-func (r *Receiver[T]) fill(err error) {
+// fillTargets sets the targets of the options from the answer so far. err: the stream has ended.
+func (r *Receiver[T]) fillTargets(err error) {
 	if r.opts.header != nil {
 		*r.opts.header = r.Header()
 	}

@@ -71,9 +71,9 @@ type slot struct {
 // may overtake them.
 func (s *slot) sendsItem() bool { return s.cut != nil && len(s.cut.pieces) > 0 }
 
-// fate returns the fate of a request after its connection ended. unsure: it is unknown which
+// requestFate returns the fate of a request after its connection ended. unsure: it is unknown which
 // messages were sent.
-func (s *slot) fate(handed uint64, unsure bool, m *rdma.Closed) Fate {
+func (s *slot) requestFate(handed uint64, unsure bool, m *rdma.Closed) Fate {
 	n := s.number + s.before
 	if s.cut != nil && !s.call.m.sends { // the request ends with its last piece
 		n = s.cut.number
@@ -103,15 +103,15 @@ func (l *table) endedLocked(m *method, f Fate) *Error {
 // answerLocked takes a frame about a call: an answer, an error, an item, or what belongs to one.
 // The frame lies in the message reading. If it ends the call, answerLocked returns that.
 func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
-	if !l.knows(h.Type) {
-		return nil, violation("a frame of type %d from a server", h.Type)
+	if !l.mayReceive(h.Type) {
+		return nil, violationError("a frame of type %d from a server", h.Type)
 	}
 	if h.Type == wire.FrameTaken {
 		return nil, l.out.takenLocked(int(h.Arg))
 	}
 	i := h.Call.Slot()
 	if i >= len(l.slots) || !l.slots[i].busy || wire.NewCallID(i, l.slots[i].use) != h.Call {
-		return nil, violation("a frame of type %d for call %#x, which does not wait for one", h.Type, h.Call)
+		return nil, violationError("a frame of type %d for call %#x, which does not wait for one", h.Type, h.Call)
 	}
 	s := &l.slots[i]
 	switch h.Type {
@@ -125,8 +125,8 @@ func (l *table) answerLocked(h wire.Header, body []byte, reading *rdma.Received)
 	return l.endLocked(i, h, body)
 }
 
-// knows reports whether a server may send frames of a type.
-func (l *table) knows(t wire.FrameType) bool {
+// mayReceive reports whether a server may send frames of a type.
+func (l *table) mayReceive(t wire.FrameType) bool {
 	switch t {
 	case wire.FrameReply, wire.FrameError, wire.FrameItem:
 		return true
@@ -146,7 +146,7 @@ func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error
 	if h.Flags&wire.FlagTrailer != 0 && l.version >= 2 {
 		var ok bool
 		if trailer, body, ok = wire.CutMetadata(body); !ok {
-			return nil, violation("the trailer of call %#x", h.Call)
+			return nil, violationError("the trailer of call %#x", h.Call)
 		}
 	}
 	var failure *Error
@@ -164,14 +164,14 @@ func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error
 	case c == nil:
 	case h.Type == wire.FrameReply && c.exceeds(len(body)):
 		failure = beyondMaxResponse(c.m, c.most, FateAnswered)
-		c.parts.drop()
+		c.parts.releaseAll()
 	case inParts:
 		if err := l.partLocked(c, body); err != nil {
 			return nil, err
 		}
 		body = nil
 	default:
-		c.parts.drop() // of an answer that the server has given up
+		c.parts.releaseAll() // of an answer that the server has given up
 	}
 	l.vacateLocked(i)
 	if c == nil {
@@ -200,7 +200,7 @@ func (l *table) itemLocked(i int, h wire.Header, body []byte, reading *rdma.Rece
 	s.headed = true
 	whole := h.Type == wire.FrameItem
 	if whole && !s.items {
-		return nil, violation("an item for call %#x, which is no stream", h.Call)
+		return nil, violationError("an item for call %#x, which is no stream", h.Call)
 	}
 	last := whole && h.Flags&wire.FlagParts != 0 && l.version >= 2
 	if !whole || last {
@@ -250,7 +250,7 @@ func (l *table) rejectLocked(i int, why *Error) *clientCall {
 	c := l.slots[i].call
 	if !c.m.items {
 		why.Fate = FateAnswered
-		c.parts.drop()
+		c.parts.releaseAll()
 	}
 	c.err = why
 	l.giveUpLocked(i, why.Code, why.Message)
@@ -287,9 +287,9 @@ func (l *table) widenLocked(s *slot, h wire.Header) error {
 	case s.call == nil: // was in flight when the stream was given up
 		return nil
 	case !s.call.m.sends:
-		return violation("a window for call %#x, which sends no items", h.Call)
+		return violationError("a window for call %#x, which sends no items", h.Call)
 	case h.Arg == 0 || s.window > maxStreamWindow:
-		return violation("a window of %d bytes", s.window)
+		return violationError("a window of %d bytes", s.window)
 	}
 	s.call.stream.sent.goOn()
 	l.woke = true
@@ -299,7 +299,7 @@ func (l *table) widenLocked(s *slot, h wire.Header) error {
 // headerLocked takes the metadata that precedes items and the answer.
 func (l *table) headerLocked(s *slot, h wire.Header, body []byte) error {
 	if s.headed || !wire.ValidMetadata(body) {
-		return violation("the header of call %#x", h.Call)
+		return violationError("the header of call %#x", h.Call)
 	}
 	s.headed = true
 	if s.call != nil && s.call.meta != nil {
@@ -370,7 +370,7 @@ func (l *table) dropCutLocked(s *slot) {
 func remoteError(h wire.Header, body []byte) (*Error, error) {
 	text, details, err := wire.ParseError(body)
 	if err != nil {
-		return nil, malformed(err)
+		return nil, malformedError(err)
 	}
 	e := &Error{Code: Code(h.Number), Message: text, Details: details, Fate: FateAnswered}
 	if h.Flags&wire.FlagRefused != 0 {
@@ -379,8 +379,8 @@ func remoteError(h wire.Header, body []byte) (*Error, error) {
 	return e, nil
 }
 
-// widen lets the server send more of a stream.
-func (l *table) widen(c *clientCall, n uint32) {
+// grantWindow lets the server send more of a stream.
+func (l *table) grantWindow(c *clientCall, n uint32) {
 	l.out.mu.Lock()
 	if l.slotLocked(c) == nil {
 		l.out.mu.Unlock()
@@ -389,5 +389,5 @@ func (l *table) widen(c *clientCall, n uint32) {
 	c.stream.measureExcess()
 	l.keepLocked(c)
 	l.out.putLocked(wire.Header{Type: wire.FrameWindow, Call: c.id, Arg: n}, nil)
-	l.out.unlock()
+	l.out.unlockAndWake()
 }

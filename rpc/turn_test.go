@@ -57,7 +57,7 @@ func (s *miser) receive(ctx actor.Context, far *rdma.Runtime) {
 	}
 }
 
-// give has it give credits back from now on.
+// give makes it return credits from now on.
 func (s *miser) give() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,51 +39,52 @@ type parked struct {
 
 // reader is the connection whose backlog it is.
 type reader interface {
-	// read takes the frames off rest that are read in this turn. It may not return.
-	read(ctx actor.Context)
+	// readFrames reads the frames off rest that fit in this turn. It may not return.
+	readFrames(ctx actor.Context)
 }
 
-// take has r read a message, or parks it if others wait already.
-func (b *backlog) take(ctx actor.Context, m *rdma.Received, r reader) {
+// takeMessage passes r a message, or parks it if others wait already.
+func (b *backlog) takeMessage(ctx actor.Context, m *rdma.Received, r reader) {
 	if b.parked.Len() > 0 {
 		b.parked.Push(parked{m.Retain(), m.Data, orNow(m.Since)})
 		return
 	}
 	b.reading, b.rest, b.came = m, m.Data, m.Since
-	defer b.park(ctx)
-	r.read(ctx)
+	defer b.parkRest(ctx)
+	r.readFrames(ctx)
 }
 
-// readOn has r read the oldest message that was parked.
+// readOn makes r read the oldest message that was parked.
 func (b *backlog) readOn(ctx actor.Context, r reader) {
 	p := b.parked.Pop()
 	b.reading, b.rest, b.came = p.m, p.rest, p.came
 	defer p.m.Release() // the bytes read are in use until then
-	defer b.park(ctx)
-	r.read(ctx)
+	defer b.parkRest(ctx)
+	r.readFrames(ctx)
 }
 
-// park keeps the rest of the current message, and requests another turn if any message waits for
-// one.
-func (b *backlog) park(ctx actor.Context) {
+// parkRest keeps the rest of the current message, and requests another turn if any message waits
+// for one.
+func (b *backlog) parkRest(ctx actor.Context) {
 	if len(b.rest) > 0 {
-		b.parked.PushFront(parked{b.reading.Retain(), b.rest, b.arrival()})
+		b.parked.PushFront(parked{b.reading.Retain(), b.rest, b.arrivalTime()})
 	}
 	if b.parked.Len() > 0 {
-		b.next(ctx)
+		b.requestTurn(ctx)
 	}
 }
 
-// next asks for another turn.
-func (b *backlog) next(ctx actor.Context) {
+// requestTurn asks for another turn.
+func (b *backlog) requestTurn(ctx actor.Context) {
 	if !b.waits {
 		b.waits = true
 		rdma.After(ctx, 0, resumeMsg) // a message to itself could be received in the same turn
 	}
 }
 
-// arrival returns when the message that is being read came. The time-outs of its calls begin then.
-func (b *backlog) arrival() time.Time {
+// arrivalTime returns when the message that is being read came. The time-outs of its calls begin
+// then.
+func (b *backlog) arrivalTime() time.Time {
 	b.came = orNow(b.came)
 	return b.came
 }
@@ -95,8 +96,8 @@ func orNow(t time.Time) time.Time {
 	return t
 }
 
-// forget releases the parked messages.
-func (b *backlog) forget() {
+// releaseParked releases the parked messages.
+func (b *backlog) releaseParked() {
 	for b.parked.Len() > 0 {
 		p := b.parked.Pop()
 		p.m.Release()

@@ -124,7 +124,7 @@ func TestErrors(t *testing.T) {
 		want(t, say("large"), ErrTooLarge, FateAnswered)
 		err = say("overloaded")
 		want(t, err, ErrOverloaded, FateAnswered)
-		if retryable(false, err) {
+		if isRetryable(false, err) {
 			r.t.Error("the refusal of a server behind is taken for this one's: the handler was called")
 		}
 		if err := say("long"); !errors.As(err, &e) || len(e.Message) != wire.MaxErrorText {

@@ -26,7 +26,7 @@ const (
 
 // mayQueue gives a call that finds no place one in the queue, if it may wait there.
 func (c *serverConn) mayQueue(h *handler) bool {
-	return c.s.cfg.MaxWait > 0 && h.place() == share.Calls && c.share.Take(share.Waiting, 1)
+	return c.s.cfg.MaxWait > 0 && h.placeKind() == share.Calls && c.share.Take(share.Waiting, 1)
 }
 
 // queuedCall is a call with its place in the queue, in one allocation. Most calls have none.
@@ -59,7 +59,7 @@ func (s *Server) beginWaiting(w *share.Waiter) {
 		s.inFlight.Add(1)
 		call := w.Call.(*serverCall)
 		call.admission = admitted
-		s.workers.add(call, call)
+		s.workers.addCalls(call, call)
 	}
 }
 

@@ -25,9 +25,9 @@ type workers struct {
 // keepIdle is how many workers stay when there is nothing to do.
 const keepIdle = 16
 
-// add queues a list of calls, linked by next. It never blocks, and reports whether a goroutine was
-// woken.
-func (w *workers) add(head, tail *serverCall) (woke bool) {
+// addCalls queues a list of calls, linked by next. It never blocks, and reports whether a goroutine
+// was woken.
+func (w *workers) addCalls(head, tail *serverCall) (woke bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.tail == nil {
@@ -52,7 +52,7 @@ func (w *workers) wakeLocked() bool {
 	case w.n < w.max:
 		w.waking = true
 		w.n++
-		w.sched.Go(w.run)
+		w.sched.Go(w.runWorker)
 	default:
 		return false
 	}
@@ -66,13 +66,13 @@ func (w *workers) skip(c *serverCall) {
 	c.h.counts.taken++
 }
 
-// run is a worker. If a handler ends its goroutine (runtime.Goexit), another goroutine takes its
-// place.
-func (w *workers) run() {
+// runWorker runs calls on a worker. If a handler ends its goroutine (runtime.Goexit), another
+// goroutine takes its place.
+func (w *workers) runWorker() {
 	left := true
 	defer func() {
 		if left {
-			w.sched.Go(w.run)
+			w.sched.Go(w.runWorker)
 		}
 	}()
 	signal := make(chan struct{}, 1)
@@ -89,7 +89,7 @@ func (w *workers) run() {
 			c.next = nil
 			c.h.counts.taken++
 			w.mu.Unlock()
-			c.run()
+			c.runCall()
 			w.mu.Lock()
 		}
 		if w.closed || len(w.idle) >= keepIdle {

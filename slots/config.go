@@ -40,8 +40,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// identifier returns the configuration of an identifier. The peer sends at most one small message
+// idConfig returns the configuration of an identifier. The peer sends at most one small message
 // for each slot of either direction before it has to wait for this side.
-func (c *Config) identifier() rdma.IDConfig {
+func (c *Config) idConfig() rdma.IDConfig {
 	return rdma.IDConfig{Memory: 2 * c.Slots * c.Size, MaxMessage: 1 << 10, Credits: max(32, 2*c.Slots+8), Stream: true}
 }

@@ -69,7 +69,7 @@ func (c *Conn) End() error {
 
 func (c *Conn) endLocked() {
 	c.out.ended = true
-	c.out.wake()
+	c.out.wakeOne()
 	c.pumpLocked()
 }
 
@@ -87,7 +87,7 @@ func (c *Conn) Close() error {
 	for c.in.arrived.Len() > 0 {
 		c.returnLocked(c.in.arrived.Pop().slot)
 	}
-	c.in.wake()
+	c.in.wakeOne()
 	c.endLocked()
 	return nil
 }
@@ -113,23 +113,23 @@ func (c *Conn) fail(err error) (first bool) {
 	if first = c.err == nil; first {
 		c.err = err
 	}
-	woke := c.out.wake()
-	if c.in.wake() || woke {
+	woke := c.out.wakeOne()
+	if c.in.wakeOne() || woke {
 		c.local.Woke()
 	}
 	return first
 }
 
-// abort ends the connection immediately. Loop goroutine.
-func (c *Conn) abort(err error) {
+// failAndDestroy ends the connection immediately. Loop goroutine.
+func (c *Conn) failAndDestroy(err error) {
 	if c.fail(err) {
 		c.rt.System().Root.Send(c.id, &rdma.DestroyID{})
 	}
 }
 
-// ended records that the connection has ended. Its memory is released when no program has a slot.
-// Loop goroutine.
-func (c *Conn) ended(err error) {
+// recordEnd records that the connection has ended. Its memory is released when no program has a
+// slot. Loop goroutine.
+func (c *Conn) recordEnd(err error) {
 	c.fail(&LostError{err})
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,8 +23,8 @@ func Dial(ctx context.Context, rt *rdma.Runtime, addr string, config ...Config) 
 	c := newConn(rt, cfg)
 	sys := rt.System()
 	c.owner = sys.Root.SpawnPrefix(actor.PropsFromProducer(func() actor.Actor { return &owner{conn: c} }, rt.OnLoop()), "slots")
-	id := rt.CreateID(c.owner, cfg.identifier())
-	_, err = rdma.Ask[*rdma.Established](ctx, rt, id, &rdma.Dial{Addr: addr, Src: cfg.Local, PrivateData: greeting()})
+	id := rt.CreateID(c.owner, cfg.idConfig())
+	_, err = rdma.Ask[*rdma.Established](ctx, rt, id, &rdma.Dial{Addr: addr, Src: cfg.Local, PrivateData: greetingData()})
 	if err != nil {
 		// a Failure: Closed follows and stops the owner
 		if _, ok := errors.AsType[rdma.Failure](err); !ok {

@@ -22,7 +22,7 @@ func (e *ProtocolError) Error() string { return "slots: the peer has broken the 
 // Unwrap returns EPROTO.
 func (*ProtocolError) Unwrap() error { return unix.EPROTO }
 
-func violation(format string, args ...any) error {
+func violationError(format string, args ...any) error {
 	return &ProtocolError{fmt.Sprintf(format, args...)}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // gate lets goroutines wait for a condition. The lock that guards the condition guards the gate,
-// too. A token wakes one goroutine, which calls wake again if it leaves something for the next.
+// too. A token wakes one goroutine, which calls wakeOne again if it leaves something for the next.
 type gate struct {
 	tokens  chan struct{}
 	waiting int
@@ -18,8 +18,8 @@ type gate struct {
 
 func newGate() gate { return gate{tokens: make(chan struct{}, 1)} }
 
-// wake lets one of the waiting goroutines check again. It reports whether there is one.
-func (g *gate) wake() (woke bool) {
+// wakeOne lets one of the waiting goroutines check again. It reports whether there is one.
+func (g *gate) wakeOne() (woke bool) {
 	if g.waiting == 0 {
 		return false
 	}
@@ -39,12 +39,12 @@ func (g *gate) wait(ctx context.Context, rt *rdma.Runtime, mu *sync.Mutex) error
 		mu.Lock()
 		g.waiting--
 	}()
-	return await(ctx, rt, g.tokens)
+	return awaitToken(ctx, rt, g.tokens)
 }
 
-// await waits for a token. A loop's goroutine must not wait: when that is noticed, the error is
-// eventloop.ErrOnLoop.
-func await(ctx context.Context, rt *rdma.Runtime, tokens <-chan struct{}) error {
+// awaitToken waits for a token. A loop's goroutine must not wait: when that is noticed, the error
+// is eventloop.ErrOnLoop.
+func awaitToken(ctx context.Context, rt *rdma.Runtime, tokens <-chan struct{}) error {
 	for {
 		select {
 		case <-tokens:

@@ -30,7 +30,7 @@ type hostile struct {
 func (h *hostile) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(h.rt.CreateID(ctx.Self(), rdma.IDConfig{Memory: 4096}), &rdma.Dial{Addr: h.addr, PrivateData: greeting()})
+		ctx.Request(h.rt.CreateID(ctx.Self(), rdma.IDConfig{Memory: 4096}), &rdma.Dial{Addr: h.addr, PrivateData: greetingData()})
 	case *rdma.Established:
 		ctx.Request(ctx.Sender(), &rdma.AllocMemory{Bytes: 4096, Access: rdma.RemoteWrite})
 	case *rdma.MemoryAllocated:
@@ -40,7 +40,7 @@ func (h *hostile) Receive(ctx actor.Context) {
 			ctx.Respond(rdma.NewSend(h.first(m.Key)))
 			return
 		}
-		s, _ := (&ring{4, 1024, m.Key}).put()
+		s, _ := (&ring{4, 1024, m.Key}).encodeMessage()
 		ctx.Respond(s)
 	case *rdma.Received:
 		for _, b := range h.then {
@@ -136,7 +136,7 @@ func TestHostileRings(t *testing.T) {
 	l := listen(t, rt, Config{Slots: 4, Size: 1024})
 	ringOf := func(slots, size int) func(rdma.RemoteKey) []byte {
 		return func(key rdma.RemoteKey) []byte {
-			s, _ := (&ring{slots, size, key}).put()
+			s, _ := (&ring{slots, size, key}).encodeMessage()
 			return clone(s)
 		}
 	}
@@ -178,7 +178,7 @@ func TestSilentPeer(t *testing.T) {
 	rt, far := openRuntime(t), openRuntime(t)
 	l := listen(t, rt, Config{Backlog: 1})
 	id := far.CreateID(nil)
-	if _, err := rdma.Ask[*rdma.Established](soon(t), far, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greeting()}); err != nil {
+	if _, err := rdma.Ask[*rdma.Established](soon(t), far, id, &rdma.Dial{Addr: l.Addr().String(), PrivateData: greetingData()}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Dial(soon(t), far, l.Addr().String()); !strings.Contains(err.Error(), "wait to be accepted") {
@@ -204,20 +204,20 @@ func TestSilentPeers(t *testing.T) {
 	l := listen(t, rt, Config{Backlog: 16})
 	silent, others := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	n := 0
-	for ; l.admit(silent) == ""; n++ {
+	for ; l.admitPeer(silent) == ""; n++ {
 		if n > 16 {
 			t.Fatal("more places than there are")
 		}
 	}
 	for range 3 {
-		if refusal := l.admit(others); refusal != "" {
+		if refusal := l.admitPeer(others); refusal != "" {
 			t.Errorf("beside %d of one address: %s", n, refusal)
 		}
 	}
 	for range n {
-		l.gone(silent)
+		l.removeFailed(silent)
 	}
-	if l.places.Total() != 3 || l.admit(silent) != "" {
+	if l.places.Total() != 3 || l.admitPeer(silent) != "" {
 		t.Errorf("%d connections wait when %d have gone", l.places.Total(), n)
 	}
 }

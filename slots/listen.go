@@ -39,10 +39,10 @@ func Listen(ctx context.Context, rt *rdma.Runtime, addr string, config ...Config
 		return nil, err
 	}
 	l := &Listener{rt: rt, cfg: cfg, gate: newGate()}
-	id := cfg.identifier()
+	id := cfg.idConfig()
 	id.Handler = actor.PropsFromProducer(func() actor.Actor { return &owner{from: l} })
 	l.own, err = relisten.Listen(ctx, rt, relisten.Config{
-		Name: "slots", Addr: addr, ID: id, GiveUp: relisten.GiveUp, Ended: l.ended,
+		Name: "slots", Addr: addr, ID: id, GiveUp: relisten.GiveUp, Ended: l.recordEnd,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("slots: listen on %s: %w", addr, err)
@@ -51,18 +51,18 @@ func Listen(ctx context.Context, rt *rdma.Runtime, addr string, config ...Config
 	return l, nil
 }
 
-// ended records the listener's end.
-func (l *Listener) ended(err error) {
+// recordEnd records the listener's end.
+func (l *Listener) recordEnd(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = &LostError{err}
-	l.gate.wake()
+	l.gate.wakeOne()
 }
 
-// admit counts a request as a connection that waits for Accept. If it is not admitted, refusal is
-// the reason. A peer that does not send its ring keeps a place for setupTime, so no single address
-// may take all places.
-func (l *Listener) admit(from netip.Addr) (refusal string) {
+// admitPeer counts a request as a connection that waits for Accept. If it is not admitted, refusal
+// is the reason. A peer that does not send its ring keeps a place for setupTime, so no single
+// address may take all places.
+func (l *Listener) admitPeer(from netip.Addr) (refusal string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -75,16 +75,16 @@ func (l *Listener) admit(from netip.Addr) (refusal string) {
 	return ""
 }
 
-// gone records that an admitted connection has failed.
-func (l *Listener) gone(from netip.Addr) {
+// removeFailed records that an admitted connection has failed.
+func (l *Listener) removeFailed(from netip.Addr) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.places.Free(from)
 }
 
-// accepted queues a ready connection for Accept. After the listener's end it closes the connection,
-// as Accept may not be called again.
-func (l *Listener) accepted(c *Conn) (woke bool) {
+// queueAccepted queues a ready connection for Accept. After the listener's end it closes the
+// connection, as Accept may not be called again.
+func (l *Listener) queueAccepted(c *Conn) (woke bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.err != nil {
@@ -92,7 +92,7 @@ func (l *Listener) accepted(c *Conn) (woke bool) {
 		return false
 	}
 	l.ready = append(l.ready, c)
-	return l.gate.wake()
+	return l.gate.wakeOne()
 }
 
 // Accept waits for a connection on which both sides have their slots. The error is ErrClosed, the
@@ -103,7 +103,7 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 	for {
 		switch {
 		case l.closed:
-			l.gate.wake()
+			l.gate.wakeOne()
 			return nil, ErrClosed
 		case len(l.ready) > 0:
 			c := l.ready[0]
@@ -111,16 +111,16 @@ func (l *Listener) Accept(ctx context.Context) (*Conn, error) {
 			l.ready = l.ready[1:]
 			l.places.Free(c.peer.Source())
 			if len(l.ready) > 0 {
-				l.gate.wake()
+				l.gate.wakeOne()
 			}
 			return c, nil
 		case l.err != nil:
-			l.gate.wake()
+			l.gate.wakeOne()
 			return nil, l.err
 		}
 		if err := l.gate.wait(ctx, l.rt, &l.mu); err != nil {
 			if len(l.ready) > 0 {
-				l.gate.wake() // the token may have been for this caller, which gives up
+				l.gate.wakeOne() // the token may have been for this caller, which gives up
 			}
 			return nil, err
 		}
@@ -145,7 +145,7 @@ func (l *Listener) Close() error {
 	l.closed = true
 	left := l.ready
 	l.ready = nil
-	l.gate.wake()
+	l.gate.wakeOne()
 	l.mu.Unlock()
 	for _, c := range left {
 		_ = c.Close()

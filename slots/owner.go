@@ -38,49 +38,49 @@ type tooLate struct{}
 func (o *owner) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
-		if err := o.received(m); err != nil {
-			o.conn.abort(err)
+		if err := o.handleReceived(m); err != nil {
+			o.conn.failAndDestroy(err)
 		}
 	case *look:
-		o.pump(ctx)
+		o.sendQueued(ctx)
 	case *actor.Started:
 		o.local = rdma.LocalOf(ctx)
 	case *rdma.ConnectRequest:
-		o.requested(ctx, m)
+		o.handleRequest(ctx, m)
 	case *rdma.Established:
-		o.established(ctx, m)
+		o.handleEstablished(ctx, m)
 	case *rdma.MemoryAllocated:
-		o.allocated(ctx, m)
+		o.handleAllocated(ctx, m)
 	case *rdma.Granted:
-		o.describe(ctx, m)
+		o.sendRing(ctx, m)
 	case tooLate:
 		if !o.ready {
-			o.setupFailed(violation("it has not said where its slots are"))
+			o.setupFailed(violationError("it has not said where its slots are"))
 		}
 	case *rdma.CommandFailed:
 		o.setupFailed(m)
 	case *rdma.SendFailed:
 		// if the connection ends, that event follows
 		if !errors.Is(m, rdma.ErrFlushed) && !errors.Is(m, unix.ENOTCONN) {
-			o.conn.abort(m)
+			o.conn.failAndDestroy(m)
 		}
 	case *rdma.Disconnected:
-		o.ended(m.Err)
+		o.recordEnd(m.Err)
 	case *rdma.DeviceRemoval:
-		o.ended(&rdma.RemovedError{Device: m.Device, Err: m.Err})
+		o.recordEnd(&rdma.RemovedError{Device: m.Device, Err: m.Err})
 	case *rdma.Closed:
-		o.closed(ctx, m)
+		o.handleClosed(ctx, m)
 	case *actor.Stopping: // Dial has given up: the identifier is destroyed without notice
-		o.ended(rdma.ErrOwnerDied)
+		o.recordEnd(rdma.ErrOwnerDied)
 	}
 }
 
-// requested accepts a peer that speaks this protocol. It rejects any other, and one for which there
-// is no room.
-func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
+// handleRequest accepts a peer that speaks this protocol. It rejects any other, and one for which
+// there is no room.
+func (o *owner) handleRequest(ctx actor.Context, m *rdma.ConnectRequest) {
 	wrong := checkGreeting(m.PrivateData)
 	if wrong == "" {
-		wrong = o.from.admit(m.Peer.Source())
+		wrong = o.from.admitPeer(m.Peer.Source())
 	}
 	if wrong != "" {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(wrong)})
@@ -89,17 +89,18 @@ func (o *owner) requested(ctx actor.Context, m *rdma.ConnectRequest) {
 	o.conn = newConn(o.from.rt, o.from.cfg)
 	o.conn.owner = ctx.Self()
 	o.conn.id, o.conn.peer = ctx.Sender(), m.Peer
-	ctx.Respond(&rdma.Accept{PrivateData: greeting()})
+	ctx.Respond(&rdma.Accept{PrivateData: greetingData()})
 }
 
-// established allocates memory: one block that the peer writes to, one that this side writes from.
-func (o *owner) established(ctx actor.Context, m *rdma.Established) {
+// handleEstablished allocates memory: one block that the peer writes to, one that this side writes
+// from.
+func (o *owner) handleEstablished(ctx actor.Context, m *rdma.Established) {
 	c := o.conn
 	c.id, c.local, o.handle = ctx.Sender(), o.local, m.ID
 	c.near, c.peer, c.identity = m.Local, m.Peer, m.Identity
 	o.late = rdma.After(ctx, setupTime, tooLate{})
 	if wrong := checkGreeting(m.PrivateData); o.from == nil && wrong != "" {
-		o.setupFailed(violation("it has accepted, but does not say that it speaks %s", tag))
+		o.setupFailed(violationError("it has accepted, but does not say that it speaks %s", tag))
 		return
 	}
 	n := c.cfg.Slots * c.cfg.Size
@@ -107,9 +108,9 @@ func (o *owner) established(ctx actor.Context, m *rdma.Established) {
 	ctx.Request(c.id, &rdma.AllocMemory{Bytes: n})
 }
 
-// allocated pins memory, which any goroutine may use and which must stay while a program has a
-// slot.
-func (o *owner) allocated(ctx actor.Context, m *rdma.MemoryAllocated) {
+// handleAllocated pins memory, which any goroutine may use and which must stay while a program has
+// a slot.
+func (o *owner) handleAllocated(ctx actor.Context, m *rdma.MemoryAllocated) {
 	b, unpin, err := o.local.Pin(m.Memory)
 	if err != nil { // the connection has just ended
 		return
@@ -126,21 +127,21 @@ func (o *owner) allocated(ctx actor.Context, m *rdma.MemoryAllocated) {
 	o.out, c.out.memory = m.Memory, b
 }
 
-// describe sends this side's ring.
-func (o *owner) describe(ctx actor.Context, m *rdma.Granted) {
+// sendRing sends this side's ring.
+func (o *owner) sendRing(ctx actor.Context, m *rdma.Granted) {
 	c := o.conn
-	s, err := (&ring{c.cfg.Slots, c.cfg.Size, m.Key}).put()
+	s, err := (&ring{c.cfg.Slots, c.cfg.Size, m.Key}).encodeMessage()
 	if err != nil {
 		o.setupFailed(err)
 		return
 	}
 	ctx.Send(c.id, s)
 	o.granted = true
-	o.begin()
+	o.completeSetup()
 }
 
-// begin hands out the Conn when each side has the other's ring.
-func (o *owner) begin() {
+// completeSetup hands out the Conn when each side has the other's ring.
+func (o *owner) completeSetup() {
 	c := o.conn
 	if o.ready || !o.granted || !o.described || o.out == nil {
 		return
@@ -149,41 +150,41 @@ func (o *owner) begin() {
 	o.late()
 	o.immediate = o.local.Immediates(o.handle)
 	c.mu.Lock()
-	c.out.set(c, o.out, c.cfg.Size)
+	c.out.makeSlots(c, o.out, c.cfg.Size)
 	c.mu.Unlock()
 	c.made <- nil
 	o.local.Woke()
-	if o.from != nil && o.from.accepted(c) {
+	if o.from != nil && o.from.queueAccepted(c) {
 		o.local.Woke()
 	}
 }
 
-// received handles a message of the peer's, or its notice that a slot is written.
-func (o *owner) received(m *rdma.Received) error {
+// handleReceived handles a message of the peer's, or its notice that a slot is written.
+func (o *owner) handleReceived(m *rdma.Received) error {
 	c := o.conn
 	switch {
 	case m.HasImm:
-		return c.filled(written{int(m.Imm), m.Written})
+		return c.slotFilled(written{int(m.Imm), m.Written})
 	case len(m.Data) == 0:
-		return violation("an empty message")
+		return violationError("an empty message")
 	}
 	switch b := m.Data[1:]; m.Data[0] {
 	case msgFilled:
-		return eachFilled(b, c.filled)
+		return eachFilled(b, c.slotFilled)
 	case msgReleased:
-		return eachReleased(b, c.released)
+		return eachReleased(b, c.slotReleased)
 	case msgEnd:
 		return c.peerEnds()
 	case msgRing:
 		return o.peerRing(b)
 	}
-	return violation("a message of the kind %d", m.Data[0])
+	return violationError("a message of the kind %d", m.Data[0])
 }
 
 // peerRing records the peer's ring.
 func (o *owner) peerRing(b []byte) error {
 	if o.described {
-		return violation("it has said twice where its slots are")
+		return violationError("it has said twice where its slots are")
 	}
 	r, err := parseRing(b)
 	if err != nil {
@@ -193,14 +194,14 @@ func (o *owner) peerRing(b []byte) error {
 	c := o.conn
 	c.mu.Lock()
 	c.out.peer = r
-	c.in.set(min(r.slots, c.cfg.Slots))
+	c.in.makeSlots(min(r.slots, c.cfg.Slots))
 	c.mu.Unlock()
-	o.begin()
+	o.completeSetup()
 	return nil
 }
 
-// pump sends the queued slots, the notices about released slots, and the end.
-func (o *owner) pump(ctx actor.Context) {
+// sendQueued sends the queued slots, the notices about released slots, and the end.
+func (o *owner) sendQueued(ctx actor.Context) {
 	c := o.conn
 	var released *rdma.Send
 	c.mu.Lock()
@@ -218,8 +219,8 @@ func (o *owner) pump(ctx actor.Context) {
 	closing := c.closed && !c.closing
 	c.closing = c.closing || closing
 	c.mu.Unlock()
-	if err := o.write(ctx, queue); err != nil {
-		c.abort(&LostError{err})
+	if err := o.postWrites(ctx, queue); err != nil {
+		c.failAndDestroy(&LostError{err})
 		return
 	}
 	if released != nil {
@@ -233,8 +234,8 @@ func (o *owner) pump(ctx actor.Context) {
 	}
 }
 
-// write posts the slots' Writes and notifies the peer.
-func (o *owner) write(ctx actor.Context, queue []*outSlot) error {
+// postWrites posts the slots' Writes and notifies the peer.
+func (o *owner) postWrites(ctx actor.Context, queue []*outSlot) error {
 	o.filled = o.filled[:0]
 	for _, s := range queue {
 		s.write.Length, s.write.HasImm = s.n, o.immediate
@@ -252,7 +253,7 @@ func (o *owner) write(ctx actor.Context, queue []*outSlot) error {
 // setupFailed ends a connection that could not be set up.
 func (o *owner) setupFailed(err error) {
 	if o.conn != nil { // a Reject may fail, too
-		o.conn.abort(err)
+		o.conn.failAndDestroy(err)
 		o.notMade(err)
 	}
 }
@@ -269,24 +270,24 @@ func (o *owner) notMade(err error) {
 	}
 }
 
-// ended records the end of the connection. Slots that arrived before can still be received.
-func (o *owner) ended(cause error) {
+// recordEnd records the end of the connection. Slots that arrived before can still be received.
+func (o *owner) recordEnd(cause error) {
 	if c := o.conn; c != nil {
-		c.ended(cause)
+		c.recordEnd(cause)
 		o.notMade(c.err)
 	}
 }
 
-// closed handles the identifier's last event. It stops the owner of a dialling side. The runtime
-// stops that of an accepting side.
-func (o *owner) closed(ctx actor.Context, m *rdma.Closed) {
-	o.ended(m.Err)
+// handleClosed handles the identifier's last event. It stops the owner of a dialling side. The
+// runtime stops that of an accepting side.
+func (o *owner) handleClosed(ctx actor.Context, m *rdma.Closed) {
+	o.recordEnd(m.Err)
 	if o.late != nil {
 		o.late()
 	}
 	if o.from == nil {
 		ctx.Poison(ctx.Self())
 	} else if o.conn != nil && !o.ready {
-		o.from.gone(o.conn.peer.Source())
+		o.from.removeFailed(o.conn.peer.Source())
 	}
 }

@@ -35,8 +35,8 @@ type inSlot struct {
 	use   uint32 // how often it was received, to detect stale Receiveds
 }
 
-// set makes the slots when both sides' numbers are known.
-func (r *receiving) set(slots int) {
+// makeSlots makes the slots when both sides' numbers are known.
+func (r *receiving) makeSlots(slots int) {
 	r.slots, r.free = make([]inSlot, slots), slots
 	r.returning, r.batch = make([]uint16, 0, slots), max(1, slots/4)
 }
@@ -61,7 +61,7 @@ func (c *Conn) Receive(ctx context.Context) (Received, error) {
 		if r.arrived.Len() > 0 {
 			w := r.arrived.Pop()
 			if r.arrived.Len() > 0 {
-				r.wake()
+				r.wakeOne()
 			}
 			s := &r.slots[w.slot]
 			s.state = inUse
@@ -70,12 +70,12 @@ func (c *Conn) Receive(ctx context.Context) (Received, error) {
 			return Received{c, w.slot, s.use, r.memory[w.slot*c.cfg.Size:][:w.n:w.n]}, nil
 		}
 		if err := c.receivableLocked(); err != nil {
-			r.wake()
+			r.wakeOne()
 			return Received{}, err
 		}
 		if err := r.wait(ctx, c.rt, &c.mu); err != nil {
 			if r.arrived.Len() > 0 {
-				r.wake() // the token may have been for this caller, which gives up
+				r.wakeOne() // the token may have been for this caller, which gives up
 			}
 			return Received{}, err
 		}
@@ -142,20 +142,20 @@ func (r *receiving) takeLocked() []uint16 {
 	return all
 }
 
-// filled records that the peer has filled a slot. Loop goroutine.
-func (c *Conn) filled(w written) error {
+// slotFilled records that the peer has filled a slot. Loop goroutine.
+func (c *Conn) slotFilled(w written) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &c.in
 	switch {
 	case r.ended:
-		return violation("it has filled slot %d behind its end", w.slot)
+		return violationError("it has filled slot %d behind its end", w.slot)
 	case w.slot >= len(r.slots):
-		return violation("it has filled slot %d of %d", w.slot, len(r.slots))
+		return violationError("it has filled slot %d of %d", w.slot, len(r.slots))
 	case w.n > c.cfg.Size:
-		return violation("it has filled slot %d with %d bytes, of %d", w.slot, w.n, c.cfg.Size)
+		return violationError("it has filled slot %d with %d bytes, of %d", w.slot, w.n, c.cfg.Size)
 	case r.slots[w.slot].state != inFree:
-		return violation("it has filled slot %d, which was not released", w.slot)
+		return violationError("it has filled slot %d, which was not released", w.slot)
 	}
 	r.free--
 	if c.closed {
@@ -164,7 +164,7 @@ func (c *Conn) filled(w written) error {
 	}
 	r.slots[w.slot].state = inArrived
 	r.arrived.Push(w)
-	if r.wake() {
+	if r.wakeOne() {
 		c.local.Woke()
 	}
 	c.returnDueLocked()
@@ -176,9 +176,9 @@ func (c *Conn) peerEnds() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.in.ended {
-		return violation("it has ended twice")
+		return violationError("it has ended twice")
 	}
-	if c.in.ended = true; c.in.wake() {
+	if c.in.ended = true; c.in.wakeOne() {
 		c.local.Woke()
 	}
 	return nil

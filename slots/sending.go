@@ -48,8 +48,8 @@ type outSlot struct {
 	done    func(error)
 }
 
-// set makes the slots when both sides' numbers are known.
-func (s *sending) set(c *Conn, m *rdma.Memory, own int) {
+// makeSlots makes the slots when both sides' numbers are known.
+func (s *sending) makeSlots(c *Conn, m *rdma.Memory, own int) {
 	n := min(c.cfg.Slots, s.peer.slots)
 	s.size = min(own, s.peer.size)
 	s.slots, s.free = make([]outSlot, n), make([]*outSlot, 0, n)
@@ -59,7 +59,7 @@ func (s *sending) set(c *Conn, m *rdma.Memory, own int) {
 		o.c, o.index = c, i
 		o.bytes = s.memory[i*own:][:s.size:s.size]
 		o.write = rdma.Write{Memory: m, At: i * own, Key: s.peer.key, Offset: i * s.peer.size, Imm: uint32(i)}
-		o.done = o.written
+		o.done = o.writeDone
 	}
 	for i := n - 1; i >= 0; i-- {
 		s.free = append(s.free, &s.slots[i])
@@ -73,8 +73,8 @@ type Reserved struct {
 	use uint32
 }
 
-// slot returns the slot. It panics if there is none.
-func (r Reserved) slot() *outSlot {
+// mustSlot returns the slot. It panics if there is none.
+func (r Reserved) mustSlot() *outSlot {
 	if r.s == nil {
 		panic("slots: a zero Reserved was used: Reserve makes them")
 	}
@@ -89,14 +89,14 @@ func (c *Conn) Reserve(ctx context.Context) (Reserved, error) {
 	s := &c.out
 	for {
 		if err := c.sendableLocked(); err != nil {
-			s.wake()
+			s.wakeOne()
 			return Reserved{}, err
 		}
 		if n := len(s.free); n > 0 {
 			o := s.free[n-1]
 			s.free = s.free[:n-1]
 			if n > 1 {
-				s.wake()
+				s.wakeOne()
 			}
 			o.state = outReserved
 			o.use++
@@ -105,7 +105,7 @@ func (c *Conn) Reserve(ctx context.Context) (Reserved, error) {
 		}
 		if err := s.wait(ctx, c.rt, &c.mu); err != nil {
 			if len(s.free) > 0 {
-				s.wake() // the token may have been for this caller, which gives up
+				s.wakeOne() // the token may have been for this caller, which gives up
 			}
 			return Reserved{}, err
 		}
@@ -127,7 +127,7 @@ func (c *Conn) sendableLocked() error {
 
 // Bytes returns the slot's memory, Conn.Size bytes, with its previous contents. They stay valid
 // until Send or Release, even if the connection ends. Any goroutine that owns r.
-func (r Reserved) Bytes() []byte { return r.slot().bytes }
+func (r Reserved) Bytes() []byte { return r.mustSlot().bytes }
 
 // Send writes the first n bytes into the peer's slot and notifies the peer. It does not wait: from
 // now on the connection owns r. An error means that the slot was not sent: EINVAL if the slot does
@@ -135,7 +135,7 @@ func (r Reserved) Bytes() []byte { return r.slot().bytes }
 // slot was released. nil does not mean that the bytes have arrived: only an answer from the peer
 // shows that. Send panics if the slot was sent or released before. Any goroutine that owns r.
 func (r Reserved) Send(n int) error {
-	c := r.slot().c
+	c := r.mustSlot().c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.checkLocked()
@@ -156,7 +156,7 @@ func (r Reserved) Send(n int) error {
 // Release frees a slot without sending it. It panics if the slot was sent or released before. Any
 // goroutine that owns r.
 func (r Reserved) Release() {
-	c := r.slot().c
+	c := r.mustSlot().c
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.checkLocked()
@@ -178,12 +178,12 @@ func (o *outSlot) giveBackLocked() {
 func (o *outSlot) freeLocked() (woke bool) {
 	o.state = outFree
 	o.c.out.free = append(o.c.out.free, o)
-	return o.c.out.wake()
+	return o.c.out.wakeOne()
 }
 
-// written is called on the loop when the device is finished with the slot's memory. An error means
+// writeDone handles the end of the device's use of the slot's memory, on the loop. An error means
 // that the connection ends; its event follows.
-func (o *outSlot) written(err error) {
+func (o *outSlot) writeDone(err error) {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()
 	o.writing = false
@@ -203,16 +203,16 @@ func (s *sending) takeLocked() []*outSlot {
 	return queue
 }
 
-// released records that the peer has released a slot. Loop goroutine.
-func (c *Conn) released(slot int) error {
+// slotReleased records that the peer has released a slot. Loop goroutine.
+func (c *Conn) slotReleased(slot int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if slot >= len(c.out.slots) {
-		return violation("it has released slot %d of %d", slot, len(c.out.slots))
+		return violationError("it has released slot %d of %d", slot, len(c.out.slots))
 	}
 	o := &c.out.slots[slot]
 	if o.state != outPosted || !o.theirs {
-		return violation("it has released slot %d, which it does not have", slot)
+		return violationError("it has released slot %d, which it does not have", slot)
 	}
 	if o.theirs = false; !o.writing && o.freeLocked() {
 		c.local.Woke()

@@ -356,7 +356,7 @@ func TestShutdown(t *testing.T) {
 func TestAcceptedAfterTheEnd(t *testing.T) {
 	near, far := openRuntime(t), openRuntime(t)
 	l := listen(t, near)
-	l.ended(rdma.ErrShutdown)
+	l.recordEnd(rdma.ErrShutdown)
 	_, err := l.Accept(soon(t))
 	if !errors.Is(err, rdma.ErrShutdown) {
 		t.Errorf("Accept: %v", err)

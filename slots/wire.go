@@ -16,8 +16,8 @@ const tag = "slots"
 // below 1.
 const version = 1
 
-// greeting returns this side's private data.
-func greeting() []byte { return append([]byte(tag), version) }
+// greetingData returns this side's private data.
+func greetingData() []byte { return append([]byte(tag), version) }
 
 // checkGreeting returns the error in the peer's private data; "": none. It ignores the bytes after
 // the version, which belong to later versions.
@@ -52,8 +52,8 @@ type ring struct {
 	key   rdma.RemoteKey
 }
 
-// put encodes the ring as a message.
-func (r *ring) put() (*rdma.Send, error) {
+// encodeMessage encodes the ring as a message.
+func (r *ring) encodeMessage() (*rdma.Send, error) {
 	b := append(make([]byte, 0, ringLen), msgRing)
 	b = binary.BigEndian.AppendUint16(b, uint16(r.slots))
 	b = binary.BigEndian.AppendUint32(b, uint32(r.size))
@@ -64,17 +64,17 @@ func (r *ring) put() (*rdma.Send, error) {
 // parseRing parses the bytes after the first of a msgRing.
 func parseRing(b []byte) (r ring, err error) {
 	if len(b) != ringLen-1 {
-		return r, violation("a ring's description of %d bytes, want %d", len(b), ringLen-1)
+		return r, violationError("a ring's description of %d bytes, want %d", len(b), ringLen-1)
 	}
 	r.slots, r.size = int(binary.BigEndian.Uint16(b)), int(binary.BigEndian.Uint32(b[2:]))
 	if err := r.key.UnmarshalBinary(b[6:]); err != nil {
-		return r, violation("a ring's key: %v", err)
+		return r, violationError("a ring's key: %v", err)
 	}
 	switch {
 	case r.slots == 0 || r.size <= 0 || r.size > maxBytes:
-		return r, violation("a ring of %d slots of %d bytes", r.slots, r.size)
+		return r, violationError("a ring of %d slots of %d bytes", r.slots, r.size)
 	case r.key.Rights&rdma.RemoteWrite == 0 || uint64(r.slots)*uint64(r.size) > uint64(r.key.Length):
-		return r, violation("a ring of %d slots of %d bytes in %v", r.slots, r.size, r.key)
+		return r, violationError("a ring of %d slots of %d bytes in %v", r.slots, r.size, r.key)
 	}
 	return r, nil
 }
@@ -99,7 +99,7 @@ func putFilled(all []written) *rdma.Send {
 // eachFilled parses the bytes after the first of a msgFilled.
 func eachFilled(b []byte, take func(written) error) error {
 	if len(b) == 0 || len(b)%filledLen != 0 {
-		return violation("%d bytes about slots that are filled", len(b))
+		return violationError("%d bytes about slots that are filled", len(b))
 	}
 	for ; len(b) > 0; b = b[filledLen:] {
 		if err := take(written{int(binary.BigEndian.Uint16(b)), int(binary.BigEndian.Uint32(b[2:]))}); err != nil {
@@ -122,7 +122,7 @@ func putReleased(all []uint16) *rdma.Send {
 // eachReleased parses the bytes after the first of a msgReleased.
 func eachReleased(b []byte, take func(slot int) error) error {
 	if len(b) == 0 || len(b)%releasedLen != 0 {
-		return violation("%d bytes about slots that are released", len(b))
+		return violationError("%d bytes about slots that are released", len(b))
 	}
 	for ; len(b) > 0; b = b[releasedLen:] {
 		if err := take(int(binary.BigEndian.Uint16(b))); err != nil {

@@ -99,7 +99,7 @@ func TestWhereFailureLeaves(t *testing.T) {
 		IWARP | UD: {},
 	}
 	cells(func(f Flavor, s State, in Input) {
-		op, ok := in.op()
+		op, ok := in.commandOf()
 		if !ok || int(in) < firstFailed || !Exists(f, s) {
 			return
 		}

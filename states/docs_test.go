@@ -30,7 +30,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// page is docs/states.md.
+// page returns docs/states.md.
 func page() string {
 	var b strings.Builder
 	b.WriteString(`# The state machine of an identifier

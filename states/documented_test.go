@@ -50,7 +50,7 @@ func guards() []guarded {
 	var gs []guarded
 	for i := range guardRules {
 		r := &guardRules[i]
-		op, _ := r.in.op()
+		op, _ := r.in.commandOf()
 		g := guarded{Op: op, Text: r.why, rule: r}
 		for s := range State(NumStates) {
 			if r.from.has(s) {

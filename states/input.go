@@ -46,8 +46,8 @@ func Occurred(k Kind) Input {
 	return Input(firstOccurred + int(k))
 }
 
-// op returns the command of Requested and of CommandFailed.
-func (in Input) op() (op Op, ok bool) {
+// commandOf returns the command of Requested and of CommandFailed.
+func (in Input) commandOf() (op Op, ok bool) {
 	switch {
 	case int(in) < firstFailed:
 		return Op(in), true

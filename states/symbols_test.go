@@ -116,7 +116,7 @@ func TestEveryCallHasAnOp(t *testing.T) {
 	}
 }
 
-// opNamed is numOps for a name that none has.
+// opNamed returns the command of a name; numOps: none has it.
 func opNamed(name string) Op {
 	for op := range Op(numOps) {
 		if op.String() == name {

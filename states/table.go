@@ -53,7 +53,7 @@ func init() {
 	for f := range NumFlavors {
 		for s := range NumStates {
 			for i := range NumInputs {
-				table[f][s][i], reasons[f][s][i] = decide(Flavor(f), State(s), Input(i))
+				table[f][s][i], reasons[f][s][i] = decideCell(Flavor(f), State(s), Input(i))
 			}
 		}
 	}
@@ -69,15 +69,15 @@ func Step(f Flavor, s State, in Input) (next State, v Verdict) {
 	return c.next, c.verdict
 }
 
-// decide finds a cell's rule and completes the values that the rule leaves open.
-func decide(f Flavor, s State, in Input) (cell, *rule) {
+// decideCell finds a cell's rule and completes the values that the rule leaves open.
+func decideCell(f Flavor, s State, in Input) (cell, *rule) {
 	judged := s
 	if !Exists(f, s) {
 		judged = Failed
 	}
-	r := find(f, judged, in)
+	r := findRule(f, judged, in)
 	if r == nil {
-		return cell{s, unruled(in)}, nil
+		return cell{s, defaultVerdict(in)}, nil
 	}
 	if r.to == stay {
 		return cell{s, r.verdict}, r
@@ -85,8 +85,8 @@ func decide(f Flavor, s State, in Input) (cell, *rule) {
 	return cell{r.to, r.verdict}, r
 }
 
-// find returns the rule that decides a cell, nil when there is none.
-func find(f Flavor, s State, in Input) *rule {
+// findRule returns the rule that decides a cell, nil when there is none.
+func findRule(f Flavor, s State, in Input) *rule {
 	if hasDevice(f, s) {
 		f |= Device
 	} else {
@@ -103,8 +103,8 @@ func find(f Flavor, s State, in Input) *rule {
 	return nil
 }
 
-// unruled returns the verdict on inputs that no rule decides.
-func unruled(in Input) Verdict {
+// defaultVerdict returns the verdict on inputs that no rule decides.
+func defaultVerdict(in Input) Verdict {
 	switch i := int(in); {
 	case i < firstFailed, i == unknownCommand:
 		return Refuse

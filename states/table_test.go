@@ -30,7 +30,7 @@ func TestProduct(t *testing.T) {
 			t.Helper()
 			t.Errorf("%v, %v, %v -> %v %v: %s", f, s, in, next, v, fmt.Sprintf(format, args...))
 		}
-		op, command := in.op()
+		op, command := in.commandOf()
 		asked := int(in) < firstFailed || int(in) == unknownCommand
 		if int(next) >= NumStates {
 			bad("next is out of range")
@@ -261,7 +261,7 @@ func TestGuards(t *testing.T) {
 			guarded++
 			n := 0
 			for _, g := range guards() {
-				if op, _ := in.op(); g.Op == op && g.applies(f, s) {
+				if op, _ := in.commandOf(); g.Op == op && g.applies(f, s) {
 					n++
 				}
 			}

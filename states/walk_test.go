@@ -133,7 +133,7 @@ func TestOvertaken(t *testing.T) {
 func TestFailedCommandUndone(t *testing.T) {
 	final := []Op{OpAccept, OpEstablish, OpReject, OpDestroyID}
 	cells(func(f Flavor, s State, in Input) {
-		op, _ := in.op()
+		op, _ := in.commandOf()
 		if int(in) >= firstFailed || !Exists(f, s) || slices.Contains(final, op) {
 			return
 		}

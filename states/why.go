@@ -19,13 +19,13 @@ func Why(f Flavor, s State, in Input) Reason {
 	case Ignore:
 		return Reason{Text: stateInfo[s].now + ": " + in.String() + " is late, a duplicate, or was never asked for", Legal: legal}
 	case Refuse, Guard:
-		return Reason{Text: refusal(f, s, in), Errno: errnoOf(f, s, in), Legal: legal}
+		return Reason{Text: refusalText(f, s, in), Errno: errnoOf(f, s, in), Legal: legal}
 	}
 	return Reason{Legal: legal}
 }
 
-func refusal(f Flavor, s State, in Input) string {
-	op, ok := in.op()
+func refusalText(f Flavor, s State, in Input) string {
+	op, ok := in.commandOf()
 	if !ok {
 		return "no such command"
 	}

@@ -86,7 +86,7 @@ func BenchmarkRequest(b *testing.B) {
 			}, props...))
 			root := m.sys.Root
 			if c.traced {
-				ctx, span := m.tr.start(context.Background(), "all")
+				ctx, span := m.tr.startSpan(context.Background(), "all")
 				defer span.End()
 				root = m.tr.Root(ctx, root)
 			}

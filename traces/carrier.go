@@ -19,8 +19,8 @@ const (
 	maxOther      = 1024 // the fields of other propagators
 )
 
-// fits reports whether a field is small enough to be taken from a peer, or sent to one.
-func fits(key, value string) bool {
+// fitsLimit reports whether a field is small enough to be taken from a peer, or sent to one.
+func fitsLimit(key, value string) bool {
 	switch key {
 	case "tracestate":
 		return len(value) <= maxTraceState
@@ -35,7 +35,7 @@ type fields map[string]string
 
 // Get returns a field that is small enough.
 func (f fields) Get(key string) string {
-	if v := f[key]; fits(key, v) {
+	if v := f[key]; fitsLimit(key, v) {
 		return v
 	}
 	return ""
@@ -44,7 +44,7 @@ func (f fields) Get(key string) string {
 // Set keeps a field if it is small enough and valid text: package remoting refuses a message with
 // other bytes.
 func (f fields) Set(key, value string) {
-	if fits(key, value) && utf8.ValidString(key) && utf8.ValidString(value) {
+	if fitsLimit(key, value) && utf8.ValidString(key) && utf8.ValidString(value) {
 		f[key] = value
 	}
 }
@@ -58,8 +58,8 @@ func (f fields) Keys() []string {
 	return keys
 }
 
-// inject returns the fields to send for ctx; nil: none, also if the propagator panics.
-func (t *Tracing) inject(ctx context.Context) (f fields) {
+// injectFields returns the fields to send for ctx; nil: none, also if the propagator panics.
+func (t *Tracing) injectFields(ctx context.Context) (f fields) {
 	defer func() {
 		if recover() != nil {
 			t.panics.Add(1)
@@ -74,15 +74,15 @@ func (t *Tracing) inject(ctx context.Context) (f fields) {
 // wellFormed reports whether a field from a peer is well-formed. OpenTelemetry reports each
 // malformed baggage to its error handler, which logs it: a peer could fill the log.
 func wellFormed(key, value string) bool {
-	if key != "baggage" || !fits(key, value) {
+	if key != "baggage" || !fitsLimit(key, value) {
 		return true
 	}
 	_, err := baggage.Parse(value)
 	return err == nil
 }
 
-// extract returns ctx with the received fields. get returns a field.
-func (t *Tracing) extract(ctx context.Context, get func(key string) string) (in context.Context) {
+// extractFields returns ctx with the received fields. get returns a field.
+func (t *Tracing) extractFields(ctx context.Context, get func(key string) string) (in context.Context) {
 	defer func() {
 		if recover() != nil {
 			t.panics.Add(1)
@@ -101,8 +101,8 @@ func (t *Tracing) extract(ctx context.Context, get func(key string) string) (in 
 	return t.prop.Extract(ctx, f)
 }
 
-// order yields the fields, first those that a trace cannot do without.
-func (f fields) order(yield func(key, value string) bool) {
+// inOrder yields the fields, first those that a trace cannot do without.
+func (f fields) inOrder(yield func(key, value string) bool) {
 	for _, key := range [...]string{"traceparent", "tracestate"} {
 		if v, ok := f[key]; ok && !yield(key, v) {
 			return
@@ -118,10 +118,10 @@ func (f fields) order(yield func(key, value string) bool) {
 // pairRoom is the room for a pair of rpc's metadata in addition to its key and value.
 const pairRoom = 3
 
-// outgoing adds ctx's fields to the metadata of calls made with it, as far as there is room.
-func (t *Tracing) outgoing(ctx context.Context) context.Context {
+// outgoingContext adds ctx's fields to the metadata of calls made with it, as far as there is room.
+func (t *Tracing) outgoingContext(ctx context.Context) context.Context {
 	with := ctx
-	for key, v := range t.inject(ctx).order {
+	for key, v := range t.injectFields(ctx).inOrder {
 		if len(key) <= 255 && pairRoom+len(key)+len(v) <= rpc.MetadataRoom(with) {
 			with = rpc.WithMetadata(with, key, v)
 		}
@@ -139,7 +139,7 @@ const (
 // withHeader returns an envelope with ctx's fields. It is a copy, because the sender may send the
 // original to others.
 func (t *Tracing) withHeader(ctx context.Context, env *actor.MessageEnvelope) *actor.MessageEnvelope {
-	add := t.inject(ctx)
+	add := t.injectFields(ctx)
 	if len(add) == 0 {
 		return env
 	}
@@ -152,7 +152,7 @@ func (t *Tracing) withHeader(ctx context.Context, env *actor.MessageEnvelope) *a
 			bytes += len(k) + len(v)
 		}
 	}
-	for k, v := range add.order {
+	for k, v := range add.inOrder {
 		if more := len(k) + len(v); len(header) < headerPairs && bytes+more <= headerBytes {
 			header[k] = v
 			bytes += more

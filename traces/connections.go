@@ -57,23 +57,24 @@ type command struct {
 	at  time.Time
 }
 
-// of returns the state kept of an identifier, and begins its span if it is new. nil: none.
-func (o *observer) of(id *actor.PID, h rdma.Handle, kind trace.SpanKind) *connection {
+// connectionOf returns the state kept of an identifier, and begins its span if it is new. nil:
+// none.
+func (o *observer) connectionOf(id *actor.PID, h rdma.Handle, kind trace.SpanKind) *connection {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c, known := o.all[id]; known {
 		return c
 	}
 	c, at := &connection{}, time.Now()
-	if !o.t.ends.put(func() { c.begin(o.t, h, kind, at) }) {
+	if !o.t.ends.put(func() { c.beginSpan(o.t, h, kind, at) }) {
 		c = nil
 	}
 	o.all[id] = c
 	return c
 }
 
-// forget removes the state kept of an identifier, and returns it.
-func (o *observer) forget(id *actor.PID) *connection {
+// removeConnection removes the state kept of an identifier, and returns it.
+func (o *observer) removeConnection(id *actor.PID) *connection {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.all[id]
@@ -86,7 +87,7 @@ func (o *observer) Transition(id *actor.PID, h rdma.Handle, from, to states.Stat
 	if o.next != nil {
 		o.next.Transition(id, h, from, to)
 	}
-	o.note(o.of(id, h, trace.SpanKindInternal), to.String())
+	o.addEvent(o.connectionOf(id, h, trace.SpanKindInternal), to.String())
 }
 
 // Begun implements rdma.CommandObserver.
@@ -99,7 +100,7 @@ func (o *observer) Begun(id *actor.PID, h rdma.Handle, cmd rdma.Command) {
 	case states.OpResolveAddr, states.OpConnect:
 		kind = trace.SpanKindClient
 	}
-	c := o.of(id, h, kind)
+	c := o.connectionOf(id, h, kind)
 	if c == nil || len(c.underWay) >= maxCommands {
 		return
 	}
@@ -114,7 +115,7 @@ func (o *observer) Answered(id *actor.PID, h rdma.Handle, cmd rdma.Command, ev c
 	if o.commands != nil {
 		o.commands.Answered(id, h, cmd, ev)
 	}
-	c := o.of(id, h, trace.SpanKindInternal)
+	c := o.connectionOf(id, h, trace.SpanKindInternal)
 	if c == nil {
 		return
 	}
@@ -123,22 +124,22 @@ func (o *observer) Answered(id *actor.PID, h rdma.Handle, cmd rdma.Command, ev c
 			c.underWay = append(c.underWay[:i], c.underWay[i+1:]...)
 			text := ""
 			if err, ok := ev.(rdma.Failure); ok {
-				text = clip(textOf(err))
+				text = clipText(textOf(err))
 			}
-			o.command(c, u, text)
+			o.recordCommand(c, u, text)
 			return
 		}
 	}
 }
 
-// command makes the span of a command that is over. text: why it failed.
-func (o *observer) command(c *connection, u command, text string) {
+// recordCommand makes the span of a command that is over. text: why it failed.
+func (o *observer) recordCommand(c *connection, u command, text string) {
 	name, now := u.cmd.Op().String(), time.Now()
 	o.t.ends.put(func() {
 		if !c.span.IsRecording() {
 			return
 		}
-		_, span := o.t.start(c.ctx, name, trace.WithTimestamp(u.at))
+		_, span := o.t.startSpan(c.ctx, name, trace.WithTimestamp(u.at))
 		if text != "" {
 			span.SetStatus(codes.Error, text)
 		}
@@ -153,21 +154,21 @@ func (o *observer) Event(id *actor.PID, ev cmid.Event) {
 	}
 	switch ev := ev.(type) {
 	case *cmid.ConnectRequest:
-		o.addresses(o.of(id, ev.ID, trace.SpanKindServer), ev.Local, ev.Peer, "")
+		o.recordAddrs(o.connectionOf(id, ev.ID, trace.SpanKindServer), ev.Local, ev.Peer, "")
 	case *cmid.AddrResolved:
-		o.addresses(o.of(id, ev.ID, trace.SpanKindClient), ev.Local, ev.Peer, ev.Device)
+		o.recordAddrs(o.connectionOf(id, ev.ID, trace.SpanKindClient), ev.Local, ev.Peer, ev.Device)
 	case *cmid.Established:
-		o.addresses(o.of(id, ev.ID, trace.SpanKindInternal), ev.Local, ev.Peer, "")
+		o.recordAddrs(o.connectionOf(id, ev.ID, trace.SpanKindInternal), ev.Local, ev.Peer, "")
 	case *cmid.Listening:
-		o.addresses(o.of(id, ev.ID, trace.SpanKindInternal), ev.Local, cmid.Addr{}, "")
+		o.recordAddrs(o.connectionOf(id, ev.ID, trace.SpanKindInternal), ev.Local, cmid.Addr{}, "")
 	case *cmid.Disconnected:
-		o.failed(id, ev, ev.Err)
+		o.recordFailure(id, ev, ev.Err)
 	case *cmid.DeviceRemoval:
-		o.failed(id, ev, ev.Err)
+		o.recordFailure(id, ev, ev.Err)
 	case *cmid.AddrError, *cmid.RouteError, *cmid.ConnectError, *cmid.Unreachable, *cmid.Rejected, *cmid.CommandFailed, *cmid.ListenFailed:
-		o.failed(id, ev, ev.(rdma.Failure))
+		o.recordFailure(id, ev, ev.(rdma.Failure))
 	case *cmid.Closed:
-		o.closed(id, ev)
+		o.handleClosed(id, ev)
 	}
 }
 
@@ -183,11 +184,11 @@ func (o *observer) Moved(id *actor.PID, h rdma.Handle, from, to string) {
 	if o.next != nil {
 		o.next.Moved(id, h, from, to)
 	}
-	o.note(o.of(id, h, trace.SpanKindServer), "moved", attribute.String("rdmactor.loop", clip(to)))
+	o.addEvent(o.connectionOf(id, h, trace.SpanKindServer), "moved", attribute.String("rdmactor.loop", clipText(to)))
 }
 
-// note adds an event to a connection's span.
-func (o *observer) note(c *connection, what string, attrs ...attribute.KeyValue) {
+// addEvent adds an event to a connection's span.
+func (o *observer) addEvent(c *connection, what string, attrs ...attribute.KeyValue) {
 	if c == nil || c.noted >= maxStates {
 		return
 	}
@@ -196,44 +197,44 @@ func (o *observer) note(c *connection, what string, attrs ...attribute.KeyValue)
 	o.t.ends.put(func() { c.span.AddEvent(what, trace.WithTimestamp(at), trace.WithAttributes(attrs...)) })
 }
 
-// failed records an event that has an error. nil: none.
-func (o *observer) failed(id *actor.PID, ev cmid.Event, err error) {
+// recordFailure records an event that has an error. nil: none.
+func (o *observer) recordFailure(id *actor.PID, ev cmid.Event, err error) {
 	var attrs []attribute.KeyValue
 	if err != nil {
-		attrs = append(attrs, semconv.ExceptionMessage(clip(textOf(err))))
+		attrs = append(attrs, semconv.ExceptionMessage(clipText(textOf(err))))
 	}
-	o.note(o.of(id, ev.Ident(), trace.SpanKindInternal), ev.Kind().String(), attrs...)
+	o.addEvent(o.connectionOf(id, ev.Ident(), trace.SpanKindInternal), ev.Kind().String(), attrs...)
 }
 
-// addresses records a connection's addresses.
-func (o *observer) addresses(c *connection, local, with cmid.Addr, device string) {
+// recordAddrs records a connection's addresses.
+func (o *observer) recordAddrs(c *connection, local, with cmid.Addr, device string) {
 	if c == nil {
 		return
 	}
-	attrs := append(peer(local, semconv.NetworkLocalAddressKey, semconv.NetworkLocalPortKey),
-		peer(with, semconv.NetworkPeerAddressKey, semconv.NetworkPeerPortKey)...)
+	attrs := append(addrAttributes(local, semconv.NetworkLocalAddressKey, semconv.NetworkLocalPortKey),
+		addrAttributes(with, semconv.NetworkPeerAddressKey, semconv.NetworkPeerPortKey)...)
 	if device != "" {
-		attrs = append(attrs, attribute.String("rdmactor.device", clip(device)))
+		attrs = append(attrs, attribute.String("rdmactor.device", clipText(device)))
 	}
 	o.t.ends.put(func() { c.span.SetAttributes(attrs...) })
 }
 
-// closed ends an identifier's span, and those of its commands that were not answered.
-func (o *observer) closed(id *actor.PID, ev *cmid.Closed) {
-	c := o.forget(id)
+// handleClosed ends an identifier's span, and those of its commands that were not answered.
+func (o *observer) handleClosed(id *actor.PID, ev *cmid.Closed) {
+	c := o.removeConnection(id)
 	if c == nil {
 		return
 	}
 	for _, u := range c.underWay {
 		if u.cmd.Op() == states.OpDestroyID {
-			o.command(c, u, "")
+			o.recordCommand(c, u, "")
 		} else {
-			o.command(c, u, "the identifier was closed before it was answered")
+			o.recordCommand(c, u, "the identifier was closed before it was answered")
 		}
 	}
 	text, at := "", time.Now()
 	if ev.Err != nil {
-		text = clip(textOf(ev.Err))
+		text = clipText(textOf(ev.Err))
 	}
 	delivered, unsent, unknown := int64(ev.Delivered), int64(ev.Unsent), int64(ev.Unknown)
 	o.t.ends.putAlways(func() {
@@ -246,8 +247,8 @@ func (o *observer) closed(id *actor.PID, ev *cmid.Closed) {
 	})
 }
 
-// begin makes the span, in a new trace.
-func (c *connection) begin(t *Tracing, h rdma.Handle, kind trace.SpanKind, at time.Time) {
-	c.ctx, c.span = t.start(context.Background(), "rdma connection", trace.WithSpanKind(kind), trace.WithTimestamp(at),
+// beginSpan makes the span, in a new trace.
+func (c *connection) beginSpan(t *Tracing, h rdma.Handle, kind trace.SpanKind, at time.Time) {
+	c.ctx, c.span = t.startSpan(context.Background(), "rdma connection", trace.WithSpanKind(kind), trace.WithTimestamp(at),
 		trace.WithAttributes(attribute.Int64("rdmactor.id", int64(h))))
 }

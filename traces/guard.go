@@ -16,17 +16,17 @@ func Guard(e sdktrace.SpanExporter) sdktrace.SpanExporter { return guarded{e} }
 type guarded struct{ to sdktrace.SpanExporter }
 
 func (g guarded) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	return survive(func() error { return g.to.ExportSpans(ctx, spans) })
+	return callGuarded(func() error { return g.to.ExportSpans(ctx, spans) })
 }
 
 func (g guarded) Shutdown(ctx context.Context) error {
-	return survive(func() error { return g.to.Shutdown(ctx) })
+	return callGuarded(func() error { return g.to.Shutdown(ctx) })
 }
 
 var errGoexit = errors.New("the exporter has called runtime.Goexit")
 
-// survive calls f on a goroutine that f may end.
-func survive(f func() error) error {
+// callGuarded calls f on a goroutine that f may end.
+func callGuarded(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
 		err := errGoexit

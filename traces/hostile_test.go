@@ -104,7 +104,7 @@ func TestNoRoom(t *testing.T) {
 	if room := rpc.MetadataRoom(ctx); room != 0 {
 		t.Fatalf("room for %d bytes", room)
 	}
-	in, span := client.tr.start(ctx, "shop")
+	in, span := client.tr.startSpan(ctx, "shop")
 	defer span.End()
 	if _, err := rpc.CallRaw(in, c, greet, []byte("x"), nil); err != nil {
 		t.Fatal(err)
@@ -132,12 +132,12 @@ func TestQuietBaggage(t *testing.T) {
 	defer otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Print(err) }))
 	tr := New(Config{})
 	for name, header := range contexts {
-		tr.extract(t.Context(), fields(header).Get)
+		tr.extractFields(t.Context(), fields(header).Get)
 		if logged.Swap(0) != 0 {
 			t.Errorf("%s: logged", name)
 		}
 	}
-	ctx := tr.extract(t.Context(), fields{"baggage": "a=b"}.Get)
+	ctx := tr.extractFields(t.Context(), fields{"baggage": "a=b"}.Get)
 	if baggage.FromContext(ctx).Member("a").Value() != "b" {
 		t.Error("a baggage that is one was left out")
 	}
@@ -155,7 +155,7 @@ func (p bytesOnly) Inject(ctx context.Context, to propagation.TextMapCarrier) {
 // Fields that a message cannot carry are left out, and the message is sent.
 func TestNoText(t *testing.T) {
 	tr := New(Config{Propagator: bytesOnly{}, Provider: sdktrace.NewTracerProvider()})
-	ctx, span := tr.start(t.Context(), "shop")
+	ctx, span := tr.startSpan(t.Context(), "shop")
 	defer span.End()
 	env := tr.withHeader(ctx, &actor.MessageEnvelope{})
 	if len(env.Header) != 1 || env.Header["traceparent"] == "" {

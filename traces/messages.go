@@ -22,19 +22,19 @@ const maxName = 128
 // span. Messages that the actor sends while it receives that one (Send, Request, RequestFuture,
 // Respond, Forward) continue its trace, and so do those that it sends later in ReenterAfter.
 func (t *Tracing) Props() []actor.PropsOption {
-	return []actor.PropsOption{actor.WithReceiverMiddleware(t.receiver), actor.WithSenderMiddleware(t.sender)}
+	return []actor.PropsOption{actor.WithReceiverMiddleware(t.receiverMiddleware), actor.WithSenderMiddleware(t.senderMiddleware)}
 }
 
 // Context returns the context of the message that an actor with Props is receiving. It contains the
 // message's span, and the received baggage. Outside of a trace it is context.Background().
-func (t *Tracing) Context(ctx actor.Context) context.Context { return t.within(ctx) }
+func (t *Tracing) Context(ctx actor.Context) context.Context { return t.currentContext(ctx) }
 
 // Root returns a copy of root whose messages belong to ctx's trace. It is for code outside of
 // actors, such as an rpc handler. The copy has no other sender middleware, and need not be kept.
 func (t *Tracing) Root(ctx context.Context, root *actor.RootContext) *actor.RootContext {
 	return root.Copy().WithSenderMiddleware(func(next actor.SenderFunc) actor.SenderFunc {
 		return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
-			t.send(ctx, next, c, target, env)
+			t.sendTraced(ctx, next, c, target, env)
 		}
 	})
 }
@@ -59,8 +59,8 @@ func currentOf(c actor.ExtensionContext) (cur *current) {
 	return cur
 }
 
-// within returns the trace context in which an actor runs.
-func (t *Tracing) within(c actor.SenderContext) context.Context {
+// currentContext returns the trace context in which an actor runs.
+func (t *Tracing) currentContext(c actor.SenderContext) context.Context {
 	ext, ok := c.(actor.ExtensionContext)
 	if !ok {
 		return context.Background()
@@ -71,19 +71,19 @@ func (t *Tracing) within(c actor.SenderContext) context.Context {
 		}
 	}
 	// in ReenterAfter: no middleware was called, but the message is there
-	return t.of(c.MessageHeader())
+	return t.contextOf(c.MessageHeader())
 }
 
-// of returns the trace context that a message arrived with.
-func (t *Tracing) of(header actor.ReadonlyMessageHeader) context.Context {
+// contextOf returns the trace context that a message arrived with.
+func (t *Tracing) contextOf(header actor.ReadonlyMessageHeader) context.Context {
 	if header == nil || header.Length() == 0 {
 		return context.Background()
 	}
-	return t.extract(context.Background(), header.Get)
+	return t.extractFields(context.Background(), header.Get)
 }
 
-// receiver makes the span of a received message that belongs to a trace.
-func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
+// receiverMiddleware returns a middleware that makes the spans of received messages in a trace.
+func (t *Tracing) receiverMiddleware(next actor.ReceiverFunc) actor.ReceiverFunc {
 	return func(c actor.ReceiverContext, env *actor.MessageEnvelope) {
 		cur := currentOf(c)
 		if cur == nil {
@@ -94,45 +94,45 @@ func (t *Tracing) receiver(next actor.ReceiverFunc) actor.ReceiverFunc {
 			next(c, env)
 			return
 		}
-		ctx := t.of(env.Header)
+		ctx := t.contextOf(env.Header)
 		if !trace.SpanContextFromContext(ctx).IsValid() {
 			next(c, env)
 			return
 		}
-		in, span := t.start(ctx, "process "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindConsumer),
+		in, span := t.startSpan(ctx, "process "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindConsumer),
 			trace.WithAttributes(messageAttributes("process", c.Self(), env.Message)...))
 		was := cur.ctx.Swap(&in)
-		finish := left
+		finish := markUnreturned
 		defer func() {
 			cur.ctx.Store(was)
-			t.end(span, finish)
+			t.endSpan(span, finish)
 		}()
 		next(c, env)
 		finish = nil
 	}
 }
 
-// sender makes the span and the header of a message that is sent within a trace.
-func (t *Tracing) sender(next actor.SenderFunc) actor.SenderFunc {
+// senderMiddleware returns a middleware that makes a sent message's span and header in a trace.
+func (t *Tracing) senderMiddleware(next actor.SenderFunc) actor.SenderFunc {
 	return func(c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
 		if _, timer := env.Message.(*actor.ReceiveTimeout); timer {
 			// a timer sends it, on its goroutine, whatever the actor is receiving
 			next(c, target, env)
 			return
 		}
-		t.send(t.within(c), next, c, target, env)
+		t.sendTraced(t.currentContext(c), next, c, target, env)
 	}
 }
 
-func (t *Tracing) send(ctx context.Context, next actor.SenderFunc, c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
+func (t *Tracing) sendTraced(ctx context.Context, next actor.SenderFunc, c actor.SenderContext, target *actor.PID, env *actor.MessageEnvelope) {
 	if target == nil || !trace.SpanContextFromContext(ctx).IsValid() || ofConnection(env.Message) {
 		next(c, target, env)
 		return
 	}
-	in, span := t.start(ctx, "send "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindProducer),
+	in, span := t.startSpan(ctx, "send "+kindOf(env.Message), trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(messageAttributes("send", target, env.Message)...))
-	finish := left
-	defer func() { t.end(span, finish) }()
+	finish := markUnreturned
+	defer func() { t.endSpan(span, finish) }()
 	next(c, target, t.withHeader(in, env))
 	finish = nil
 }

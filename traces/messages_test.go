@@ -21,12 +21,12 @@ func (r receiving) Set(ctxext.ContextExtension)                           {}
 // message's trace.
 func TestReceiveTimeout(t *testing.T) {
 	m := boot(t)
-	ctx, span := m.tr.start(t.Context(), "all")
+	ctx, span := m.tr.startSpan(t.Context(), "all")
 	defer span.End()
 	r := receiving{cur: &current{}}
 	r.cur.ctx.Store(&ctx)
 	var got *actor.MessageEnvelope
-	send := m.tr.sender(func(_ actor.SenderContext, _ *actor.PID, env *actor.MessageEnvelope) { got = env })
+	send := m.tr.senderMiddleware(func(_ actor.SenderContext, _ *actor.PID, env *actor.MessageEnvelope) { got = env })
 	send(r, actor.NewPID("here", "1"), &actor.MessageEnvelope{Message: wrapperspb.String("x")})
 	if got.Header["traceparent"] == "" {
 		t.Error("a message is not of the trace")

@@ -43,18 +43,18 @@ func (q *queue) putLocked(f func()) {
 	q.waiting = append(q.waiting, f)
 	if !q.working {
 		q.working = true
-		go q.work()
+		go q.runQueued()
 	}
 }
 
-// work runs the queued calls. If one ends the goroutine (runtime.Goexit), another goroutine goes
-// on.
-func (q *queue) work() {
+// runQueued runs the queued calls. If one ends the goroutine (runtime.Goexit), another goroutine
+// goes on.
+func (q *queue) runQueued() {
 	left := true
 	defer func() {
 		if left {
 			q.panicked()
-			go q.work()
+			go q.runQueued()
 		}
 	}()
 	for {
@@ -63,7 +63,7 @@ func (q *queue) work() {
 			left = false
 			return
 		}
-		q.do(f)
+		q.runCall(f)
 	}
 }
 
@@ -85,7 +85,7 @@ func (q *queue) take() func() {
 	return f
 }
 
-func (q *queue) do(f func()) {
+func (q *queue) runCall(f func()) {
 	defer func() {
 		if recover() != nil {
 			q.panicked()

@@ -26,15 +26,15 @@ const maxText = 256
 // sends its context along. Put it first, so that the other interceptors are within the span.
 func (t *Tracing) Client() rpc.Interceptor {
 	return func(ctx context.Context, call *rpc.Info, next func(context.Context) error) error {
-		in, span := t.start(ctx, call.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(clientAttributes(call)...))
-		finish := func(err error) { t.end(span, ended(err, trace.SpanKindClient)) }
+		in, span := t.startSpan(ctx, call.Method, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(clientAttributes(call)...))
+		finish := func(err error) { t.endSpan(span, callFinisher(err, trace.SpanKindClient)) }
 		returned := false
 		defer func() {
 			if !returned {
-				t.end(span, left)
+				t.endSpan(span, markUnreturned)
 			}
 		}()
-		err := next(t.outgoing(in))
+		err := next(t.outgoingContext(in))
 		returned = true
 		if !call.Stream || err != nil {
 			finish(err)
@@ -64,58 +64,58 @@ func (t *Tracing) Client() rpc.Interceptor {
 func (t *Tracing) Server() rpc.Interceptor {
 	return func(ctx context.Context, call *rpc.Info, next func(context.Context) error) error {
 		now := time.Now()
-		from := t.extract(ctx, func(key string) string {
+		from := t.extractFields(ctx, func(key string) string {
 			v, _ := rpc.Metadata(ctx, key)
 			return v
 		})
-		in, span := t.start(from, call.Method, trace.WithSpanKind(trace.SpanKindServer),
+		in, span := t.startSpan(from, call.Method, trace.WithSpanKind(trace.SpanKindServer),
 			trace.WithTimestamp(call.Arrived), trace.WithAttributes(serverAttributes(call)...))
 		if !span.IsRecording() { // the handler's calls belong to the trace even so
 			return next(in)
 		}
-		t.child(in, "queue", call.Arrived, now)
-		in, handler := t.start(in, "handler", trace.WithTimestamp(now))
-		finish := left
+		t.addChildSpan(in, "queue", call.Arrived, now)
+		in, handler := t.startSpan(in, "handler", trace.WithTimestamp(now))
+		finish := markUnreturned
 		defer func() {
-			t.end(handler, nil)
-			t.end(span, finish)
+			t.endSpan(handler, nil)
+			t.endSpan(span, finish)
 		}()
 		err := next(in)
-		finish = ended(err, trace.SpanKindServer)
+		finish = callFinisher(err, trace.SpanKindServer)
 		return err
 	}
 }
 
 func clientAttributes(call *rpc.Info) []attribute.KeyValue {
-	return append(peer(call.Peer, semconv.ServerAddressKey, semconv.ServerPortKey),
+	return append(addrAttributes(call.Peer, semconv.ServerAddressKey, semconv.ServerPortKey),
 		semconv.RPCSystemNameKey.String(system), semconv.RPCMethod(call.Method))
 }
 
 func serverAttributes(call *rpc.Info) []attribute.KeyValue {
-	return append(peer(call.Peer, semconv.ClientAddressKey, semconv.ClientPortKey),
+	return append(addrAttributes(call.Peer, semconv.ClientAddressKey, semconv.ClientPortKey),
 		semconv.RPCSystemNameKey.String(system), semconv.RPCMethod(call.Method))
 }
 
-// peer returns an address as two attributes; none if it is unknown.
-func peer(a rdma.Addr, address, port attribute.Key) []attribute.KeyValue {
+// addrAttributes returns an address as two attributes; none if it is unknown.
+func addrAttributes(a rdma.Addr, address, port attribute.Key) []attribute.KeyValue {
 	if a.IsZero() {
 		return nil
 	}
 	return []attribute.KeyValue{address.String(a.Source().String()), port.Int(int(a.Port()))}
 }
 
-// left ends a span whose code has not returned: it has panicked, or called runtime.Goexit.
-func left(span trace.Span) {
+// markUnreturned sets the status of a span whose code panicked or called runtime.Goexit.
+func markUnreturned(span trace.Span) {
 	span.SetAttributes(semconv.ErrorTypeKey.String("panic"))
 	span.SetStatus(codes.Error, "the code has not returned")
 }
 
-// ended returns the function that ends the span of a call.
-func ended(err error, side trace.SpanKind) func(trace.Span) {
+// callFinisher returns the function that sets the result of a call's span.
+func callFinisher(err error, side trace.SpanKind) func(trace.Span) {
 	if err == nil {
 		return func(span trace.Span) { span.SetAttributes(semconv.RPCResponseStatusCode("OK")) }
 	}
-	code, text := rpc.CodeOf(err), clip(textOf(err))
+	code, text := rpc.CodeOf(err), clipText(textOf(err))
 	name := codeName(code)
 	attrs := []attribute.KeyValue{semconv.RPCResponseStatusCode(name), semconv.ErrorTypeKey.String(name)}
 	if e, ok := errors.AsType[*rpc.Error](err); ok && side == trace.SpanKindClient {
@@ -165,5 +165,5 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// clip cuts a text to maxText bytes of valid UTF-8: exporters refuse others.
-func clip(s string) string { return clipTo(s, maxText) }
+// clipText cuts a text to maxText bytes of valid UTF-8: exporters refuse others.
+func clipText(s string) string { return clipTo(s, maxText) }

@@ -132,7 +132,7 @@ func TestUnsampled(t *testing.T) {
 	})
 	client := boot(t, sdktrace.WithSampler(sdktrace.NeverSample()))
 	c := client.dial(server.listen(s), rpc.ClientConfig{Interceptors: []rpc.Interceptor{client.tr.Client()}})
-	ctx, span := client.tr.start(t.Context(), "shop")
+	ctx, span := client.tr.startSpan(t.Context(), "shop")
 	if _, err := rpc.CallRaw(ctx, c, greet, nil, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestOneTrace(t *testing.T) {
 
 	user, _ := baggage.NewMember("user", "ann")
 	bag, _ := baggage.New(user)
-	ctx, shop := client.tr.start(baggage.ContextWithBaggage(t.Context(), bag), "shop")
+	ctx, shop := client.tr.startSpan(baggage.ContextWithBaggage(t.Context(), bag), "shop")
 	reply, err := rpc.CallRaw(ctx, c, greet, []byte("ann"), nil)
 	if err != nil || string(reply) != "hello ann" {
 		t.Fatalf("%q, %v", reply, err)
@@ -59,7 +59,7 @@ func TestOneTrace(t *testing.T) {
 	if user := <-seen; user != "ann" {
 		t.Errorf("the baggage that has come along is %q", user)
 	}
-	client.tr.end(shop, nil)
+	client.tr.endSpan(shop, nil)
 
 	calls, handled := client.ended(), front.ended()
 	call := calls["greeter.Greet"]

@@ -67,8 +67,9 @@ func (t *Tracing) Stats() Stats {
 // is flushed by its provider.
 func (t *Tracing) Flush(ctx context.Context) error { return t.ends.flush(ctx) }
 
-// start begins a span. If the SDK panics, there is none: in is ctx, and the span records nothing.
-func (t *Tracing) start(ctx context.Context, name string, opts ...trace.SpanStartOption) (in context.Context, span trace.Span) {
+// startSpan begins a span. If the SDK panics, there is none: in is ctx, and the span records
+// nothing.
+func (t *Tracing) startSpan(ctx context.Context, name string, opts ...trace.SpanStartOption) (in context.Context, span trace.Span) {
 	in, span = ctx, noop.Span{}
 	defer func() {
 		if recover() != nil {
@@ -79,9 +80,9 @@ func (t *Tracing) start(ctx context.Context, name string, opts ...trace.SpanStar
 	return t.tracer.Start(ctx, name, opts...)
 }
 
-// end ends a span as of now, on the queue's goroutine. finish is called before that, if the span
-// records.
-func (t *Tracing) end(span trace.Span, finish func(trace.Span)) {
+// endSpan ends a span as of now, on the queue's goroutine. finish is called before that, if the
+// span records.
+func (t *Tracing) endSpan(span trace.Span, finish func(trace.Span)) {
 	if !span.IsRecording() {
 		return
 	}
@@ -94,9 +95,9 @@ func (t *Tracing) end(span trace.Span, finish func(trace.Span)) {
 	})
 }
 
-// child makes a finished span within another one.
-func (t *Tracing) child(ctx context.Context, name string, from, to time.Time, opts ...trace.SpanStartOption) {
-	_, span := t.start(ctx, name, append(opts, trace.WithTimestamp(from))...)
+// addChildSpan makes a finished span within another one.
+func (t *Tracing) addChildSpan(ctx context.Context, name string, from, to time.Time, opts ...trace.SpanStartOption) {
+	_, span := t.startSpan(ctx, name, append(opts, trace.WithTimestamp(from))...)
 	if span.IsRecording() {
 		t.ends.put(func() { span.End(trace.WithTimestamp(to)) })
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// oneMachine is a script with one machine.
+// oneMachine returns a script with one machine.
 func oneMachine(main func(t *testing.T, p *actortest.Process)) func(t *testing.T, s *actortest.Sim) {
 	return func(t *testing.T, s *actortest.Sim) {
 		s.Machine("one", "10.0.0.1", func(p *actortest.Process) { main(t, p) })

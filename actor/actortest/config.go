@@ -28,8 +28,8 @@ type Config struct {
 	OnStall func(eventloop.Stall)
 }
 
-// fabric is how the devices of the World are made.
-func (c *Config) fabric() cmidtest.Config {
+// fabricConfig returns the configuration of the devices of the World.
+func (c *Config) fabricConfig() cmidtest.Config {
 	f := cmidtest.Config{Seed: c.Seed}
 	if !c.InfiniBand {
 		f.Flavor, f.Embedded = states.IWARP, true

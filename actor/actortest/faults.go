@@ -18,8 +18,8 @@ import (
 //	w.Drop(cmidtest.MsgSend, 3).Optional()
 type Fault = cmidtest.Fault
 
-// missed is the faults that have not happened.
-func (w *World) missed() (all []string) {
+// missedFaults returns the faults that have not happened.
+func (w *World) missedFaults() (all []string) {
 	for _, m := range w.fabric.Missed() {
 		m = strings.Replace(m, "LatencyFor(", "Latency(", 1) // as it is called here
 		all = append(all, m+" (Optional, if it need not)")
@@ -70,9 +70,9 @@ func (w *World) RunOut(errno unix.Errno) *Fault { return w.fabric.RunOut(errno) 
 // their owner. Without a connection the test fails.
 func (w *World) Disconnect(id *actor.PID) {
 	w.t.Helper()
-	i, ok := w.find(id)
+	i, ok := w.findID(id)
 	if !ok {
-		w.t.Fatalf("actortest: Disconnect: there is no identifier %v; identifiers:%s", id, w.identifiers())
+		w.t.Fatalf("actortest: Disconnect: there is no identifier %v; identifiers:%s", id, w.listIDs())
 	}
 	if i.State != states.Connected && i.State != states.Accepting {
 		w.t.Fatalf("actortest: Disconnect: %s has no connection, it is %v", id.Id, i.State)

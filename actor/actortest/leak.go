@@ -12,24 +12,24 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// end shuts everything down, and looks for leaks, if the test function has returned.
-func (w *World) end() {
+// closeAndCheck shuts everything down, and looks for leaks, if the test function has returned.
+func (w *World) closeAndCheck() {
 	w.Wait()
-	missed := append(w.missed(), w.unreadFailures()...) // before Shutdown sends further events
+	missed := append(w.missedFaults(), w.unreadFailures()...) // before Shutdown sends more events
 	w.over.Store(true)
 	w.hang.Stop()
 	for _, p := range w.probes {
-		p.end()
+		p.releaseAll()
 	}
-	w.release()
-	left, messages := w.retained()
-	left = append(left, w.shutdown()...)
+	w.resumeMachines()
+	left, messages := w.unreleasedMessages()
+	left = append(left, w.closeRuntimes()...)
 	if messages == 0 { // else their memory is left for them
 		left = append(left, w.fabric.Left()...)
 	}
-	left = append(left, w.leftovers()...)
+	left = append(left, w.leakedGoroutines()...)
 	for _, p := range w.pollers {
-		p.report("has not gone on after")
+		p.reportStalls("has not gone on after")
 	}
 	if !w.finished {
 		return
@@ -37,26 +37,26 @@ func (w *World) end() {
 	for _, l := range left {
 		w.t.Errorf("actortest: left after the test: %s", l)
 	}
-	for _, m := range append(missed, w.panics.missed()...) {
+	for _, m := range append(missed, w.panics.stillExpected()...) {
 		w.t.Errorf("actortest: %s", m)
 	}
 }
 
-// retained finds messages that actors have retained and not released, although they had Patience
-// to do so.
-func (w *World) retained() (left []string, messages int) {
+// unreleasedMessages finds messages that actors have retained and not released, although they had
+// Patience to do so.
+func (w *World) unreleasedMessages() (left []string, messages int) {
 	synctest.Wait()
 	for _, m := range w.machines {
 		rt := m.rt
-		n, ok := ask(rt.Held, time.Second)
+		n, ok := askLoops(rt.Held, time.Second)
 		if n > 0 {
 			time.Sleep(Patience)
 			synctest.Wait()
-			n, ok = ask(rt.Held, time.Second)
+			n, ok = askLoops(rt.Held, time.Second)
 		}
 		switch {
 		case !ok:
-			left = append(left, blocked())
+			left = append(left, blockedStacks())
 		case n > 0:
 			messages += n
 			left = append(left, fmt.Sprintf("messages (%d *rdma.Received) that were retained and never released", n))
@@ -65,8 +65,8 @@ func (w *World) retained() (left []string, messages int) {
 	return left, messages
 }
 
-// shutdown ends the runtimes and the actor system, and returns what resisted.
-func (w *World) shutdown() (left []string) {
+// closeRuntimes shuts down the runtimes and the actor system, and returns what did not end.
+func (w *World) closeRuntimes() (left []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, m := range slices.Backward(w.machines) {
@@ -84,8 +84,8 @@ func (w *World) shutdown() (left []string) {
 	return left
 }
 
-// leftovers gives the goroutines of the bubble that are still there.
-func (w *World) leftovers() (left []string) {
+// leakedGoroutines returns the goroutines of the bubble that are still there.
+func (w *World) leakedGoroutines() (left []string) {
 	for id, stack := range bubbleGoroutines() {
 		if _, ok := w.own[id]; !ok {
 			left = append(left, "a goroutine that the test, or one of its actors, has started:\n"+stack)
@@ -103,7 +103,7 @@ func (w *World) hangs() {
 		switch _, own := w.own[id]; {
 		case strings.Contains(stack, "actortest.Run.func") && strings.Contains(stack, "testing.tRunner("):
 			test = stack
-		case own, strings.Contains(stack, "eventlooptest.(*Poller).Wait("), strings.Contains(stack, "eventloop.(*Loop).watch("),
+		case own, strings.Contains(stack, "eventlooptest.(*Poller).Wait("), strings.Contains(stack, "eventloop.(*Loop).runWatchdog("),
 			strings.Contains(stack, "actortest.(*World).hangs("):
 		default:
 			others = append(others, stack)
@@ -111,5 +111,5 @@ func (w *World) hangs() {
 	}
 	slices.Sort(others)
 	panic(fmt.Sprintf("actortest: %s waits for ever: for %v of virtual time it has asked for nothing\n%s\n\n%s\nprobes:%s\nidentifiers:%s\n",
-		w.t.Name(), forEver, test, strings.Join(others, "\n\n"), w.unread(), w.identifiers()))
+		w.t.Name(), forEver, test, strings.Join(others, "\n\n"), w.listUnread(), w.listIDs()))
 }

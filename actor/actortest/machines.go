@@ -16,12 +16,12 @@ import (
 // and addresses that are taken panic; those of a machine that has crashed are free again.
 func (w *World) Host(device string, addrs ...string) *rdma.Runtime {
 	w.t.Helper()
-	w.use(0)
-	return w.open(device, device, addrs...)
+	w.noteProgress(0)
+	return w.openRuntime(device, device, addrs...)
 }
 
-// open starts a runtime on a host, with its first device.
-func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
+// openRuntime starts a runtime on a host, with its first device.
+func (w *World) openRuntime(host, device string, addrs ...string) *rdma.Runtime {
 	w.t.Helper()
 	h := w.fabric.Host(host)
 	m := &machine{host: h}
@@ -29,7 +29,7 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 	cfg := w.cfg.Runtime
 	cfg.Device = h.Driver()
 	if cfg.Logger == nil {
-		cfg.Logger = w.logger(slog.LevelDebug)
+		cfg.Logger = w.newLogger(slog.LevelDebug)
 	}
 	cfg.Loops = make([]eventloop.Config, max(len(cfg.Loops), 1))
 	for i := range cfg.Loops {
@@ -39,7 +39,7 @@ func (w *World) open(host, device string, addrs ...string) *rdma.Runtime {
 		}
 		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.OnStall, stopped: &m.stopped, since: time.Now()}
 		w.pollers = append(w.pollers, p)
-		cfg.Loops[i] = eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.panicked, OnStall: p.stalled}
+		cfg.Loops[i] = eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.handlePanic, OnStall: p.recordStall}
 	}
 	rt, err := rdma.Open(w.sys, cfg)
 	if err != nil {
@@ -70,7 +70,7 @@ func (w *World) plugIn(m *machine, name string, addrs []string) {
 // The machine with which the test begins has the Probes, and cannot crash or be frozen.
 func (w *World) Crash(device string) {
 	w.t.Helper()
-	m := w.stoppable("Crash", device)
+	m := w.stoppableMachine("Crash", device)
 	m.stopped.Store(true)
 	m.host.Crash()
 	m.dead = true
@@ -87,7 +87,7 @@ func (w *World) Crash(device string) {
 // begins with cannot be frozen: see Crash.
 func (w *World) Freeze(device string) {
 	w.t.Helper()
-	m := w.stoppable("Freeze", device)
+	m := w.stoppableMachine("Freeze", device)
 	m.stopped.Store(true)
 	m.host.Freeze()
 	w.Wait()
@@ -96,7 +96,7 @@ func (w *World) Freeze(device string) {
 // Thaw ends Freeze. The events of the freeze are delivered now.
 func (w *World) Thaw(device string) {
 	w.t.Helper()
-	m := w.machine("Thaw", device)
+	m := w.machineWith("Thaw", device)
 	if !m.stopped.Load() || m.dead {
 		w.t.Fatalf("actortest: Thaw: the machine with %q is not frozen", device)
 	}
@@ -111,7 +111,7 @@ func (w *World) Thaw(device string) {
 // repeats until then arrive after Heal.
 func (w *World) Cut(device, other string) *Fault {
 	w.t.Helper()
-	a, b := w.machine("Cut", device), w.machine("Cut", other)
+	a, b := w.machineWith("Cut", device), w.machineWith("Cut", other)
 	if a.host == b.host {
 		w.t.Fatalf("actortest: Cut: %q and %q are on one machine", device, other)
 	}
@@ -122,14 +122,14 @@ func (w *World) Cut(device, other string) *Fault {
 // Heal ends Cut.
 func (w *World) Heal(device, other string) {
 	w.t.Helper()
-	if !w.fabric.Heal(w.machine("Heal", device).host, w.machine("Heal", other).host) {
+	if !w.fabric.Heal(w.machineWith("Heal", device).host, w.machineWith("Heal", other).host) {
 		w.t.Fatalf("actortest: Heal: the link between %q and %q is not cut", device, other)
 	}
 	w.Wait()
 }
 
-// machine is the machine that has a device, or had it.
-func (w *World) machine(what, device string) *machine {
+// machineWith returns the machine that has a device, or had it.
+func (w *World) machineWith(what, device string) *machine {
 	w.t.Helper()
 	p := w.devices[device]
 	if p == nil {
@@ -138,10 +138,10 @@ func (w *World) machine(what, device string) *machine {
 	return p.m
 }
 
-// stoppable is machine, for faults that a machine does not survive.
-func (w *World) stoppable(what, device string) *machine {
+// stoppableMachine returns a device's machine, for faults that a machine does not survive.
+func (w *World) stoppableMachine(what, device string) *machine {
 	w.t.Helper()
-	m := w.machine(what, device)
+	m := w.machineWith(what, device)
 	switch {
 	case m == w.machines[0]:
 		w.t.Fatalf("actortest: %s: the Probes are on the machine with %q: have another one play that part (Host)", what, device)
@@ -151,8 +151,8 @@ func (w *World) stoppable(what, device string) *machine {
 	return m
 }
 
-// release resumes every machine, so that it can be shut down.
-func (w *World) release() {
+// resumeMachines resumes every machine, so that it can be shut down.
+func (w *World) resumeMachines() {
 	for _, m := range w.machines {
 		m.host.Thaw()
 		m.host.Unwind()

@@ -22,9 +22,9 @@ func (m message) String() string {
 	case rdma.Failure:
 		s += fmt.Sprintf(" (%v)", msg)
 	case *rdma.Received:
-		s += fmt.Sprintf(" (%d bytes, %s)", len(msg.Data), quote(msg.Data))
+		s += fmt.Sprintf(" (%d bytes, %s)", len(msg.Data), quoteStart(msg.Data))
 	case *rdma.ConnectRequest:
-		s += fmt.Sprintf(" (from %v, private data %s)", msg.Peer, quote(msg.PrivateData))
+		s += fmt.Sprintf(" (from %v, private data %s)", msg.Peer, quoteStart(msg.PrivateData))
 	case *rdma.Disconnected:
 		s += fmt.Sprintf(" (%v)", msg.Err)
 	case *rdma.Closed:
@@ -36,8 +36,8 @@ func (m message) String() string {
 	return s
 }
 
-// quote shows the beginning of b.
-func quote(b []byte) string {
+// quoteStart quotes the beginning of b.
+func quoteStart(b []byte) string {
 	const most = 64
 	if len(b) > most {
 		return fmt.Sprintf("%q...", b[:most])
@@ -45,7 +45,7 @@ func quote(b []byte) string {
 	return fmt.Sprintf("%q", b)
 }
 
-// typeName is a type as the user of package rdma writes it.
+// typeName returns a type's name as the user of package rdma writes it.
 func typeName(t reflect.Type) string {
 	if t == nil {
 		return "nil"
@@ -61,8 +61,8 @@ func typeName(t reflect.Type) string {
 	return t.String()
 }
 
-// list shows the first messages, a line each.
-func list(queue []message) string {
+// listMessages lists the first messages, a line each.
+func listMessages(queue []message) string {
 	const most = 8
 	s := ""
 	for i, m := range queue {

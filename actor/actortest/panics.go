@@ -31,8 +31,8 @@ func (ps *panics) expect(text string) {
 	ps.expected = append(ps.expected, text)
 }
 
-// panicked is called for each panic, and each Goexit, where it happens.
-func (ps *panics) panicked(p eventloop.Panic) {
+// handlePanic handles a panic, or a Goexit, where it happens.
+func (ps *panics) handlePanic(p eventloop.Panic) {
 	if ps.onPanic != nil {
 		ps.onPanic(p)
 		return
@@ -49,8 +49,8 @@ func (ps *panics) panicked(p eventloop.Panic) {
 	ps.t.Errorf("actortest: %v has panicked: %s (World.ExpectPanic, if that is right)\n%s", p.Holder, value, p.Stack)
 }
 
-// missed is the panics that were expected and have not come.
-func (ps *panics) missed() (left []string) {
+// stillExpected returns the panics that were expected and did not come.
+func (ps *panics) stillExpected() (left []string) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for _, text := range ps.expected {
@@ -59,9 +59,9 @@ func (ps *panics) missed() (left []string) {
 	return left
 }
 
-// published handles an event of the ActorSystem's EventStream.
-func (ps *panics) published(ev any) {
+// handleEvent handles an event of the ActorSystem's EventStream.
+func (ps *panics) handleEvent(ev any) {
 	if p, ok := ev.(*rdma.Panicked); ok {
-		ps.panicked(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})
+		ps.handlePanic(eventloop.Panic{Holder: eventloop.Holder{Kind: p.Kind, Name: p.Name}, Value: p.Value, Stack: p.Stack})
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// crash is the function that the stack has to name.
+// crash panics. The stack has to name it.
 //
 //go:noinline
 func crash() { panic("the server has crashed") }
@@ -35,7 +35,7 @@ func have(w *actortest.World, pid *actor.PID, do func()) {
 	w.Wait()
 }
 
-// handler is a server for one connection. It panics when it gets a message.
+// handler serves one connection. It panics when it gets a message.
 func handler(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *rdma.ConnectRequest:

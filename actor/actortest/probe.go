@@ -34,15 +34,15 @@ type Probe struct {
 
 // Probe spawns a Probe. It is stopped at the end; System().Root.Stop ends it before.
 func (w *World) Probe() *Probe {
-	w.use(0)
+	w.noteProgress(0)
 	p := &Probe{w: w, arrived: make(chan struct{}, 1)}
-	p.pid = w.sys.Root.Spawn(actor.PropsFromFunc(p.receive, w.rt.OnLoop()))
+	p.pid = w.sys.Root.Spawn(actor.PropsFromFunc(p.receiveMessage, w.rt.OnLoop()))
 	w.probes = append(w.probes, p)
 	return p
 }
 
-// receive runs on the loop.
-func (p *Probe) receive(ctx actor.Context) {
+// receiveMessage runs on the loop.
+func (p *Probe) receiveMessage(ctx actor.Context) {
 	msg := ctx.Message()
 	switch msg.(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage:
@@ -82,10 +82,10 @@ func (p *Probe) Sender() *actor.PID { return p.last.sender }
 // of this Probe.
 func Next[T any](p *Probe) T {
 	p.w.t.Helper()
-	p.release()
+	p.releaseLast()
 	want := typeName(reflect.TypeFor[T]())
-	if !p.await(Patience) {
-		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; probes:%s\nidentifiers:%s", Patience, want, p.w.unread(), p.w.identifiers())
+	if !p.awaitMessage(Patience) {
+		p.w.t.Fatalf("actortest: Next: nothing came within %v, want %s; probes:%s\nidentifiers:%s", Patience, want, p.w.listUnread(), p.w.listIDs())
 	}
 	p.mu.Lock()
 	p.last = p.queue[0]
@@ -94,7 +94,7 @@ func Next[T any](p *Probe) T {
 	p.mu.Unlock()
 	m, ok := p.last.msg.(T)
 	if !ok {
-		p.w.t.Fatalf("actortest: Next: got %s, want %s%s", p.last, want, p.behind())
+		p.w.t.Fatalf("actortest: Next: got %s, want %s%s", p.last, want, p.listQueued())
 	}
 	return m
 }
@@ -104,7 +104,7 @@ func Next[T any](p *Probe) T {
 func (p *Probe) Silent(d time.Duration) {
 	p.w.t.Helper()
 	from := p.w.Elapsed()
-	if p.await(d) {
+	if p.awaitMessage(d) {
 		p.mu.Lock()
 		first := p.queue[0]
 		p.mu.Unlock()
@@ -112,10 +112,10 @@ func (p *Probe) Silent(d time.Duration) {
 	}
 }
 
-// await waits until there is a message, and whatever comes with it has happened. Not ok: d has
-// passed.
-func (p *Probe) await(d time.Duration) (ok bool) {
-	p.w.use(d)
+// awaitMessage waits until there is a message, and whatever comes with it has happened. Not ok: d
+// has passed.
+func (p *Probe) awaitMessage(d time.Duration) (ok bool) {
+	p.w.noteProgress(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
@@ -137,42 +137,42 @@ func (p *Probe) await(d time.Duration) (ok bool) {
 	}
 }
 
-// release gives the message back that Next has returned last.
-func (p *Probe) release() {
+// releaseLast releases the message that Next has returned last.
+func (p *Probe) releaseLast() {
 	if m, ok := p.last.msg.(*rdma.Received); ok {
 		m.Release()
 	}
 	p.last = message{}
 }
 
-// end releases everything, including later messages.
-func (p *Probe) end() {
-	p.release()
+// releaseAll releases everything, including later messages.
+func (p *Probe) releaseAll() {
+	p.releaseLast()
 	p.mu.Lock()
 	left := p.queue
 	p.queue, p.discard = nil, true
 	p.mu.Unlock()
 	for _, m := range left {
 		p.last = m
-		p.release()
+		p.releaseLast()
 	}
 }
 
-// behind lists the messages that wait after an unexpected one.
-func (p *Probe) behind() string {
+// listQueued lists the messages that wait after an unexpected one.
+func (p *Probe) listQueued() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.queue) == 0 {
 		return ""
 	}
-	return "; behind it:" + list(p.queue)
+	return "; behind it:" + listMessages(p.queue)
 }
 
-// unread lists the unread messages of Probes.
-func (w *World) unread() (all string) {
+// listUnread lists the unread messages of Probes.
+func (w *World) listUnread() (all string) {
 	for _, p := range w.probes {
 		p.mu.Lock()
-		all += fmt.Sprintf("\n\t%s: %d unread", p.pid.Id, len(p.queue)) + strings.ReplaceAll(list(p.queue), "\n", "\n\t")
+		all += fmt.Sprintf("\n\t%s: %d unread", p.pid.Id, len(p.queue)) + strings.ReplaceAll(listMessages(p.queue), "\n", "\n\t")
 		p.mu.Unlock()
 	}
 	return all
@@ -186,7 +186,7 @@ func (w *World) unreadFailures() (all []string) {
 		p.mu.Unlock()
 		if len(failures) > 0 && !p.ignores {
 			all = append(all, fmt.Sprintf("%s got %d failures that Next has not returned (Probe.Ignore, if that is right):%s",
-				p.pid.Id, len(failures), list(failures)))
+				p.pid.Id, len(failures), listMessages(failures)))
 		}
 	}
 	return all

@@ -20,7 +20,7 @@ func Run(t *testing.T, cfg Config, test func(w *World)) {
 	skipped := false
 	synctest.Test(t, func(inner *testing.T) {
 		w := newWorld(inner, cfg)
-		inner.Cleanup(w.end) // last of the cleanups
+		inner.Cleanup(w.closeAndCheck) // last of the cleanups
 		defer func() {
 			if w.finished {
 				if t.Skipped() || inner.Skipped() {
@@ -52,19 +52,19 @@ func newWorld(t *testing.T, cfg Config) *World {
 	t.Helper()
 	w := &World{
 		t: t, cfg: cfg, start: time.Now(),
-		fabric:  cmidtest.NewFabric(cfg.fabric()),
+		fabric:  cmidtest.NewFabric(cfg.fabricConfig()),
 		devices: make(map[string]*plug),
 		own:     bubbleGoroutines(),
 		panics:  &panics{t: t, onPanic: cfg.OnPanic},
 	}
 	w.sys = actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger {
-			return slog.New(world.Failures(w.logger(slog.LevelWarn).Handler(), w.panics.panicked))
+			return slog.New(world.Failures(w.newLogger(slog.LevelWarn).Handler(), w.panics.handlePanic))
 		}),
 		actor.WithDeadLetterThrottleInterval(deadLetterTick),
 	)
 	w.hang = time.AfterFunc(forEver, w.hangs)
-	w.sys.EventStream.Subscribe(w.panics.published)
-	w.rt = w.open("", "mem0", "10.0.0.1/24")
+	w.sys.EventStream.Subscribe(w.panics.handleEvent)
+	w.rt = w.openRuntime("", "mem0", "10.0.0.1/24")
 	return w
 }

@@ -111,22 +111,24 @@ func (p *Process) Sleep(d time.Duration) { p.p.Sleep(d) }
 // Rand gives random numbers that the seed decides.
 func (p *Process) Rand() *rand.Rand { return p.p.Rand() }
 
-// start starts a machine's program, if it does not run.
-func (s *Sim) start(m *Machine) {
+// startProgram starts a machine's program, if it does not run.
+func (s *Sim) startProgram(m *Machine) {
 	if m.now == nil || m.now.Dead() {
 		m.now = m.m.Start(func(p *world.Process) { m.main(&Process{p}) })
-		m.now.System().EventStream.Subscribe(s.panics.published)
-		s.strays.watch(m.now, s.w)
+		m.now.System().EventStream.Subscribe(s.panics.handleEvent)
+		s.strays.watchProcess(m.now, s.w)
 	}
 }
 
-// panicked fails the run.
-func (s *Sim) panicked(p eventloop.Panic) {
+// failOnPanic fails the run.
+func (s *Sim) failOnPanic(p eventloop.Panic) {
 	s.w.Fail("%v has panicked: %v\n%s", p.Holder, p.Value, p.Stack)
 }
 
-// failures looks for failed actors in the log of a process.
-func (s *Sim) failures(h slog.Handler) slog.Handler { return world.Failures(h, s.panics.panicked) }
+// failureHandler returns a handler that looks for failed actors in the log of a process.
+func (s *Sim) failureHandler(h slog.Handler) slog.Handler {
+	return world.Failures(h, s.panics.handlePanic)
+}
 
 // fault is a fault that was drawn.
 type fault struct {
@@ -163,10 +165,10 @@ func drawFaults(r *rand.Rand, cfg Simulation, s *Sim) (all []*fault) {
 	return all
 }
 
-// run plays the simulation.
-func (s *Sim) run(p *player, all []*fault) {
+// runFaults plays the simulation with the given faults.
+func (s *Sim) runFaults(p *player, all []*fault) {
 	for _, m := range s.machines {
-		s.start(m)
+		s.startProgram(m)
 	}
 	end := time.Duration(0)
 	if s.done == nil {
@@ -175,18 +177,18 @@ func (s *Sim) run(p *player, all []*fault) {
 	for i, f := range all {
 		if !p.without[i] {
 			end = max(end, f.at+f.span)
-			s.plan(f, rand.New(rand.NewPCG(p.seed, uint64(i+1))))
+			s.scheduleFault(f, rand.New(rand.NewPCG(p.seed, uint64(i+1))))
 		}
 	}
-	s.until(end, func() bool { return false })
-	s.calm()
-	if s.done != nil && !s.until(p.cfg.Patience, s.done) {
+	s.runUntil(end, func() bool { return false })
+	s.stopFaults()
+	if s.done != nil && !s.runUntil(p.cfg.Patience, s.done) {
 		s.w.Fail("not done %v after the last fault", p.cfg.Patience)
 	}
 }
 
-// plan has a fault happen at its time.
-func (s *Sim) plan(f *fault, r *rand.Rand) {
+// scheduleFault schedules a fault for its time.
+func (s *Sim) scheduleFault(f *fault, r *rand.Rand) {
 	scene := &faults.Scene{
 		World: s.w, Rand: r, A: f.a.m, B: f.b.m,
 		Kill: func(m *world.Machine) {
@@ -194,7 +196,7 @@ func (s *Sim) plan(f *fault, r *rand.Rand) {
 				p.Kill()
 			}
 		},
-		Restart: s.restart,
+		Restart: s.restartProgram,
 	}
 	s.w.After(f.at, f.String(), func() {
 		f.kind.Begin(scene)
@@ -204,27 +206,27 @@ func (s *Sim) plan(f *fault, r *rand.Rand) {
 	})
 }
 
-// restart starts the killed program of a machine.
-func (s *Sim) restart(m *world.Machine) {
+// restartProgram starts the killed program of a machine.
+func (s *Sim) restartProgram(m *world.Machine) {
 	for _, x := range s.machines {
 		if x.m == m && !m.Off() {
-			s.start(x)
+			s.startProgram(x)
 		}
 	}
 }
 
-// calm ends all faults.
-func (s *Sim) calm() {
+// stopFaults stops all faults.
+func (s *Sim) stopFaults() {
 	var all []*world.Machine
 	for _, m := range s.machines {
 		all = append(all, m.m)
 	}
 	s.w.Trace("no more faults")
-	faults.Calm(s.w, all, s.restart)
+	faults.Calm(s.w, all, s.restartProgram)
 }
 
-// until runs steps until done, for d at most, and checks the invariants all the time.
-func (s *Sim) until(d time.Duration, done func() bool) bool {
+// runUntil runs steps until done, for d at most, and checks the invariants all the time.
+func (s *Sim) runUntil(d time.Duration, done func() bool) bool {
 	return s.w.RunUntil(d, func() bool {
 		for _, i := range s.invariants {
 			if err := i.holds(); err != nil {

@@ -118,14 +118,14 @@ func Simulate(t *testing.T, cfg Simulation, script func(s *Sim)) {
 		first, n = *seedFlag, 1
 	}
 	for seed := first; seed < first+uint64(n); seed++ {
-		if !simulate(t, cfg, seed, script) {
+		if !simulateTwice(t, cfg, seed, script) {
 			return
 		}
 	}
 }
 
-// simulate plays one seed, twice.
-func simulate(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bool {
+// simulateTwice plays one seed, twice.
+func simulateTwice(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bool {
 	t.Helper()
 	p := &player{t: t, cfg: cfg, seed: seed, script: script, without: map[int]bool{}}
 	var print func(string)
@@ -133,26 +133,26 @@ func simulate(t *testing.T, cfg Simulation, seed uint64, script func(s *Sim)) bo
 		print = func(line string) { t.Log(line) }
 	}
 	failed, skipped := t.Failed(), t.Skipped()
-	one, all := p.play(print)
+	one, all := p.playSeed(print)
 	if t.Failed() && !failed || t.Skipped() && !skipped {
 		t.Errorf("actortest: seed %d fails: the program has failed or skipped the test itself%s\nthe trace: go test -run '^%s$' -actortest.seed=%d",
-			seed, after(one.Failure), t.Name(), seed)
+			seed, laterFailure(one.Failure), t.Name(), seed)
 		return false
 	}
 	if one.Failure != "" {
-		happened := p.shrink(one.Failure, len(all))
+		happened := p.shrinkFaults(one.Failure, len(all))
 		t.Errorf("actortest: seed %d fails: %s\n%sthe trace: go test -run '^%s$' -actortest.seed=%d", seed, one.Failure, happened, t.Name(), seed)
 		return false
 	}
-	if two, _ := p.play(nil); two.Hash != one.Hash || two.Failure != "" {
-		t.Errorf("actortest: two runs of seed %d differ: %s", seed, p.difference(two.Failure))
+	if two, _ := p.playSeed(nil); two.Hash != one.Hash || two.Failure != "" {
+		t.Errorf("actortest: two runs of seed %d differ: %s", seed, p.findDifference(two.Failure))
 		return false
 	}
 	return true
 }
 
-// after returns the additional part of a simulation's report.
-func after(failure string) string {
+// laterFailure returns the additional part of a simulation's report.
+func laterFailure(failure string) string {
 	if failure == "" {
 		return ""
 	}
@@ -175,34 +175,34 @@ type player struct {
 	without map[int]bool // faults that are left out
 }
 
-// play plays the seed once, and returns the faults that were drawn.
-func (p *player) play(print func(line string)) (r world.Result, all []*fault) {
+// playSeed plays the seed once, and returns the faults that were drawn.
+func (p *player) playSeed(print func(line string)) (r world.Result, all []*fault) {
 	kinds := []world.Kind{world.Twin, world.TwinSoftRoCE, world.TwinSIW}
 	if runtime.GOOS == "linux" {
 		kinds = append(kinds, world.Embedded, world.Embedded, world.Embedded)
 	}
 	draw := rand.New(rand.NewPCG(p.seed, 0))
 	s := &Sim{}
-	s.panics = &panics{t: p.t, onPanic: s.panicked}
-	c := world.Config{Seed: p.seed, Kind: kinds[draw.IntN(len(kinds))], Print: print, Log: s.failures}
+	s.panics = &panics{t: p.t, onPanic: s.failOnPanic}
+	c := world.Config{Seed: p.seed, Kind: kinds[draw.IntN(len(kinds))], Print: print, Log: s.failureHandler}
 	r = world.Run(p.t, c, func(w *world.World) {
 		s.w = w
 		p.script(s)
 		all = drawFaults(draw, p.cfg, s)
-		s.run(p, all)
+		s.runFaults(p, all)
 	})
 	return r, all
 }
 
-// shrink leaves out the faults that the failure does not need, and lists the others.
-func (p *player) shrink(failure string, n int) string {
+// shrinkFaults leaves out the faults that the failure does not need, and lists the others.
+func (p *player) shrinkFaults(failure string, n int) string {
 	for i := range n {
 		p.without[i] = true
-		if again, _ := p.play(nil); kindOf(again.Failure) != kindOf(failure) {
+		if again, _ := p.playSeed(nil); kindOf(again.Failure) != kindOf(failure) {
 			delete(p.without, i)
 		}
 	}
-	_, all := p.play(nil)
+	_, all := p.playSeed(nil)
 	var s strings.Builder
 	for i, f := range all {
 		if !p.without[i] {
@@ -215,7 +215,7 @@ func (p *player) shrink(failure string, n int) string {
 	return "the faults that it needs:\n" + s.String()
 }
 
-// kindOf is the first line of a failure, without its numbers.
+// kindOf returns the first line of a failure, without its numbers.
 func kindOf(failure string) string {
 	line, _, _ := strings.Cut(failure, "\n")
 	return strings.Map(func(r rune) rune {
@@ -226,14 +226,14 @@ func kindOf(failure string) string {
 	}, line)
 }
 
-// difference plays the seed twice more, and shows where the traces part.
-func (p *player) difference(failure string) string {
+// findDifference plays the seed twice more, and shows where the traces part.
+func (p *player) findDifference(failure string) string {
 	if failure != "" {
 		return "the second one fails: " + failure
 	}
 	var lines [2][]string
 	for i := range lines {
-		p.play(func(line string) {
+		p.playSeed(func(line string) {
 			if !strings.HasPrefix(line, world.Aside) {
 				lines[i] = append(lines[i], line)
 			}

@@ -26,8 +26,8 @@ type poller struct {
 	stuck []eventloop.Stall // in it
 }
 
-// stalled is the watchdog's report.
-func (p *poller) stalled(s eventloop.Stall) {
+// recordStall records a stall that the watchdog reports.
+func (p *poller) recordStall(s eventloop.Stall) {
 	if p.stopped.Load() { // it is the whole program that stands
 		return
 	}
@@ -42,7 +42,7 @@ func (p *poller) stalled(s eventloop.Stall) {
 
 // Wait implements eventloop.Poller.
 func (p *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (n int, err error) {
-	p.report("went on after")
+	p.reportStalls("went on after")
 	n, err = p.Poller.Wait(dst, timeout)
 	p.mu.Lock()
 	p.since = time.Now()
@@ -50,8 +50,8 @@ func (p *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (n int, err 
 	return n, err
 }
 
-// report fails the test for the stall of the loop in this turn.
-func (p *poller) report(since string) {
+// reportStalls fails the test for the stall of the loop in this turn.
+func (p *poller) reportStalls(since string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.stuck {

@@ -18,9 +18,9 @@ type strays struct {
 // digits is the length of the part of a PID that counts the actors of a process.
 const digits = 6
 
-// watch makes a process that has just started use PIDs that no other process has, and fails w when
-// it sends to a PID of another.
-func (s *strays) watch(p *world.Process, w *world.World) {
+// watchProcess makes a process that has just started use PIDs that no other process has, and fails
+// w when it sends to a PID of another.
+func (s *strays) watchProcess(p *world.Process, w *world.World) {
 	if s.names == nil {
 		s.names = make(map[string]string)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/actortest"
 )
 
-// waiting is a test that does not come to an end.
+// waiting never returns.
 //
 //go:noinline
 func waiting() { <-make(chan struct{}) }

@@ -68,7 +68,7 @@ func (w *World) Runtime() *rdma.Runtime { return w.rt }
 
 // CreateID is Runtime's.
 func (w *World) CreateID(owner *actor.PID, cfg ...rdma.IDConfig) *actor.PID {
-	w.use(0)
+	w.noteProgress(0)
 	return w.rt.CreateID(owner, cfg...)
 }
 
@@ -80,13 +80,13 @@ func (w *World) Elapsed() time.Duration { return time.Since(w.start) }
 
 // Wait lets everything happen that can happen without time passing.
 func (w *World) Wait() {
-	w.use(0)
+	w.noteProgress(0)
 	synctest.Wait()
 }
 
 // Advance lets d pass, and everything happen that can happen by then.
 func (w *World) Advance(d time.Duration) {
-	w.use(d)
+	w.noteProgress(d)
 	time.Sleep(d)
 	synctest.Wait()
 }
@@ -95,11 +95,11 @@ func (w *World) Advance(d time.Duration) {
 // machine is frozen or has crashed. A PID that no identifier ever had fails the test.
 func (w *World) State(id *actor.PID) states.State {
 	w.t.Helper()
-	if i, ok := w.find(id); ok {
+	if i, ok := w.findID(id); ok {
 		return i.State
 	}
 	if id == nil || !identifier.MatchString(id.Id) {
-		w.t.Fatalf("actortest: State: %v is no identifier's PID; identifiers:%s", id, w.identifiers())
+		w.t.Fatalf("actortest: State: %v is no identifier's PID; identifiers:%s", id, w.listIDs())
 	}
 	return states.Destroying
 }
@@ -107,11 +107,11 @@ func (w *World) State(id *actor.PID) states.State {
 // identifier matches the runtime's names of identifiers.
 var identifier = regexp.MustCompile(`^rdma\$[^/]+/id-[0-9]+$`)
 
-// find finds an identifier that is not gone.
-func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
+// findID finds an identifier that is not gone.
+func (w *World) findID(id *actor.PID) (rdma.IDInfo, bool) {
 	w.t.Helper()
 	w.Wait()
-	for _, i := range w.inspect() {
+	for _, i := range w.inspectAll() {
 		if i.PID.Equal(id) {
 			return i, true
 		}
@@ -119,23 +119,23 @@ func (w *World) find(id *actor.PID) (rdma.IDInfo, bool) {
 	return rdma.IDInfo{}, false
 }
 
-// inspect is Inspect on all machines.
-func (w *World) inspect() []rdma.IDInfo {
+// inspectAll calls Inspect on all machines, and fails the test if a loop does not answer.
+func (w *World) inspectAll() []rdma.IDInfo {
 	w.t.Helper()
-	all, ok := w.infos()
+	all, ok := w.tryInspect()
 	if !ok {
-		w.t.Fatalf("actortest: there is %s", blocked())
+		w.t.Fatalf("actortest: there is %s", blockedStacks())
 	}
 	return all
 }
 
-// infos is inspect for any goroutine. Not ok: a loop does not answer.
-func (w *World) infos() (all []rdma.IDInfo, ok bool) {
+// tryInspect calls Inspect on all machines, from any goroutine. Not ok: a loop does not answer.
+func (w *World) tryInspect() (all []rdma.IDInfo, ok bool) {
 	for _, m := range w.machines {
 		if m.stopped.Load() {
 			continue
 		}
-		infos, ok := ask(m.rt.Inspect, 100*time.Millisecond)
+		infos, ok := askLoops(m.rt.Inspect, 100*time.Millisecond)
 		if !ok {
 			return nil, false
 		}
@@ -144,11 +144,11 @@ func (w *World) infos() (all []rdma.IDInfo, ok bool) {
 	return all, true
 }
 
-// identifiers lists all that exist, for failures.
-func (w *World) identifiers() string {
-	infos, ok := w.infos()
+// listIDs lists all identifiers that exist, for failures.
+func (w *World) listIDs() string {
+	infos, ok := w.tryInspect()
 	if !ok {
-		return " there is " + blocked()
+		return " there is " + blockedStacks()
 	}
 	var all []string
 	for _, i := range infos {
@@ -177,9 +177,9 @@ func (w *World) ExpectPanic(text string) {
 // pass forever, and go test would end everything after ten minutes.
 const forEver = 24 * time.Hour
 
-// use notes that the test goes on. Most methods that a test calls do so. d is the virtual time
-// that the caller may take.
-func (w *World) use(d time.Duration) {
+// noteProgress notes that the test goes on. Most methods that a test calls do so. d is the virtual
+// time that the caller may take.
+func (w *World) noteProgress(d time.Duration) {
 	if w.over.Load() {
 		panic(fmt.Sprintf("actortest: the World of %s is used after its test function has ended (w.T().Cleanup runs before that)", w.t.Name()))
 	}
@@ -189,8 +189,8 @@ func (w *World) use(d time.Duration) {
 // deadLetterTick is how long Proto.Actor keeps a goroutine for counting dead letters.
 const deadLetterTick = time.Millisecond
 
-// logger writes to the test's log, with virtual time.
-func (w *World) logger(level slog.Level) *slog.Logger {
+// newLogger returns a logger to the test's log, with virtual time.
+func (w *World) newLogger(level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{
 		Level: level,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -202,9 +202,10 @@ func (w *World) logger(level slog.Level) *slog.Logger {
 	}))
 }
 
-// ask calls fn, which asks all loops, and waits no longer than within for one that does not answer.
-// If that has happened, ask tries again, for Patience in all. Not ok: a loop does not answer.
-func ask[T any](fn func() T, within time.Duration) (v T, ok bool) {
+// askLoops calls fn, which asks all loops, and waits no longer than within for one that does not
+// answer. If that has happened, askLoops tries again, for Patience in all. Not ok: a loop does not
+// answer.
+func askLoops[T any](fn func() T, within time.Duration) (v T, ok bool) {
 	for begin := time.Now(); time.Since(begin) < Patience; {
 		asked := time.Now()
 		if v = fn(); time.Since(asked) < within {
@@ -214,11 +215,11 @@ func ask[T any](fn func() T, within time.Duration) (v T, ok bool) {
 	return v, false
 }
 
-// blocked gives the stacks of the loops that are busy with a call.
-func blocked() string {
+// blockedStacks returns the stacks of the loops that are busy with a call.
+func blockedStacks() string {
 	s := "an actor that blocks a loop (rdma.OffLoop is for those that may):"
 	for _, stack := range bubbleGoroutines() {
-		if strings.Contains(stack, "eventloop.(*Loop).call(") {
+		if strings.Contains(stack, "eventloop.(*Loop).runCallback(") {
 			s += "\n" + stack
 		}
 	}
@@ -228,7 +229,7 @@ func blocked() string {
 // header matches the beginning of the stack trace of a goroutine in a bubble.
 var header = regexp.MustCompile(`^goroutine (\d+) .*\[.*synctest bubble (\d+).*\]:`)
 
-// bubbleGoroutines is the stacks of the caller's bubble, by goroutine.
+// bubbleGoroutines returns the stacks of the caller's bubble, by goroutine.
 func bubbleGoroutines() map[uint64]string {
 	synctest.Wait()
 	buf := make([]byte, 64<<10)

@@ -197,7 +197,7 @@ func follow(t *testing.T, name string) <-chan change {
 	return changes
 }
 
-// next is the next change.
+// next returns the next change.
 func next(t *testing.T, changes <-chan change, why string) change {
 	t.Helper()
 	select {

@@ -23,7 +23,7 @@ func Follow(ctx context.Context, name string, every time.Duration, changed func(
 	defer look.Stop()
 	var f follower
 	for ctx.Err() == nil {
-		f.look(name, changed)
+		f.checkFile(name, changed)
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -42,14 +42,14 @@ type state struct {
 	error string            // why there are none
 }
 
-func (f *follower) look(name string, changed func([]rdma.Credential, error)) {
-	b, err := contents(name)
+func (f *follower) checkFile(name string, changed func([]rdma.Credential, error)) {
+	b, err := readContents(name)
 	defer func() { clear(b[:cap(b)]) }()
 	var list []rdma.Credential
 	now := state{}
 	if err == nil {
 		now.sum = sha256.Sum256(b)
-		if list, err = parse(b); err != nil {
+		if list, err = parseKeys(b); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}

@@ -14,21 +14,21 @@ import (
 
 // Load reads a file of keys. Its mode has to be right (CheckMode).
 func Load(name string) ([]rdma.Credential, error) {
-	b, err := contents(name)
+	b, err := readContents(name)
 	defer func() { clear(b[:cap(b)]) }()
 	if err != nil {
 		return nil, err
 	}
-	list, err := parse(b)
+	list, err := parseKeys(b)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return list, nil
 }
 
-// contents returns the bytes of a file of keys.
-func contents(name string) ([]byte, error) {
-	f, _, err := open(name, os.O_RDONLY)
+// readContents returns the bytes of a file of keys.
+func readContents(name string) ([]byte, error) {
+	f, _, err := openFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func contents(name string) ([]byte, error) {
 	return contentsOf(f)
 }
 
-// open opens a file of keys. how is os.O_RDONLY or os.O_RDWR.
-func open(name string, how int) (*os.File, fs.FileInfo, error) {
+// openFile opens a file of keys. how is os.O_RDONLY or os.O_RDWR.
+func openFile(name string, how int) (*os.File, fs.FileInfo, error) {
 	// opening a pipe would wait for a writer
 	f, err := os.OpenFile(name, how|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -31,10 +31,10 @@ func Read(r io.Reader) ([]rdma.Credential, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(b)
+	return parseKeys(b)
 }
 
-// readAll is io.ReadAll with a bound, and leaves no copies behind.
+// readAll reads like io.ReadAll, but with a bound, and leaves no copies behind.
 func readAll(r io.Reader) ([]byte, error) {
 	b := make([]byte, 0, 1<<10)
 	for {
@@ -56,8 +56,8 @@ func readAll(r io.Reader) ([]byte, error) {
 	}
 }
 
-// parse reads all lines. If one is wrong, no key is returned, and none stays in memory.
-func parse(b []byte) (list []rdma.Credential, err error) {
+// parseKeys reads all lines. If one is wrong, no key is returned, and none stays in memory.
+func parseKeys(b []byte) (list []rdma.Credential, err error) {
 	// large enough from the beginning, because append would leave copies behind
 	list = make([]rdma.Credential, 0, bytes.Count(b, []byte("\n"))+1)
 	defer func() {

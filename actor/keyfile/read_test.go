@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/keyfile"
 )
 
-// key is a key whose bytes are all b, as it is written.
+// key returns a key whose bytes are all b, as it is written.
 func key(b byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, 32)) }
 
 func credential(identity string, b byte) rdma.Credential {

@@ -25,7 +25,7 @@ func TestFollowWaitsForTheWholeFile(t *testing.T) {
 	)
 	look := func(why string, changes int) {
 		t.Helper()
-		f.look(name, func(list []rdma.Credential, err error) {
+		f.checkFile(name, func(list []rdma.Credential, err error) {
 			seen, errs = append(seen, append([]rdma.Credential(nil), list...)), append(errs, err)
 		})
 		if len(seen) != changes {

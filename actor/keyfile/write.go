@@ -28,7 +28,7 @@ func Generate(identity string) (rdma.Credential, error) {
 
 // Write writes lines that Read reads: the keys are in them.
 func Write(w io.Writer, list ...rdma.Credential) error {
-	b, err := text(list)
+	b, err := formatKeys(list)
 	defer clear(b)
 	if err == nil {
 		_, err = w.Write(b)
@@ -36,8 +36,8 @@ func Write(w io.Writer, list ...rdma.Credential) error {
 	return err
 }
 
-// text is the lines of a list.
-func text(list []rdma.Credential) ([]byte, error) {
+// formatKeys returns the lines of a list.
+func formatKeys(list []rdma.Credential) ([]byte, error) {
 	size := 0
 	for i := range list {
 		size += len(list[i].Identity) + len(":\n") + encoding.EncodedLen(keyLen)
@@ -74,7 +74,7 @@ func Add(name string, c rdma.Credential) (err error) {
 	if name, err = filepath.EvalSymlinks(name); err != nil {
 		return err
 	}
-	f, info, err := lock(name)
+	f, info, err := openLocked(name)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func Add(name string, c rdma.Credential) (err error) {
 	if err != nil {
 		return err
 	}
-	line, err := text([]rdma.Credential{c})
+	line, err := formatKeys([]rdma.Credential{c})
 	defer clear(line)
 	if err != nil {
 		return err
@@ -95,23 +95,23 @@ func Add(name string, c rdma.Credential) (err error) {
 		all = append(all, '\n')
 	}
 	all = append(all, line...)
-	list, err := parse(all)
+	list, err := parseKeys(all)
 	if err != nil {
 		return fmt.Errorf("%s would not be a list of keys any more: %w", name, err)
 	}
 	clear(list)
-	return replace(name, info, all)
+	return replaceFile(name, info, all)
 }
 
 var flock = unix.Flock // tests have others
 
-// lock opens a file for the only one that may replace it.
-func lock(name string) (*os.File, fs.FileInfo, error) {
+// openLocked opens a file for the only one that may replace it.
+func openLocked(name string) (*os.File, fs.FileInfo, error) {
 	for {
 		// NFS wants a descriptor that may write; a file that its owner may only read has none
-		f, info, err := open(name, os.O_RDWR)
+		f, info, err := openFile(name, os.O_RDWR)
 		if errors.Is(err, fs.ErrPermission) {
-			f, info, err = open(name, os.O_RDONLY)
+			f, info, err = openFile(name, os.O_RDONLY)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -136,15 +136,15 @@ func lock(name string) (*os.File, fs.FileInfo, error) {
 	}
 }
 
-// replace puts a new file into the place of name, with the owner, the group and the mode of the old
-// one.
-func replace(name string, old fs.FileInfo, b []byte) error {
+// replaceFile puts a new file into the place of name, with the owner, the group and the mode of the
+// old one.
+func replaceFile(name string, old fs.FileInfo, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".key-*") // its mode is 0600
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
-	if err = errors.Join(err, resemble(f, old), f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, copyAttributes(f, old), f.Sync(), f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
@@ -153,8 +153,8 @@ func replace(name string, old fs.FileInfo, b []byte) error {
 	return nil
 }
 
-// resemble gives f the owner, the group and the mode of another file.
-func resemble(f *os.File, other fs.FileInfo) error {
+// copyAttributes sets f's owner, group and mode to those of another file.
+func copyAttributes(f *os.File, other fs.FileInfo) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err

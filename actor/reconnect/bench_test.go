@@ -23,7 +23,7 @@ func echo(ctx actor.Context) {
 	}
 }
 
-// benched is a client and an echo on the embedded device.
+// benched starts a client and an echo on the embedded device.
 func benched(b *testing.B, client func(link func() *actor.PID) actor.ReceiveFunc) (root *actor.RootContext, owner *actor.PID) {
 	b.Helper()
 	sys := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return quiet }))

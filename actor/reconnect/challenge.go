@@ -33,9 +33,9 @@ type challenger struct {
 // vouched is a message to the link itself: the peer has answered a challenge.
 type vouched struct{ generation uint64 }
 
-// challenge challenges the present peer on behalf of a request that is to be rejected. False: the
-// request has to be rejected now.
-func (l *link) challenge(ctx actor.Context, c challenger) (waits bool) {
+// challengePeer challenges the present peer on behalf of a request that is to be rejected. False:
+// the request has to be rejected now.
+func (l *link) challengePeer(ctx actor.Context, c challenger) (waits bool) {
 	now := l.local.Now()
 	switch {
 	case l.state != LinkUp || c.kind != helloElsewhere && c.kind != helloStale:
@@ -51,35 +51,35 @@ func (l *link) challenge(ctx actor.Context, c challenger) (waits bool) {
 	return true
 }
 
-// dismiss rejects the request that waits for the answer to a challenge.
-func (l *link) dismiss(ctx actor.Context) {
+// rejectChallenger rejects the request that waits for the answer to a challenge.
+func (l *link) rejectChallenger(ctx actor.Context) {
 	if c := l.challenger; c != nil {
 		l.challenger = nil
-		ctx.Request(c.id, &rdma.Reject{PrivateData: l.cfg.Peers.hello(c.kind).put(nil)})
+		ctx.Request(c.id, &rdma.Reject{PrivateData: l.cfg.Peers.newHello(c.kind).encodeWith(nil)})
 	}
 }
 
-// withdraw drops the request that waits if ctx's message is an event of its identifier: the
-// requesting peer has gone.
-func (l *link) withdraw(ctx actor.Context) {
+// destroyChallenger drops the request that waits if ctx's message is an event of its identifier:
+// the requesting peer has gone.
+func (l *link) destroyChallenger(ctx actor.Context) {
 	if c := l.challenger; c != nil && c.id.Equal(ctx.Sender()) {
 		l.challenger = nil
 		ctx.Send(c.id, &rdma.DestroyID{}) // if it is ending already, this does nothing
 	}
 }
 
-// displace accepts the request that waits: the challenged peer has not answered, or its connection
-// has ended in another way.
-func (l *link) displace(ctx actor.Context) {
+// acceptChallenger accepts the request that waits: the challenged peer has not answered, or its
+// connection has ended in another way.
+func (l *link) acceptChallenger(ctx actor.Context) {
 	if c := l.challenger; c != nil {
 		l.challenger = nil
-		l.admit(ctx, c.id, c.request, c.user)
+		l.acceptRequest(ctx, c.id, c.request, c.user)
 	}
 }
 
-// unanswered extends the error of a connection whose peer has not answered a challenge: it names
-// the process that takes the peer's place.
-func (l *link) unanswered(err error) error {
+// challengeError extends the error of a connection whose peer has not answered a challenge: it
+// names the process that takes the peer's place.
+func (l *link) challengeError(err error) error {
 	if c := l.challenger; c != nil && errors.Is(err, rdma.ErrPeerLost) {
 		return fmt.Errorf("%w; the process of incarnation %d at %v takes its place", err, c.hello.incarnation, c.from)
 	}

@@ -69,7 +69,7 @@ const (
 
 // withDefaults fills zero fields.
 func (c Config) withDefaults(rt *rdma.Runtime) Config {
-	set(&c.Queue, defaultQueue)
+	setDefault(&c.Queue, defaultQueue)
 	c.Backoff = c.Backoff.WithDefaults()
 	if c.Limiter == nil {
 		c.Limiter = LimiterOf(rt)
@@ -82,9 +82,9 @@ func (c Config) withDefaults(rt *rdma.Runtime) Config {
 
 // WithDefaults returns b with the defaults in place of fields that are not positive.
 func (b Backoff) WithDefaults() Backoff {
-	set(&b.First, defaultFirst)
-	set(&b.Most, defaultMost)
-	set(&b.Stable, defaultStable)
+	setDefault(&b.First, defaultFirst)
+	setDefault(&b.Most, defaultMost)
+	setDefault(&b.Stable, defaultStable)
 	return b
 }
 
@@ -101,7 +101,7 @@ func (b Backoff) Longest(before int) time.Duration {
 	return b.Most
 }
 
-func set[T ~int | ~int64](v *T, def T) {
+func setDefault[T ~int | ~int64](v *T, def T) {
 	if *v <= 0 {
 		*v = def
 	}

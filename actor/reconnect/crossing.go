@@ -17,40 +17,40 @@ type request struct {
 	proved bool // the node id is proved
 }
 
-// request answers a peer's request. Either it is accepted, and its connection is the next
+// answerRequest answers a peer's request. Either it is accepted, and its connection is the next
 // generation, or it is rejected.
-func (l *link) request(ctx actor.Context, ev *rdma.ConnectRequest) {
+func (l *link) answerRequest(ctx actor.Context, ev *rdma.ConnectRequest) {
 	h, user, ok := parseHello(ev.PrivateData)
 	if !ok || l.cfg.Peers == nil || h.node != l.cfg.Peer {
 		l.rt.Logger().Error("reconnect: Unknown has returned the actor of another node", "actor", l.self, "node", h.node)
 		ctx.Respond(&rdma.Reject{})
 		return
 	}
-	r := request{host(ev.Peer), h, l.cfg.Peers.proved(ev.Identity)}
-	kind := l.judge(r)
+	r := request{hostAddr(ev.Peer), h, l.cfg.Peers.hasIdentity(ev.Identity)}
+	kind := l.judgeRequest(r)
 	if kind == helloRequest && !l.local.Has(ev.ID) {
 		kind = helloAgain // the request could not be moved to this loop
-		l.remind()
+		l.logMissingPlace()
 	}
 	if kind == helloRequest {
-		l.admit(ctx, ctx.Sender(), r, user)
+		l.acceptRequest(ctx, ctx.Sender(), r, user)
 		return
 	}
-	if l.local.Has(ev.ID) && l.challenge(ctx, challenger{r, ctx.Sender(), append([]byte(nil), user...), kind}) {
+	if l.local.Has(ev.ID) && l.challengePeer(ctx, challenger{r, ctx.Sender(), append([]byte(nil), user...), kind}) {
 		return
 	}
-	ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.hello(kind).put(nil)})
+	ctx.Respond(&rdma.Reject{PrivateData: l.cfg.Peers.newHello(kind).encodeWith(nil)})
 }
 
-// admit accepts a request, whose connection is the next generation.
-func (l *link) admit(ctx actor.Context, id *actor.PID, r request, user []byte) {
-	l.dismiss(ctx)
+// acceptRequest accepts a request, whose connection is the next generation.
+func (l *link) acceptRequest(ctx actor.Context, id *actor.PID, r request, user []byte) {
+	l.rejectChallenger(ctx)
 	switch l.state {
 	case LinkDialling:
 		l.endGeneration(ctx, ErrSimultaneous, l.local.Now(), thenAccept)
 	case LinkUp, LinkAccepting:
 		if l.state == LinkUp {
-			l.lost(ctx, ErrReplaced)
+			l.recordLoss(ctx, ErrReplaced)
 		}
 		l.endGeneration(ctx, ErrReplaced, l.local.Now(), thenAccept)
 	}
@@ -58,12 +58,13 @@ func (l *link) admit(ctx actor.Context, id *actor.PID, r request, user []byte) {
 	l.generation++
 	l.id, l.peer, l.peerAt = id, r.hello, r.from
 	l.user = append([]byte(nil), user...)
-	l.enter(LinkAccepting)
-	ctx.Request(id, &rdma.Accept{PrivateData: l.cfg.Peers.hello(helloRequest).put(nil)})
+	l.enterState(LinkAccepting)
+	ctx.Request(id, &rdma.Accept{PrivateData: l.cfg.Peers.newHello(helloRequest).encodeWith(nil)})
 }
 
-// remind logs, once, that connections arrive at other loops because a listener has no Place.
-func (l *link) remind() {
+// logMissingPlace logs, once, that connections arrive at other loops because a listener has no
+// Place.
+func (l *link) logMissingPlace() {
 	if p := l.cfg.Peers; !p.places.Load() && !p.reminded.Swap(true) {
 		l.rt.Logger().Error("reconnect: a request came to another loop than its node's actor, and is rejected: the listener needs Peers.Place, too (Peers.Listener)", "actor", l.self)
 	}
@@ -75,9 +76,9 @@ func (l *link) remind() {
 // the other's again and again.
 const dialStands = time.Second
 
-// judge decides on a request. helloRequest: it is accepted. Every other kind is the reason of a
-// rejection.
-func (l *link) judge(r request) helloKind {
+// judgeRequest decides on a request. helloRequest: it is accepted. Every other kind is the reason
+// of a rejection.
+func (l *link) judgeRequest(r request) helloKind {
 	live := l.state == LinkUp || l.state == LinkAccepting
 	elsewhere := r.from != l.peerAt && !r.proved // from another address than the present peer
 	switch h := r.hello; {
@@ -89,7 +90,7 @@ func (l *link) judge(r request) helloKind {
 		return helloElsewhere
 	case live && h.incarnation < l.peer.incarnation:
 		return helloStale
-	case live && h.incarnation == l.peer.incarnation && !h.after(l.peer):
+	case live && h.incarnation == l.peer.incarnation && !h.isAfter(l.peer):
 		// it is from a dial that was given up for the present connection
 		return helloSimultaneous
 	case l.state == LinkDialling && l.cfg.Peers.cfg.Node < h.node && l.local.Now().Sub(l.dialSince) < dialStands:
@@ -99,7 +100,7 @@ func (l *link) judge(r request) helloKind {
 }
 
 // checkPeer checks the reply of the peer that has accepted this side's dial. If the peer has
-// dialled, judge has done so.
+// dialled, judgeRequest has done so.
 func (l *link) checkPeer(ev *rdma.Established) error {
 	if l.state == LinkAccepting {
 		ev.PrivateData = l.user
@@ -108,7 +109,7 @@ func (l *link) checkPeer(ev *rdma.Established) error {
 	if err := l.checkIdentity(ev); err != nil {
 		return err
 	}
-	l.peer, l.peerAt = hello{}, host(ev.Peer)
+	l.peer, l.peerAt = hello{}, hostAddr(ev.Peer)
 	h, user, ok := parseHello(ev.PrivateData)
 	switch {
 	case !ok:
@@ -120,8 +121,9 @@ func (l *link) checkPeer(ev *rdma.Established) error {
 	return nil
 }
 
-// reason returns why the peer's node has rejected this side's dial; nil: f is no such rejection.
-func (l *link) reason(f rdma.Failure) error {
+// rejectReason returns why the peer's node has rejected this side's dial; nil: f is no such
+// rejection.
+func (l *link) rejectReason(f rdma.Failure) error {
 	r, ok := f.(*rdma.Rejected)
 	if !ok || l.cfg.Peers == nil {
 		return nil
@@ -130,5 +132,5 @@ func (l *link) reason(f rdma.Failure) error {
 	if !ok {
 		return nil
 	}
-	return h.kind.err()
+	return h.kind.asError()
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// onLoops is a configuration of several loops.
+// onLoops returns a configuration of several loops.
 func onLoops(n int) actortest.Config {
 	return actortest.Config{Runtime: rdma.Config{Loops: make([]eventloop.Config, n), Logger: quiet}}
 }
@@ -99,7 +99,7 @@ func (n *town) ups() (up int) {
 	return up
 }
 
-// at is where the town with this id listens.
+// at returns where the town with this id listens.
 func at(id uint64) string { return fmt.Sprintf("10.0.0.%d:7471", id) }
 
 // An unknown node gets an actor, on whatever loop; messages flow both ways. When the connection is

@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 )
 
-// stuckServer has two credits and does not return them: two messages leave, and the others wait.
+// stuckServer starts a server that keeps its two credits: two messages leave, and the others wait.
 func stuckServer(r *rig, cfg reconnect.Config) (conn *actor.PID) {
 	r.serve(rdma.IDConfig{MaxMessage: 1 << 10, Credits: 2})
 	r.spawn(cfg)

@@ -152,7 +152,7 @@ type acceptor struct {
 	now  func() time.Time
 }
 
-// all is when they came.
+// all returns when they arrived.
 func (a *acceptor) all() []time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -41,7 +41,7 @@ func (f *forger) ends() {
 	}
 }
 
-// forged is private data as nodes have it, of b's or of others', and perhaps changed or cut.
+// forged returns private data as nodes have it, of b's or of others', and perhaps changed or cut.
 func forged(r *rand.Rand) []byte {
 	pick := func(of ...uint64) uint64 { return of[r.IntN(len(of))] }
 	b := binary.BigEndian.AppendUint16(nil, 0x7EDC)

@@ -22,7 +22,7 @@ type link struct {
 	local rdma.Local
 	relay *rdma.Relay
 
-	state      LinkState // set by enter
+	state      LinkState // set by enterState
 	since      time.Time // in state
 	status     *status   // the part that Links shows
 	generation uint64
@@ -81,9 +81,9 @@ type (
 	shutdown struct{} // the runtime's has begun
 )
 
-// dial begins a generation when it is this link's turn.
-func (l *link) dial(ctx actor.Context) {
-	l.enter(LinkQueueing)
+// dialInTurn begins a generation when it is this link's turn.
+func (l *link) dialInTurn(ctx actor.Context) {
+	l.enterState(LinkQueueing)
 	l.stopTimer()
 	ok, after := l.ticket.Enter(l.local.Now())
 	if !ok {
@@ -94,67 +94,67 @@ func (l *link) dial(ctx actor.Context) {
 	}
 	l.generation++
 	l.dialling, l.dialSince = true, l.local.Now()
-	l.enter(LinkDialling)
+	l.enterState(LinkDialling)
 	id := l.cfg.ID
 	if l.cfg.Peers != nil {
-		id.Hint = hint(l.cfg.Peers.cfg.Node)
+		id.Hint = nodeHint(l.cfg.Peers.cfg.Node)
 	}
 	l.id = l.rt.CreateID(ctx.Self(), id)
 	d := l.cfg.Dial
 	d.Addr, d.Name, d.First = l.at, cmp.Or(d.Name, d.Addr), cmp.Or(l.worked, d.First)
 	if l.cfg.Peers != nil {
 		l.cfg.Peers.dials.Add(1)
-		d.PrivateData = l.cfg.Peers.hello(helloRequest).put(d.PrivateData)
+		d.PrivateData = l.cfg.Peers.newHello(helloRequest).encodeWith(d.PrivateData)
 	}
 	ctx.Request(l.id, &d)
 }
 
-// dialled returns the place to the Limiter.
-func (l *link) dialled() {
+// returnTicket returns the place to the Limiter.
+func (l *link) returnTicket() {
 	if l.dialling {
 		l.dialling = false
 		l.ticket.Done()
 	}
 }
 
-// up handles the connection of the generation. Messages are not sent here but in flush, because the
-// identifier is still delivering Established.
-func (l *link) up(ctx actor.Context, ev *rdma.Established) {
-	l.dialled()
+// handleEstablished handles the connection of the generation. Messages are not sent here but in
+// flush, because the identifier is still delivering Established.
+func (l *link) handleEstablished(ctx actor.Context, ev *rdma.Established) {
+	l.returnTicket()
 	accepted := l.state == LinkAccepting
 	if l.cfg.Peers != nil {
 		if err := l.checkPeer(ev); err != nil {
-			l.down(ctx, err, nil)
+			l.failGeneration(ctx, err, nil)
 			return
 		}
 	}
 	line, ok := l.local.Line(ev.ID)
 	if !ok {
-		l.finish(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
+		l.closeNow(ctx, fmt.Errorf("%v: no data path on this loop: %w", ev, unix.EINVAL))
 		return
 	}
 	if !accepted {
 		l.worked = ev.Peer
 	}
 	l.upSince, l.failed, l.failure, l.closeSent = l.local.Now(), 0, nil, false
-	l.enter(LinkUp)
-	large := l.out.begin(line, ev.MaxMessage)
+	l.enterState(LinkUp)
+	large := l.out.beginGeneration(line, ev.MaxMessage)
 	up := &Up{Generation: l.generation, Accepted: accepted, Established: ev, Node: l.peer.node, Incarnation: l.peer.incarnation}
 	if l.relay.Near() {
 		up.link = l
 	}
-	l.deliver(up)
+	l.notifyOwner(up)
 	for _, m := range large {
-		l.refuse(m, tooLarge(m.send, ev.MaxMessage))
+		l.refuseMessage(m, tooLarge(m.send, ev.MaxMessage))
 	}
 	ctx.Send(ctx.Self(), &flush{})
 }
 
-// lost records the time of the loss, and whether the last connection has worked. err is why it
-// ended.
-func (l *link) lost(ctx actor.Context, err error) {
+// recordLoss records the time of the loss, and whether the last connection has worked. err is why
+// it ended.
+func (l *link) recordLoss(ctx actor.Context, err error) {
 	l.downSince = l.local.Now()
-	if l.state == LinkUp && l.cfg.Backoff.Restarts(l.downSince.Sub(l.upSince), err == nil || l.out.delivered()) {
+	if l.state == LinkUp && l.cfg.Backoff.Restarts(l.downSince.Sub(l.upSince), err == nil || l.out.hasDelivered()) {
 		l.pauses = 0
 	}
 	if l.stopGiveUp != nil {
@@ -174,17 +174,17 @@ func (l *link) gaveUp() error {
 	return fmt.Errorf("%w after %v: %w", ErrGaveUp, l.giveUp(), l.failure)
 }
 
-// down ends the generation, and decides how to proceed. f is the event by which a dial has failed.
-// nil: the generation has ended otherwise.
-func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
+// failGeneration ends the generation, and decides how to proceed. f is the event by which a dial
+// has failed. nil: the generation has ended otherwise.
+func (l *link) failGeneration(ctx actor.Context, err error, f rdma.Failure) {
 	now := l.local.Now()
-	err = l.unanswered(err)
-	reason := l.reason(f)
+	err = l.challengeError(err)
+	reason := l.rejectReason(f)
 	if reason != nil {
 		err = fmt.Errorf("%w: %w", reason, err)
 	}
 	if l.state == LinkUp {
-		l.lost(ctx, err)
+		l.recordLoss(ctx, err)
 	} else {
 		l.failure = err
 	}
@@ -195,23 +195,23 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 		l.failed++
 	}
 	switch {
-	case l.closing && (!l.redial || !l.out.again(l.cfg.FailFast)):
-		l.finish(ctx, err)
+	case l.closing && (!l.redial || !l.out.wouldRepeat(l.cfg.FailFast)):
+		l.closeNow(ctx, err)
 		return
 	case l.over && errors.Is(err, l.local.Err()):
-		l.finish(ctx, err)
+		l.closeNow(ctx, err)
 		return
 	case l.over:
-		l.finish(ctx, fmt.Errorf("%w: %w", l.local.Err(), cmp.Or(err, ErrClosing)))
+		l.closeNow(ctx, fmt.Errorf("%w: %w", l.local.Err(), cmp.Or(err, ErrClosing)))
 		return
 	case f != nil && l.cfg.Permanent(f):
-		l.finish(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))
+		l.closeNow(ctx, fmt.Errorf("%w: %w", ErrPermanent, err))
 		return
 	case l.cfg.Attempts > 0 && l.failed >= l.cfg.Attempts:
-		l.finish(ctx, fmt.Errorf("%w after %d attempts: %w", ErrGaveUp, l.failed, err))
+		l.closeNow(ctx, fmt.Errorf("%w after %d attempts: %w", ErrGaveUp, l.failed, err))
 		return
 	}
-	wait := l.pause()
+	wait := l.nextPause()
 	if errors.Is(reason, ErrSimultaneous) {
 		wait += dialStands
 	}
@@ -220,15 +220,15 @@ func (l *link) down(ctx actor.Context, err error, f rdma.Failure) {
 	}
 	if l.challenger != nil {
 		l.endGeneration(ctx, err, now, thenAccept)
-		l.displace(ctx)
+		l.acceptChallenger(ctx)
 		return
 	}
 	l.endGeneration(ctx, err, now.Add(wait), thenPause)
 	l.timer = rdma.After(ctx, wait, &retry{l.generation})
 }
 
-// pause returns how long to wait before the next attempt.
-func (l *link) pause() time.Duration {
+// nextPause returns how long to wait before the next attempt.
+func (l *link) nextPause() time.Duration {
 	most := int64(l.cfg.Backoff.Longest(l.pauses)) + 1
 	l.pauses++
 	if l.cfg.Rand != nil {
@@ -248,19 +248,19 @@ const (
 
 // endGeneration ends the generation: events of its identifier are ignored from now on.
 func (l *link) endGeneration(ctx actor.Context, err error, next time.Time, then sequel) {
-	l.dialled()
+	l.returnTicket()
 	if l.id != nil {
 		ctx.Send(l.id, &rdma.DestroyID{}) // if it is ending already, this does nothing
 		l.id = nil
 	}
 	d := &Down{Generation: l.generation, WasUp: l.state == LinkUp, Err: err, NextTry: next, Accepting: then == thenAccept}
 	if d.WasUp || then == thenEnd {
-		d.Fates, d.Counts = l.out.end(l.cfg.FailFast || then == thenEnd)
+		d.Fates, d.Counts = l.out.endGeneration(l.cfg.FailFast || then == thenEnd)
 	}
 	d.Waiting = l.out.len()
 	l.lastErr, l.nextTry = err, next
-	l.enter(LinkPausing)
-	l.deliver(d)
+	l.enterState(LinkPausing)
+	l.notifyOwner(d)
 }
 
 // leaveQueue ends the pause, or the wait for a turn at the Limiter.
@@ -278,8 +278,8 @@ func (l *link) stopTimer() {
 	}
 }
 
-// finish ends everything now. Messages in the mailbox are refused before Closed is delivered.
-func (l *link) finish(ctx actor.Context, err error) {
+// closeNow ends everything now. Messages in the mailbox are refused before Closed is delivered.
+func (l *link) closeNow(ctx actor.Context, err error) {
 	if l.state == LinkEnded {
 		return
 	}
@@ -287,12 +287,12 @@ func (l *link) finish(ctx actor.Context, err error) {
 	case LinkDialling, LinkAccepting, LinkUp:
 		l.endGeneration(ctx, err, time.Time{}, thenEnd)
 	default:
-		l.fates, _ = l.out.end(true)
+		l.fates, _ = l.out.endGeneration(true)
 	}
 	l.leaveQueue()
-	l.dismiss(ctx)
+	l.rejectChallenger(ctx)
 	l.closing, l.cause, l.lastErr = true, err, err
-	l.enter(LinkEnded)
+	l.enterState(LinkEnded)
 	if l.release != nil {
 		l.release()
 	}
@@ -303,36 +303,36 @@ func (l *link) finish(ctx actor.Context, err error) {
 		l.asking()
 	}
 	if p := l.cfg.Peers; p != nil {
-		p.leave(l.cfg.Peer, ctx.Self())
+		p.removeLink(l.cfg.Peer, ctx.Self())
 	}
 	l.local.Unwatch(ctx, l.owner)
 	ctx.Poison(ctx.Self())
 }
 
-// closed delivers the last message, once.
-func (l *link) closed() {
+// reportClosed delivers the last message, once.
+func (l *link) reportClosed() {
 	if !l.reported {
 		l.reported = true
 		rosterOf(l.rt).leave(l.status)
-		l.deliver(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
+		l.notifyOwner(&Closed{Err: l.cause, Fates: l.fates, Counts: l.out.total})
 		l.left()
 	}
 }
 
-// deliver sends msg to the owner.
-func (l *link) deliver(msg any) {
+// notifyOwner sends msg to the owner.
+func (l *link) notifyOwner(msg any) {
 	if !l.orphan {
 		l.relay.Send(msg)
 	}
 }
 
-// refuse reports that a message was not accepted.
-func (l *link) refuse(m message, err error) {
+// refuseMessage reports that a message was not accepted.
+func (l *link) refuseMessage(m message, err error) {
 	r := &Refused{Tag: m.tag, Err: err}
 	if m.send != nil {
 		r.Bytes = m.send.Len()
 	}
-	l.deliver(r)
+	l.notifyOwner(r)
 }
 
 func tooLarge(s *rdma.Send, most int) error {

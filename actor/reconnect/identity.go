@@ -16,23 +16,23 @@ import (
 // was dialled (PeersConfig.Proves).
 var ErrWrongIdentity = errors.New("the peer's identity is not that node's")
 
-// proves reports whether a peer with this identity may be the node.
-func (p *Peers) proves(identity string, node uint64) bool {
+// mayBeNode reports whether a peer with this identity may be the node.
+func (p *Peers) mayBeNode(identity string, node uint64) bool {
 	return p.cfg.Proves == nil || p.cfg.Proves(identity, node)
 }
 
-// proved reports whether a peer that has passed proves has an authenticated identity, so that its
-// address does not matter.
-func (p *Peers) proved(identity string) bool { return p.cfg.Proves != nil && identity != "" }
+// hasIdentity reports whether a peer that has passed mayBeNode has an authenticated identity.
+func (p *Peers) hasIdentity(identity string) bool { return p.cfg.Proves != nil && identity != "" }
 
-// impostor returns the answer to a request of a peer that is not the node that it claims to be.
-func (p *Peers) impostor() *rdma.Reject {
-	return &rdma.Reject{PrivateData: p.hello(helloIdentity).put(nil)}
+// identityReject returns the answer to a request of a peer that is not the node that it claims to
+// be.
+func (p *Peers) identityReject() *rdma.Reject {
+	return &rdma.Reject{PrivateData: p.newHello(helloIdentity).encodeWith(nil)}
 }
 
 // checkIdentity checks the identity of the peer that has accepted this side's dial.
 func (l *link) checkIdentity(ev *rdma.Established) error {
-	if p := l.cfg.Peers; !p.proves(ev.Identity, l.cfg.Peer) {
+	if p := l.cfg.Peers; !p.mayBeNode(ev.Identity, l.cfg.Peer) {
 		return fmt.Errorf("%w: %q, and it was dialled as node %d", ErrWrongIdentity, ev.Identity, l.cfg.Peer)
 	}
 	return nil

@@ -68,17 +68,17 @@ func Links(rt *rdma.Runtime) []LinkInfo {
 	return infos
 }
 
-// enter begins a state, and publishes it to Links, with the fields that were set before. Messages
-// of a connection do not come here.
-func (l *link) enter(s LinkState) {
+// enterState begins a state, and publishes it to Links, with the fields that were set before.
+// Messages of a connection do not come here.
+func (l *link) enterState(s LinkState) {
 	if l.state != s {
 		l.state, l.since = s, l.local.Now()
 	}
-	l.publish()
+	l.publishInfo()
 }
 
-// publish updates the state that Links shows.
-func (l *link) publish() {
+// publishInfo updates the state that Links shows.
+func (l *link) publishInfo() {
 	i := LinkInfo{
 		Addr: l.cfg.Dial.Addr, State: l.state, Since: l.since, Failed: l.failed, LastErr: l.lastErr, Generation: l.generation, Who: l.self,
 	}

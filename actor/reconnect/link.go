@@ -30,128 +30,128 @@ func Props(rt *rdma.Runtime, owner *actor.PID, cfg Config) *actor.Props {
 
 // Receive implements actor.Actor.
 func (l *link) Receive(ctx actor.Context) {
-	defer l.broken()
-	l.receive(ctx, ctx.Message())
+	defer l.recordPanic()
+	l.receiveMessage(ctx, ctx.Message())
 }
 
-func (l *link) receive(ctx actor.Context, msg any) {
+func (l *link) receiveMessage(ctx actor.Context, msg any) {
 	switch m := msg.(type) {
 	case *rdma.Received:
-		if l.current(ctx) {
+		if l.isCurrent(ctx) {
 			l.delivering = true
 			l.relay.HandOn(m)
-			l.settle()
-			l.delivered(ctx)
+			l.reportFates()
+			l.endDelivery(ctx)
 		}
 	case *rdma.Send:
-		l.accept(ctx, message{send: m}, m.Take())
+		l.acceptMessage(ctx, message{send: m}, m.Take())
 	case *Send:
-		msg, ok := m.take()
-		l.accept(ctx, msg, ok)
+		msg, ok := m.takeMessage()
+		l.acceptMessage(ctx, msg, ok)
 	case *rdma.Writable:
-		if l.current(ctx) {
-			l.flush(ctx)
+		if l.isCurrent(ctx) {
+			l.sendQueued(ctx)
 		}
 	case *flush:
-		l.flush(ctx)
+		l.sendQueued(ctx)
 	case *rdma.SendFailed, *rdma.Sent: // the outbox keeps track of these
 	case *rdma.Closed:
-		l.withdraw(ctx)
-		l.gone(ctx, m)
+		l.destroyChallenger(ctx)
+		l.handleClosed(ctx, m)
 	case *rdma.ConnectRequest:
-		l.request(ctx, m)
+		l.answerRequest(ctx, m)
 	case rdma.Event:
-		if l.current(ctx) {
+		if l.isCurrent(ctx) {
 			l.delivering = true
-			l.event(ctx, m)
-			l.delivered(ctx)
+			l.handleEvent(ctx, m)
+			l.endDelivery(ctx)
 		} else {
-			l.withdraw(ctx)
+			l.destroyChallenger(ctx)
 		}
 	case *rdma.Close:
-		l.close(ctx, m.Timeout, false)
+		l.startClose(ctx, m.Timeout, false)
 	case *Drain:
-		l.close(ctx, m.Timeout, true)
+		l.startClose(ctx, m.Timeout, true)
 	case *rdma.DestroyID:
-		l.finish(ctx, nil)
+		l.closeNow(ctx, nil)
 	case *Break:
 		if l.id != nil && m.Generation == l.generation {
-			l.down(ctx, m.Err, nil)
+			l.failGeneration(ctx, m.Err, nil)
 		}
 	case *Address:
-		l.address(ctx, m)
+		l.changeAddress(ctx, m)
 	default:
-		l.react(ctx, m)
+		l.handleInternal(ctx, m)
 	}
 }
 
-// gone handles the end of an identifier. If it was the generation's, that ends. If the runtime was
-// shut down, the actor ends.
-func (l *link) gone(ctx actor.Context, m *rdma.Closed) {
-	current := l.current(ctx)
+// handleClosed handles the end of an identifier. If it was the generation's, that ends. If the
+// runtime was shut down, the actor ends.
+func (l *link) handleClosed(ctx actor.Context, m *rdma.Closed) {
+	current := l.isCurrent(ctx)
 	if current {
 		l.id = nil
 	}
 	switch {
 	case errors.Is(m.Err, rdma.ErrShutdown): // also if it is an earlier identifier
-		l.finish(ctx, m.Err)
+		l.closeNow(ctx, m.Err)
 	case current:
-		l.down(ctx, m.Err, nil)
+		l.failGeneration(ctx, m.Err, nil)
 	}
 }
 
-// react handles messages that neither the owner nor an identifier has sent.
-func (l *link) react(ctx actor.Context, m any) {
+// handleInternal handles messages that neither the owner nor an identifier has sent.
+func (l *link) handleInternal(ctx actor.Context, m any) {
 	switch m := m.(type) {
 	case *turn:
 		if l.state == LinkQueueing {
-			l.dial(ctx)
+			l.dialInTurn(ctx)
 		}
 	case *retry:
 		if l.state == LinkPausing && m.generation == l.generation {
-			l.attempt(ctx)
+			l.beginAttempt(ctx)
 		}
 	case *vouched:
 		if m.generation == l.generation {
-			l.dismiss(ctx)
+			l.rejectChallenger(ctx)
 		}
 	case *resolved:
-		l.resolved(ctx, m)
+		l.handleResolved(ctx, m)
 	case *unresolved:
 		if l.state == LinkResolving && m.generation == l.generation && m.name == l.cfg.Dial.Addr {
-			l.unresolved(ctx, unix.ETIMEDOUT)
+			l.failResolve(ctx, unix.ETIMEDOUT)
 		}
 	case *tooLong:
 		if l.state != LinkUp && l.downSince.Equal(m.since) && l.giveUp() > 0 {
-			l.finish(ctx, l.gaveUp())
+			l.closeNow(ctx, l.gaveUp())
 		}
 	case *overdue:
-		l.finish(ctx, fmt.Errorf("the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
+		l.closeNow(ctx, fmt.Errorf("the peer has not consumed everything in time: %w", unix.ETIMEDOUT))
 	case *shutdown:
 		if l.over = true; l.id == nil { // else its Closed follows
-			l.finish(ctx, l.local.Err())
+			l.closeNow(ctx, l.local.Err())
 		}
 	case *canceled:
-		l.finish(ctx, m.cause)
+		l.closeNow(ctx, m.cause)
 	case *actor.Terminated:
 		if m.Who.Id == l.owner.Id {
 			l.orphan = true
-			l.finish(ctx, rdma.ErrOwnerDied)
+			l.closeNow(ctx, rdma.ErrOwnerDied)
 		}
 	case *actor.Started:
-		l.start(ctx)
+		l.startActor(ctx)
 	case *actor.Stopping:
-		l.finish(ctx, l.stopped())
-		l.closed()
+		l.closeNow(ctx, l.stoppedError())
+		l.reportClosed()
 	case *actor.Restarting: // after a panic; messages in the mailbox precede the end
-		l.finish(ctx, l.stopped())
+		l.closeNow(ctx, l.stoppedError())
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
 	default:
 		if p := pointerTo(m); p != nil {
-			l.receive(ctx, p)
+			l.receiveMessage(ctx, p)
 			return
 		}
-		l.refuse(message{}, fmt.Errorf("%T is no message for a reconnecting actor: %w", m, unix.EINVAL))
+		l.refuseMessage(message{}, fmt.Errorf("%T is no message for a reconnecting actor: %w", m, unix.EINVAL))
 	}
 }
 
@@ -172,30 +172,30 @@ func pointerTo(m any) any {
 	return nil
 }
 
-// broken records a panic for Closed: user code runs here, in Config.Permanent.
-func (l *link) broken() {
+// recordPanic records a panic for Closed: user code runs here, in Config.Permanent.
+func (l *link) recordPanic() {
 	if r := recover(); r != nil {
 		l.panicked = r
 		panic(r)
 	}
 }
 
-// stopped returns the error when the actor was stopped from outside, or has panicked.
-func (l *link) stopped() error {
+// stoppedError returns the error when the actor was stopped from outside, or has panicked.
+func (l *link) stoppedError() error {
 	if l.panicked == nil {
 		return rdma.ErrStopped
 	}
 	return fmt.Errorf("%w: it has panicked: %v", rdma.ErrStopped, l.panicked)
 }
 
-// current reports whether an event is of this generation. Late events of earlier identifiers are
+// isCurrent reports whether an event is of this generation. Late events of earlier identifiers are
 // dropped.
-func (l *link) current(ctx actor.Context) bool {
+func (l *link) isCurrent(ctx actor.Context) bool {
 	from := ctx.Sender()
 	return l.id != nil && (from == l.id || l.id.Equal(from))
 }
 
-func (l *link) start(ctx actor.Context) {
+func (l *link) startActor(ctx actor.Context) {
 	if l.state == LinkEnded {
 		return // after a panic; the end is in the mailbox
 	}
@@ -203,27 +203,27 @@ func (l *link) start(ctx actor.Context) {
 	l.left = l.local.OnShutdown(&shutdown{})
 	l.relay, _ = l.local.Relay(l.owner) // the Props are OnLoop
 	l.since = l.local.Now()
-	l.publish()
+	l.publishInfo()
 	rosterOf(l.rt).enter(l.status)
 	l.local.Watch(ctx, l.owner)
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	if c := l.cfg.Context; c != nil {
 		l.release = l.rt.Scheduler().OnDone(c, func() { root.Send(self, &canceled{context.Cause(c)}) })
 	}
-	l.lost(ctx, nil)
-	if err := l.join(); err != nil {
-		l.finish(ctx, err)
+	l.recordLoss(ctx, nil)
+	if err := l.joinPeers(); err != nil {
+		l.closeNow(ctx, err)
 		return
 	}
 	if l.cfg.Resolve == nil {
-		l.home = literal(l.cfg.Dial.Addr)
+		l.home = parseHost(l.cfg.Dial.Addr)
 	}
-	l.attempt(ctx)
+	l.beginAttempt(ctx)
 }
 
-// join enters the link in Peers' table, which may know its PID already, and checks the owner.
-func (l *link) join() (err error) {
-	if p := l.cfg.Peers; p != nil && !p.join(l.cfg.Peer, l.self, l.cfg.Dial.Addr != "") {
+// joinPeers enters the link in Peers' table, which may know its PID already, and checks the owner.
+func (l *link) joinPeers() (err error) {
+	if p := l.cfg.Peers; p != nil && !p.enterLink(l.cfg.Peer, l.self, l.cfg.Dial.Addr != "") {
 		l.cfg.Peers = nil // there is nothing to leave
 		err = fmt.Errorf("node %d is this one, or has a reconnecting actor already: %w", l.cfg.Peer, unix.EINVAL)
 	}
@@ -235,32 +235,32 @@ func (l *link) join() (err error) {
 	return err
 }
 
-// event handles an event of the generation's identifier.
-func (l *link) event(ctx actor.Context, ev rdma.Event) {
+// handleEvent handles an event of the generation's identifier.
+func (l *link) handleEvent(ctx actor.Context, ev rdma.Event) {
 	switch ev := ev.(type) {
 	case *rdma.Established:
-		l.up(ctx, ev)
+		l.handleEstablished(ctx, ev)
 	case *rdma.Disconnected:
-		l.down(ctx, ev.Err, nil)
+		l.failGeneration(ctx, ev.Err, nil)
 	case *rdma.DeviceRemoval:
-		l.down(ctx, &rdma.RemovedError{Device: ev.Device, Err: ev.Err}, nil)
+		l.failGeneration(ctx, &rdma.RemovedError{Device: ev.Device, Err: ev.Err}, nil)
 	case rdma.Failure:
 		switch l.state {
 		case LinkDialling:
-			l.down(ctx, ev, ev)
+			l.failGeneration(ctx, ev, ev)
 		case LinkAccepting: // the peer has gone
-			l.down(ctx, ev, nil)
+			l.failGeneration(ctx, ev, nil)
 		}
 	}
 }
 
-// close begins the end. First the accepted messages are sent: over the present connection, and with
-// redial also over later ones.
-func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
+// startClose begins the end. First the accepted messages are sent: over the present connection, and
+// with redial also over later ones.
+func (l *link) startClose(ctx actor.Context, timeout time.Duration, redial bool) {
 	if l.state == LinkEnded {
 		return
 	}
-	set(&timeout, defaultDrain)
+	setDefault(&timeout, defaultDrain)
 	l.closing = true
 	l.redial = l.redial || redial
 	if due := l.local.Now().Add(timeout); l.deadline.IsZero() || due.Before(l.deadline) {
@@ -269,59 +269,59 @@ func (l *link) close(ctx actor.Context, timeout time.Duration, redial bool) {
 	}
 	switch {
 	case l.state == LinkUp:
-		l.flush(ctx)
+		l.sendQueued(ctx)
 	case !l.redial || l.out.len() == 0:
-		l.finish(ctx, nil)
+		l.closeNow(ctx, nil)
 	}
 }
 
-// accept queues a message of the owner, or refuses it.
-func (l *link) accept(ctx actor.Context, m message, usable bool) {
+// acceptMessage queues a message of the owner, or refuses it.
+func (l *link) acceptMessage(ctx actor.Context, m message, usable bool) {
 	switch o := &l.out; {
 	case !usable:
-		l.refuse(message{tag: m.tag}, fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
+		l.refuseMessage(message{tag: m.tag}, fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL))
 	case l.closing:
-		l.refuse(m, ErrClosing)
+		l.refuseMessage(m, ErrClosing)
 	case l.cfg.FailFast && o.line == nil:
-		l.refuse(m, ErrDown)
+		l.refuseMessage(m, ErrDown)
 	case o.line != nil && m.send.Len() > o.maxSend:
-		l.refuse(m, tooLarge(m.send, o.maxSend))
-	case o.waiting() >= l.cfg.Queue:
+		l.refuseMessage(m, tooLarge(m.send, o.maxSend))
+	case o.waitingCount() >= l.cfg.Queue:
 		o.full = true
-		l.refuse(m, errQueueFull)
+		l.refuseMessage(m, errQueueFull)
 	default:
 		o.queue.Push(m)
-		if o.waiting() == 1 {
-			l.flush(ctx)
+		if o.waitingCount() == 1 {
+			l.sendQueued(ctx)
 		}
 	}
 }
 
-// flush sends as many messages as the connection has room for, and reports the known fates.
-func (l *link) flush(ctx actor.Context) {
+// sendQueued sends as many messages as the connection has room for, and reports the known fates.
+func (l *link) sendQueued(ctx actor.Context) {
 	o := &l.out
 	if l.state != LinkUp {
 		return
 	}
 	if !l.closeSent {
-		o.post()
+		o.postWaiting()
 	}
-	l.settle()
-	if o.full && o.waiting() <= l.cfg.Queue/2 {
+	l.reportFates()
+	if o.full && o.waitingCount() <= l.cfg.Queue/2 {
 		o.full = false
-		l.deliver(&rdma.Writable{})
+		l.notifyOwner(&rdma.Writable{})
 	}
 	l.closeLine(ctx)
 }
 
-// settle reports the fates that have become known.
-func (l *link) settle() {
+// reportFates reports the fates that have become known.
+func (l *link) reportFates() {
 	o := &l.out
 	if l.state != LinkUp {
 		return
 	}
-	if fates := o.collect(); len(fates) > 0 {
-		l.deliver(&Settled{Generation: l.generation, Fates: fates})
+	if fates := o.collectFates(); len(fates) > 0 {
+		l.notifyOwner(&Settled{Generation: l.generation, Fates: fates})
 	}
 	if o.tagged > 0 {
 		o.line.Awake()
@@ -331,7 +331,7 @@ func (l *link) settle() {
 // closeLine closes the identifier in order when it was given all messages. The identifier then
 // waits until the peer has consumed them.
 func (l *link) closeLine(ctx actor.Context) {
-	if l.closing && !l.closeSent && l.out.waiting() == 0 {
+	if l.closing && !l.closeSent && l.out.waitingCount() == 0 {
 		l.closeSent = true
 		ctx.Request(l.id, &rdma.Close{Timeout: max(l.deadline.Sub(l.local.Now()), 1)})
 	}

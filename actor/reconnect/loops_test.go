@@ -113,7 +113,7 @@ func realRuntime(t *testing.T, sys *actor.ActorSystem, loops int, security ...*r
 	return rt
 }
 
-// sharedKey is a Security for both sides.
+// sharedKey returns a Security for both sides.
 func sharedKey(t *testing.T) *rdma.Security {
 	t.Helper()
 	c := rdma.Credential{Identity: "nodes", Key: [32]byte{1}}
@@ -166,7 +166,7 @@ func TestCrossingOnLoops(t *testing.T) {
 	}
 }
 
-// meet has two nodes connect, waits until both have heard each other, and ends it.
+// meet connects two nodes, waits until both have heard each other, and ends it.
 func meet(a, b *site, r *rand.Rand) bool {
 	both := r.IntN(3)
 	pause := time.Duration(r.IntN(300)) * time.Microsecond

@@ -13,18 +13,18 @@ type message struct {
 	repeated   bool // its fate was Unknown before: it may have been delivered
 }
 
-// take takes the message out of s, which goes back to the pool. Not ok: it was not made by NewSend,
-// or was sent before.
-func (s *Send) take() (m message, ok bool) {
-	ok = s.reserve()
+// takeMessage takes the message out of s, which goes back to the pool. Not ok: it was not made by
+// NewSend, or was sent before.
+func (s *Send) takeMessage() (m message, ok bool) {
+	ok = s.reserveMessage()
 	m = message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
 	*s = Send{}
 	sends.Put(s)
 	return m, ok
 }
 
-// reserve takes the Message, once.
-func (s *Send) reserve() (ok bool) {
+// reserveMessage takes the Message, once.
+func (s *Send) reserveMessage() (ok bool) {
 	s.taken = s.taken || s.Message != nil && s.Message.Take()
 	return s.taken
 }
@@ -47,12 +47,12 @@ type outbox struct {
 
 func (o *outbox) len() int { return o.queue.Len() }
 
-// waiting returns how many messages were not handed to the device.
-func (o *outbox) waiting() int { return o.queue.Len() - o.posted }
+// waitingCount returns how many messages were not handed to the device.
+func (o *outbox) waitingCount() int { return o.queue.Len() - o.posted }
 
-// begin starts to use the connection of a new generation. It returns the messages that are larger
-// than its peer accepts.
-func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
+// beginGeneration starts to use the connection of a new generation. It returns the messages that
+// are larger than its peer accepts.
+func (o *outbox) beginGeneration(line *rdma.Line, maxSend int) (tooLarge []message) {
 	o.line, o.maxSend, o.settled = line, maxSend, 0
 	for range o.queue.Len() {
 		m := o.queue.Pop()
@@ -65,21 +65,21 @@ func (o *outbox) begin(line *rdma.Line, maxSend int) (tooLarge []message) {
 	return tooLarge
 }
 
-// delivered reports whether the peer has consumed a message over the present connection.
-func (o *outbox) delivered() bool { return o.line != nil && o.line.Delivered() > 0 }
+// hasDelivered reports whether the peer has consumed a message over the present connection.
+func (o *outbox) hasDelivered() bool { return o.line != nil && o.line.Delivered() > 0 }
 
-// post hands the connection as many messages as it has room for.
-func (o *outbox) post() {
-	for o.waiting() > 0 {
-		if !o.hand(o.queue.At(o.posted)) {
+// postWaiting hands the connection as many messages as it has room for.
+func (o *outbox) postWaiting() {
+	for o.waitingCount() > 0 {
+		if !o.postMessage(o.queue.At(o.posted)) {
 			return
 		}
 		o.posted++
 	}
 }
 
-// hand hands the device a message, if the device has room for it.
-func (o *outbox) hand(m *message) (posted bool) {
+// postMessage hands the device a message, if the device has room for it.
+func (o *outbox) postMessage(m *message) (posted bool) {
 	var again *rdma.Send
 	if m.idempotent {
 		again = m.send.Copy()
@@ -97,18 +97,18 @@ func (o *outbox) hand(m *message) (posted bool) {
 	return true
 }
 
-// collect ends the messages whose fate on the present connection is known by now.
-func (o *outbox) collect() (fates []Fate) {
+// collectFates ends the messages whose fate on the present connection is known by now.
+func (o *outbox) collectFates() (fates []Fate) {
 	if !o.line.Acknowledged() { // their fate will not become known
-		return o.settle(o.posted, Unknown, fates)
+		return o.settleOldest(o.posted, Unknown, fates)
 	}
 	n := int(o.line.Delivered() - o.settled)
 	o.settled += uint64(n)
-	return o.settle(n, Delivered, fates)
+	return o.settleOldest(n, Delivered, fates)
 }
 
-// settle gives the first n of the posted messages their last fate.
-func (o *outbox) settle(n int, outcome Outcome, fates []Fate) []Fate {
+// settleOldest records the last fate of the first n posted messages.
+func (o *outbox) settleOldest(n int, outcome Outcome, fates []Fate) []Fate {
 	for range n {
 		m := o.queue.Pop()
 		o.posted--
@@ -122,10 +122,10 @@ func (o *outbox) settle(n int, outcome Outcome, fates []Fate) []Fate {
 	return fates
 }
 
-// end ends the generation. drop: no message waits for another generation.
-func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
+// endGeneration ends the generation. drop: no message waits for another generation.
+func (o *outbox) endGeneration(drop bool) (fates []Fate, counts Counts) {
 	if o.line != nil {
-		fates = o.collect()
+		fates = o.collectFates()
 	}
 	posted := o.posted
 	for i := range o.queue.Len() {
@@ -154,9 +154,9 @@ func (o *outbox) end(drop bool) (fates []Fate, counts Counts) {
 	return fates, counts
 }
 
-// again reports whether there would be something to send in another generation, if this one ended
-// now.
-func (o *outbox) again(drop bool) bool {
+// wouldRepeat reports whether there would be something to send in another generation, if this one
+// ended now.
+func (o *outbox) wouldRepeat(drop bool) bool {
 	gone := 0
 	if o.line != nil {
 		gone = int(o.line.Delivered() - o.settled)

@@ -108,7 +108,7 @@ type entry struct {
 
 // NewPeers makes the table of a node.
 func NewPeers(cfg PeersConfig) *Peers {
-	set(&cfg.Strangers, defaultStrangers)
+	setDefault(&cfg.Strangers, defaultStrangers)
 	return &Peers{cfg: cfg, links: make(map[uint64]*entry), hints: make(map[uint32][]uint64)}
 }
 
@@ -129,17 +129,17 @@ func (p *Peers) Route(r *rdma.ConnectRequest) (owner *actor.PID, reject *rdma.Re
 	if !ok || h.kind != helloRequest || h.node == p.cfg.Node {
 		return nil, nil
 	}
-	if !p.proves(r.Identity, h.node) {
-		return nil, p.impostor()
+	if !p.mayBeNode(r.Identity, h.node) {
+		return nil, p.identityReject()
 	}
-	link, asked, kind := p.find(h, r.Peer.Source())
+	link, asked, kind := p.findLink(h, r.Peer.Source())
 	if asked != nil {
-		link, kind = p.ask(asked, Stranger{h.node, h.incarnation, r.Peer, r.Identity, user})
+		link, kind = p.askUnknown(asked, Stranger{h.node, h.incarnation, r.Peer, r.Identity, user})
 	}
 	if link != nil || p.cfg.Unknown == nil {
 		return link, nil
 	}
-	return nil, &rdma.Reject{PrivateData: p.hello(kind).put(nil)}
+	return nil, &rdma.Reject{PrivateData: p.newHello(kind).encodeWith(nil)}
 }
 
 // Place is for the Place of the listener's rdma.IDConfig, if connections are secured and the
@@ -162,26 +162,26 @@ func (p *Peers) Place(hint uint32) (near *actor.PID) {
 	return p.links[node].link
 }
 
-// hint returns the hint in a node's requests; never 0.
-func hint(node uint64) uint32 {
+// nodeHint returns the hint in a node's requests; never 0.
+func nodeHint(node uint64) uint32 {
 	n := node * 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: neighbours get other hashes
 	return uint32(n>>32) | 1
 }
 
 func (p *Peers) enterLocked(node uint64, e *entry) {
 	p.links[node] = e
-	p.hints[hint(node)] = append(p.hints[hint(node)], node)
+	p.hints[nodeHint(node)] = append(p.hints[nodeHint(node)], node)
 }
 
-// hello returns this node's hello. All dials with its number or a lower one, to any node, have
+// newHello returns this node's hello. All dials with its number or a lower one, to any node, have
 // begun by now.
-func (p *Peers) hello(kind helloKind) hello {
+func (p *Peers) newHello(kind helloKind) hello {
 	return hello{kind, p.cfg.Node, p.cfg.Incarnation, p.dials.Load()}
 }
 
-// find returns the actor of a node. If there is none, Unknown is to be called, and asked is the
+// findLink returns the actor of a node. If there is none, Unknown is to be called, and asked is the
 // entry for the answer; or kind is the reason why the node gets none.
-func (p *Peers) find(h hello, from netip.Addr) (link *actor.PID, asked *entry, kind helloKind) {
+func (p *Peers) findLink(h hello, from netip.Addr) (link *actor.PID, asked *entry, kind helloKind) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e := p.links[h.node]; {
@@ -200,9 +200,10 @@ func (p *Peers) find(h hello, from netip.Addr) (link *actor.PID, asked *entry, k
 	return nil, asked, helloRequest
 }
 
-// ask calls Unknown, which is user code and may not return. The actor that it has spawned runs at
-// the same time, and may have entered itself, or have ended. So may another one of this node.
-func (p *Peers) ask(asked *entry, s Stranger) (link *actor.PID, kind helloKind) {
+// askUnknown calls Unknown, which is user code and may not return. The actor that it has spawned
+// runs at the same time, and may have entered itself, or have ended. So may another one of this
+// node.
+func (p *Peers) askUnknown(asked *entry, s Stranger) (link *actor.PID, kind helloKind) {
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -218,9 +219,9 @@ func (p *Peers) ask(asked *entry, s Stranger) (link *actor.PID, kind helloKind) 
 	return p.cfg.Unknown(s), helloUnknown
 }
 
-// join enters a node's actor. known: it was spawned with the node's address. Not ok: the node has
-// another actor, or is this one.
-func (p *Peers) join(node uint64, link *actor.PID, known bool) (ok bool) {
+// enterLink enters a node's actor. known: it was spawned with the node's address. Not ok: the node
+// has another actor, or is this one.
+func (p *Peers) enterLink(node uint64, link *actor.PID, known bool) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.links[node]
@@ -238,7 +239,7 @@ func (p *Peers) join(node uint64, link *actor.PID, known bool) (ok bool) {
 	return true
 }
 
-func (p *Peers) leave(node uint64, link *actor.PID) {
+func (p *Peers) removeLink(node uint64, link *actor.PID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e := p.links[node]; e != nil && e.link != nil && e.link.Equal(link) {
@@ -257,7 +258,7 @@ func (p *Peers) uncountLocked(e *entry) {
 func (p *Peers) dropLocked(node uint64) {
 	p.uncountLocked(p.links[node])
 	delete(p.links, node)
-	at := hint(node)
+	at := nodeHint(node)
 	if left := slices.DeleteFunc(p.hints[at], func(n uint64) bool { return n == node }); len(left) > 0 {
 		p.hints[at] = left
 	} else {
@@ -312,9 +313,9 @@ const (
 	helloElsewhere
 )
 
-// err returns the error for the dialler from a rejection of this kind. A later version may have
+// asError returns the error for the dialler from a rejection of this kind. A later version may have
 // others.
-func (k helloKind) err() error {
+func (k helloKind) asError() error {
 	switch k {
 	case helloSimultaneous:
 		return ErrSimultaneous
@@ -338,11 +339,11 @@ const (
 	helloLen     = 24
 )
 
-// after reports whether h's dial is a later one than o's, of the same incarnation. Numbers begin
+// isAfter reports whether h's dial is a later one than o's, of the same incarnation. Numbers begin
 // anew when there are no more.
-func (h hello) after(o hello) bool { return int32(h.number-o.number) > 0 }
+func (h hello) isAfter(o hello) bool { return int32(h.number-o.number) > 0 }
 
-func (h hello) put(user []byte) []byte {
+func (h hello) encodeWith(user []byte) []byte {
 	b := make([]byte, helloLen, helloLen+len(user))
 	binary.BigEndian.PutUint16(b, helloMagic)
 	b[2], b[3] = helloVersion, byte(h.kind)
@@ -362,11 +363,11 @@ func parseHello(b []byte) (h hello, user []byte, ok bool) {
 	return h, b[helloLen:], true
 }
 
-// host returns the IP address of a.
-func host(a rdma.Addr) netip.Addr { return a.Addr().Unmap() }
+// hostAddr returns the IP address of a.
+func hostAddr(a rdma.Addr) netip.Addr { return a.Addr().Unmap() }
 
-// literal returns the host of an address in figures; zero: it is a name.
-func literal(addr string) netip.Addr {
+// parseHost returns the host of an address in figures; zero: it is a name.
+func parseHost(addr string) netip.Addr {
 	a, _ := rdma.ParseAddr(addr)
-	return host(a)
+	return hostAddr(a)
 }

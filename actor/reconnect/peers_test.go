@@ -287,7 +287,7 @@ func TestStaleIncarnation(t *testing.T) {
 	})
 }
 
-// impostor is a node at another address that claims to be b, with a much later incarnation.
+// impostor starts a node at another address that claims to be b, with a much later incarnation.
 func impostor(w *actortest.World, a, b *node) *node {
 	return &node{w: w, rt: w.Host("mem2", "10.0.0.3"), id: b.id, inc: 1 << 63, peer: a.id, at: "10.0.0.1:7471"}
 }

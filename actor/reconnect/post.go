@@ -22,23 +22,23 @@ func (u *Up) Post(s *Send) error {
 	switch {
 	case l.closing:
 		return ErrClosing
-	case !s.reserve():
+	case !s.reserveMessage():
 		return fmt.Errorf("not made by NewSend, or sent before: %w", unix.EINVAL)
 	case s.Message.Len() > o.maxSend:
 		return tooLarge(s.Message, o.maxSend)
-	case l.delivering || o.waiting() > 0:
+	case l.delivering || o.waitingCount() > 0:
 		o.full = true
 		return errQueueFull
 	}
 	if o.tagged == 0 {
-		o.collect() // messages that are only counted may have no other occasion
+		o.collectFates() // messages that are only counted may have no other occasion
 	}
 	m := message{send: s.Message, tag: s.Tag, tagged: !s.Quiet, idempotent: s.Idempotent}
-	if !o.hand(&m) {
+	if !o.postMessage(&m) {
 		o.full = true
 		return errQueueFull
 	}
-	_, _ = s.take()
+	_, _ = s.takeMessage()
 	o.queue.Push(m)
 	o.posted++
 	if o.tagged == 1 && m.tagged {
@@ -62,10 +62,11 @@ func (u *Up) Unsettled() (n int, ok bool) {
 	return l.out.posted - int(l.out.line.Delivered()-l.out.settled), true
 }
 
-// delivered ends a delivery of the connection. A Post that found no room because of it is retried.
-func (l *link) delivered(ctx actor.Context) {
+// endDelivery ends a delivery of the connection. A Post that found no room because of it is
+// retried.
+func (l *link) endDelivery(ctx actor.Context) {
 	l.delivering = false
-	if l.out.full && l.state == LinkUp && l.out.waiting() == 0 {
+	if l.out.full && l.state == LinkUp && l.out.waitingCount() == 0 {
 		ctx.Send(ctx.Self(), &flush{})
 	}
 }

@@ -35,13 +35,13 @@ func onBoth(t *testing.T, test func(w *actortest.World, a, b *node)) {
 	}
 }
 
-// powerCut has the machine of b vanish without a word.
+// powerCut makes the machine of b vanish without a word.
 func powerCut(w *actortest.World) {
 	w.Cut("mem0", "mem1")
 	w.Crash("mem1")
 }
 
-// elsewhere is b, started again on another machine.
+// elsewhere starts b again on another machine.
 func elsewhere(w *actortest.World, b *node, incarnation uint64) *node {
 	again := &node{w: w, rt: w.Host("mem2", "10.0.0.3"), id: b.id, inc: incarnation, peer: b.peer, at: b.at}
 	again.listen()
@@ -126,7 +126,7 @@ func (k *knocker) knock(node, incarnation uint64) {
 	k.w.Wait()
 }
 
-// request is the private data of a node's request.
+// request returns the private data of a node's request.
 func request(node, incarnation uint64, number uint32) []byte {
 	b := binary.BigEndian.AppendUint16(nil, 0x7EDC)
 	b = append(b, 1, 0)

@@ -17,33 +17,34 @@ import (
 // Down.Err, along with Resolve's own error.
 var ErrResolve = errors.New("the address is not known")
 
-// attempt begins the next attempt: it determines the address to dial, and gets in line for a turn.
-func (l *link) attempt(ctx actor.Context) {
+// beginAttempt begins the next attempt: it determines the address to dial, and gets in line for a
+// turn.
+func (l *link) beginAttempt(ctx actor.Context) {
 	l.leaveQueue()
 	switch {
-	case l.passive():
-		l.enter(LinkWaiting)
+	case l.isPassive():
+		l.enterState(LinkWaiting)
 	case l.cfg.Resolve != nil:
-		l.enter(LinkResolving)
-		l.ask()
+		l.enterState(LinkResolving)
+		l.askResolve()
 		l.timer = rdma.After(ctx, l.resolveTimeout(), &unresolved{l.cfg.Dial.Addr, l.generation})
 	default:
-		l.queue(ctx, l.cfg.Dial.Addr)
+		l.queueDial(ctx, l.cfg.Dial.Addr)
 	}
 }
 
-// passive reports whether it has no address to dial.
-func (l *link) passive() bool { return l.cfg.Peers != nil && l.cfg.Dial.Addr == "" }
+// isPassive reports whether it has no address to dial.
+func (l *link) isPassive() bool { return l.cfg.Peers != nil && l.cfg.Dial.Addr == "" }
 
-// queue gets in line for a dial to an address.
-func (l *link) queue(ctx actor.Context, addr string) {
+// queueDial gets in line for a dial to an address.
+func (l *link) queueDial(ctx actor.Context, addr string) {
 	if l.ticket == nil || l.at != addr {
 		l.leaveQueue()
 		self, root := ctx.Self(), ctx.ActorSystem().Root
 		l.at = addr
 		l.ticket = l.cfg.Limiter.Ticket(self, addr, func() { root.Send(self, &turn{}) })
 	}
-	l.dial(ctx)
+	l.dialInTurn(ctx)
 }
 
 // The messages of a link to itself about Resolve.
@@ -67,8 +68,8 @@ func (l *link) resolveTimeout() time.Duration {
 	return defaultResolve
 }
 
-// ask calls Resolve off the loop, unless an earlier call has not returned.
-func (l *link) ask() {
+// askResolve calls Resolve off the loop, unless an earlier call has not returned.
+func (l *link) askResolve() {
 	if l.asking != nil {
 		return
 	}
@@ -89,59 +90,60 @@ func (l *link) ask() {
 	})
 }
 
-// resolved handles Resolve's answer. An answer for another name than the present one is of no use.
-func (l *link) resolved(ctx actor.Context, m *resolved) {
+// handleResolved handles Resolve's answer. An answer for another name than the present one is of no
+// use.
+func (l *link) handleResolved(ctx actor.Context, m *resolved) {
 	l.asking = nil
 	waits := l.state == LinkResolving
 	switch {
 	case m.name != l.cfg.Dial.Addr:
 		if waits {
-			l.ask()
+			l.askResolve()
 		}
 	case m.err == nil:
-		l.home = literal(m.at)
+		l.home = parseHost(m.at)
 		if waits {
-			l.queue(ctx, m.at)
+			l.queueDial(ctx, m.at)
 		}
 	case waits:
-		l.unresolved(ctx, m.err)
+		l.failResolve(ctx, m.err)
 	}
 }
 
-// unresolved ends an attempt that has no address to dial.
-func (l *link) unresolved(ctx actor.Context, err error) {
+// failResolve ends an attempt that has no address to dial.
+func (l *link) failResolve(ctx actor.Context, err error) {
 	l.stopTimer()
 	l.generation++
-	l.down(ctx, fmt.Errorf("%s: %w: %w", l.cfg.Dial.Addr, ErrResolve, err), nil)
+	l.failGeneration(ctx, fmt.Errorf("%s: %w: %w", l.cfg.Dial.Addr, ErrResolve, err), nil)
 }
 
-// address handles a new address of the peer, from the owner.
-func (l *link) address(ctx actor.Context, m *Address) {
+// changeAddress handles a new address of the peer, from the owner.
+func (l *link) changeAddress(ctx actor.Context, m *Address) {
 	switch m.Addr {
 	case "":
-		l.refuse(message{}, fmt.Errorf("an empty address: %w", unix.EINVAL))
+		l.refuseMessage(message{}, fmt.Errorf("an empty address: %w", unix.EINVAL))
 		return
 	case l.cfg.Dial.Addr:
 		return
 	}
 	l.cfg.Dial.Addr, l.home = m.Addr, netip.Addr{}
 	if l.cfg.Resolve == nil {
-		l.home = literal(m.Addr)
+		l.home = parseHost(m.Addr)
 	}
-	l.publish()
+	l.publishInfo()
 	switch l.state {
 	case LinkWaiting, LinkResolving, LinkQueueing:
-		l.attempt(ctx)
+		l.beginAttempt(ctx)
 	case LinkUp, LinkAccepting:
 		if l.cfg.Resolve != nil {
-			l.ask() // so that a request from there is recognized
+			l.askResolve() // so that a request from there is recognized
 		}
 	}
 }
 
 // giveUp returns how long the actor continues without a connection; 0: forever.
 func (l *link) giveUp() time.Duration {
-	if l.cfg.GiveUp <= 0 && l.passive() {
+	if l.cfg.GiveUp <= 0 && l.isPassive() {
 		return defaultGiveUp
 	}
 	return max(l.cfg.GiveUp, 0)

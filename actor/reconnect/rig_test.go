@@ -97,7 +97,7 @@ func (r *rig) send(tag uint64, text string) {
 	r.owner.Send(r.link, reconnect.NewSend(tag, []byte(text)))
 }
 
-// sendTwice is send of a message that may be delivered twice.
+// sendTwice sends a message that may be delivered twice.
 func (r *rig) sendTwice(tag uint64, text string) {
 	s := reconnect.NewSend(tag, []byte(text))
 	s.Idempotent = true
@@ -155,7 +155,7 @@ func (r *rig) finish() *reconnect.Closed {
 	}
 }
 
-// fates is the same fate of several messages.
+// fates returns the same fate of several messages.
 func fates(o reconnect.Outcome, again bool, tags ...uint64) (all []reconnect.Fate) {
 	for _, tag := range tags {
 		all = append(all, reconnect.Fate{Tag: tag, Outcome: o, Again: again})

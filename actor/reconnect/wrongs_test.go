@@ -38,7 +38,7 @@ func TestWrongPeer(t *testing.T) {
 	}
 }
 
-// untilClosedBeside is untilClosed beside another link, which goes on.
+// untilClosedBeside waits as untilClosed does, beside another link, which goes on.
 func (r *rig) untilClosedBeside() (before []any, c *reconnect.Closed) {
 	r.t.Helper()
 	for {

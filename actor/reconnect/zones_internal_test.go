@@ -17,11 +17,11 @@ func TestZones(t *testing.T) {
 	}
 	for _, i := range all {
 		peer := rdma.MustAddr("[fe80::1%" + i.Name + "]:40000")
-		if home := literal(fmt.Sprintf("[fe80::1%%%d]:7471", i.Index)); home != host(peer) || !home.IsValid() {
-			t.Errorf("%v is not %v", home, host(peer))
+		if home := parseHost(fmt.Sprintf("[fe80::1%%%d]:7471", i.Index)); home != hostAddr(peer) || !home.IsValid() {
+			t.Errorf("%v is not %v", home, hostAddr(peer))
 		}
 	}
-	if home := literal("svc.example:7471"); home.IsValid() {
+	if home := parseHost("svc.example:7471"); home.IsValid() {
 		t.Errorf("a name is %v", home)
 	}
 }

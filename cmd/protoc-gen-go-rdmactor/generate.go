@@ -30,20 +30,20 @@ func generateFile(p *protogen.Plugin, f *protogen.File, suffix string) {
 	g.P()
 	g.P("package ", name)
 	for _, s := range f.Services {
-		g.methods(s)
-		g.client(s)
-		g.server(s)
+		g.writeMethods(s)
+		g.writeClient(s)
+		g.writeServer(s)
 	}
 }
 
 // generator writes a file.
 type generator struct{ *protogen.GeneratedFile }
 
-// rpc returns a name of package rpc, as the file has it.
-func (g *generator) rpc(name string) string { return g.QualifiedGoIdent(rpcPackage.Ident(name)) }
+// rpcName returns a name of package rpc, as the file has it.
+func (g *generator) rpcName(name string) string { return g.QualifiedGoIdent(rpcPackage.Ident(name)) }
 
-// types returns the type arguments for a method's messages.
-func (g *generator) types(m *protogen.Method) string {
+// typeArgs returns the type arguments for a method's messages.
+func (g *generator) typeArgs(m *protogen.Method) string {
 	return "[" + g.QualifiedGoIdent(m.Input.GoIdent) + ", " + g.QualifiedGoIdent(m.Output.GoIdent) + "]"
 }
 
@@ -66,8 +66,8 @@ func kindOf(m *protogen.Method) kind {
 	return kind{"NewMethod", "Handle", "Call"}
 }
 
-// methods writes the methods' names, and their declarations.
-func (g *generator) methods(s *protogen.Service) {
+// writeMethods writes the methods' names, and their declarations.
+func (g *generator) writeMethods(s *protogen.Service) {
 	if len(s.Methods) == 0 {
 		return
 	}
@@ -84,15 +84,16 @@ func (g *generator) methods(s *protogen.Service) {
 	for _, m := range s.Methods {
 		args := nameOf(m)
 		if o, ok := m.Desc.Options().(*descriptorpb.MethodOptions); ok && o.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN {
-			args += ", " + g.rpc("MethodConfig") + "{Idempotent: true}"
+			args += ", " + g.rpcName("MethodConfig") + "{Idempotent: true}"
 		}
-		g.P(s.GoName, m.GoName, " = ", g.rpc(kindOf(m).declare), g.types(m), "(", args, ")")
+		g.P(s.GoName, m.GoName, " = ", g.rpcName(kindOf(m).declare), g.typeArgs(m), "(", args, ")")
 	}
 	g.P(")")
 }
 
-// comment writes a comment: first a sentence on the name, if there is one, then that of the source.
-func (g *generator) comment(first string, of protogen.CommentSet, deprecated bool) {
+// writeComment writes a comment: first a sentence on the name, if there is one, then that of the
+// source.
+func (g *generator) writeComment(first string, of protogen.CommentSet, deprecated bool) {
 	text := strings.TrimSuffix(string(of.Leading), "\n")
 	if first != "" {
 		g.P("// ", first)
@@ -111,68 +112,68 @@ func (g *generator) comment(first string, of protogen.CommentSet, deprecated boo
 	}
 }
 
-// deprecated reports whether a method is.
-func deprecated(m *protogen.Method) bool {
+// isDeprecated reports whether a method is.
+func isDeprecated(m *protogen.Method) bool {
 	o, ok := m.Desc.Options().(*descriptorpb.MethodOptions)
 	return ok && o.GetDeprecated()
 }
 
-// client writes the client of a service, and its interface.
-func (g *generator) client(s *protogen.Service) {
+// writeClient writes the client of a service, and its interface.
+func (g *generator) writeClient(s *protogen.Service) {
 	name := s.GoName + "Client"
 	g.P()
 	g.P("// ", s.GoName, "API has the methods of ", name, ", for programs that replace it.")
 	g.P("type ", s.GoName, "API interface {")
 	for _, m := range s.Methods {
-		g.comment("", m.Comments, deprecated(m))
+		g.writeComment("", m.Comments, isDeprecated(m))
 		g.P(g.clientMethod(m))
 	}
 	g.P("}")
 	g.P()
-	g.comment(name+" calls the service "+string(s.Desc.FullName())+".", s.Comments, false)
-	g.P("type ", name, " struct{ c *", g.rpc("Client"), " }")
+	g.writeComment(name+" calls the service "+string(s.Desc.FullName())+".", s.Comments, false)
+	g.P("type ", name, " struct{ c *", g.rpcName("Client"), " }")
 	g.P()
 	g.P("var _ ", s.GoName, "API = (*", name, ")(nil)")
 	g.P()
 	g.P("// New", name, " returns a client that calls over c.")
-	g.P("func New", name, "(c *", g.rpc("Client"), ") *", name, " { return &", name, "{c} }")
+	g.P("func New", name, "(c *", g.rpcName("Client"), ") *", name, " { return &", name, "{c} }")
 	for _, m := range s.Methods {
 		request := ", q"
 		if m.Desc.IsStreamingClient() {
 			request = ""
 		}
 		g.P()
-		g.comment("", m.Comments, deprecated(m))
+		g.writeComment("", m.Comments, isDeprecated(m))
 		g.P("func (c *", name, ") ", g.clientMethod(m), " {")
-		g.P("return ", g.rpc(kindOf(m).open), "(ctx, c.c, ", s.GoName, m.GoName, request, ", opts...)")
+		g.P("return ", g.rpcName(kindOf(m).open), "(ctx, c.c, ", s.GoName, m.GoName, request, ", opts...)")
 		g.P("}")
 	}
 }
 
 // clientMethod returns a client's method without its body.
 func (g *generator) clientMethod(m *protogen.Method) string {
-	ctx, opts := "ctx "+g.QualifiedGoIdent(contextPackage.Ident("Context")), "opts ..."+g.rpc("CallOption")
+	ctx, opts := "ctx "+g.QualifiedGoIdent(contextPackage.Ident("Context")), "opts ..."+g.rpcName("CallOption")
 	q, r := "q *"+g.QualifiedGoIdent(m.Input.GoIdent), "*"+g.QualifiedGoIdent(m.Output.GoIdent)
 	switch sends, items := m.Desc.IsStreamingClient(), m.Desc.IsStreamingServer(); {
 	case sends && items:
-		return fmt.Sprintf("%s(%s, %s) (*%s, error)", m.GoName, ctx, opts, g.rpc("Dialog")+g.types(m))
+		return fmt.Sprintf("%s(%s, %s) (*%s, error)", m.GoName, ctx, opts, g.rpcName("Dialog")+g.typeArgs(m))
 	case sends:
-		return fmt.Sprintf("%s(%s, %s) (*%s, error)", m.GoName, ctx, opts, g.rpc("Upload")+g.types(m))
+		return fmt.Sprintf("%s(%s, %s) (*%s, error)", m.GoName, ctx, opts, g.rpcName("Upload")+g.typeArgs(m))
 	case items:
 		return fmt.Sprintf("%s(%s, %s, %s) %s[%s, error]", m.GoName, ctx, q, opts, g.QualifiedGoIdent(iterPackage.Ident("Seq2")), r)
 	}
 	return fmt.Sprintf("%s(%s, %s, %s) (%s, error)", m.GoName, ctx, q, opts, r)
 }
 
-// server writes the interface of a service's handler, its registration, and the handler that
+// writeServer writes the interface of a service's handler, its registration, and the handler that
 // implements nothing.
-func (g *generator) server(s *protogen.Service) {
+func (g *generator) writeServer(s *protogen.Service) {
 	name := s.GoName + "Server"
 	g.P()
-	g.comment(name+" handles the calls of the service "+string(s.Desc.FullName())+".\n// It embeds Unimplemented"+name+".", s.Comments, false)
+	g.writeComment(name+" handles the calls of the service "+string(s.Desc.FullName())+".\n// It embeds Unimplemented"+name+".", s.Comments, false)
 	g.P("type ", name, " interface {")
 	for _, m := range s.Methods {
-		g.comment("", m.Comments, deprecated(m))
+		g.writeComment("", m.Comments, isDeprecated(m))
 		g.P(g.serverMethod(m, true))
 	}
 	g.P("mustEmbedUnimplemented", name, "()")
@@ -180,13 +181,13 @@ func (g *generator) server(s *protogen.Service) {
 	g.P()
 	g.P("// Register", name, " registers impl for all methods of the service. cfg is how")
 	g.P("// unary methods are called, if that is not the default.")
-	g.P("func Register", name, "(s *", g.rpc("Server"), ", impl ", name, ", cfg ...", g.rpc("HandlerConfig"), ") {")
+	g.P("func Register", name, "(s *", g.rpcName("Server"), ", impl ", name, ", cfg ...", g.rpcName("HandlerConfig"), ") {")
 	for _, m := range s.Methods {
 		cfg := ""
 		if !m.Desc.IsStreamingClient() && !m.Desc.IsStreamingServer() {
 			cfg = ", cfg..."
 		}
-		g.P(g.rpc(kindOf(m).handle), "(s, ", s.GoName, m.GoName, ", impl.", m.GoName, cfg, ")")
+		g.P(g.rpcName(kindOf(m).handle), "(s, ", s.GoName, m.GoName, ", impl.", m.GoName, cfg, ")")
 	}
 	g.P("}")
 	g.P()
@@ -203,7 +204,7 @@ func (g *generator) server(s *protogen.Service) {
 		g.P()
 		g.P("// ", m.GoName, " implements ", name, ".")
 		g.P("func (Unimplemented", name, ") ", g.serverMethod(m, false), " {")
-		g.P("return ", result, "&", g.rpc("Error"), "{Code: ", g.rpc("CodeUnknownMethod"), `, Message: "not implemented"}`)
+		g.P("return ", result, "&", g.rpcName("Error"), "{Code: ", g.rpcName("CodeUnknownMethod"), `, Message: "not implemented"}`)
 		g.P("}")
 	}
 }
@@ -218,7 +219,7 @@ func (g *generator) serverMethod(m *protogen.Method, named bool) string {
 	}
 	in, out := g.QualifiedGoIdent(m.Input.GoIdent), g.QualifiedGoIdent(m.Output.GoIdent)
 	ctx := name("ctx") + g.QualifiedGoIdent(contextPackage.Ident("Context"))
-	receiver, sender := name("in")+"*"+g.rpc("Receiver")+"["+in+"]", name("out")+"*"+g.rpc("Sender")+"["+out+"]"
+	receiver, sender := name("in")+"*"+g.rpcName("Receiver")+"["+in+"]", name("out")+"*"+g.rpcName("Sender")+"["+out+"]"
 	switch sends, items := m.Desc.IsStreamingClient(), m.Desc.IsStreamingServer(); {
 	case sends && items:
 		return fmt.Sprintf("%s(%s, %s, %s) error", m.GoName, ctx, receiver, sender)

@@ -33,18 +33,17 @@ import (
 	"google.golang.org/protobuf/types/pluginpb"
 )
 
-func main() { run(protogen.Options.Run) }
+func main() { runPlugin(protogen.Options.Run) }
 
-// run calls with with the options of this plugin, and the function that generates a request's
-// files.
-func run(with func(protogen.Options, func(*protogen.Plugin) error)) {
+// runPlugin passes the options, and the function that generates the files, to with.
+func runPlugin(with func(protogen.Options, func(*protogen.Plugin) error)) {
 	var flags flag.FlagSet
 	suffix := flags.String("package_suffix", "", "generate into a package with this suffix")
-	with(protogen.Options{ParamFunc: flags.Set}, func(p *protogen.Plugin) error { return generate(p, *suffix) })
+	with(protogen.Options{ParamFunc: flags.Set}, func(p *protogen.Plugin) error { return generateFiles(p, *suffix) })
 }
 
-// generate generates the files of a request.
-func generate(p *protogen.Plugin, suffix string) error {
+// generateFiles generates the files of a request.
+func generateFiles(p *protogen.Plugin, suffix string) error {
 	p.SupportedFeatures = uint64(pluginpb.CodeGeneratorResponse_FEATURE_PROTO3_OPTIONAL | pluginpb.CodeGeneratorResponse_FEATURE_SUPPORTS_EDITIONS)
 	p.SupportedEditionsMinimum = descriptorpb.Edition_EDITION_PROTO2
 	p.SupportedEditionsMaximum = descriptorpb.Edition_EDITION_2024

@@ -48,7 +48,7 @@ func generated(t *testing.T, folder, file, parameter string) (name, content stri
 		q.ProtoFile = append(q.ProtoFile, protodesc.ToFileDescriptorProto(f))
 	}
 	add(files[0])
-	run(func(o protogen.Options, fn func(*protogen.Plugin) error) {
+	runPlugin(func(o protogen.Options, fn func(*protogen.Plugin) error) {
 		p, err := o.New(q)
 		if err != nil {
 			t.Fatal(err)
@@ -97,7 +97,7 @@ func TestPackageSuffix(t *testing.T) {
 // A file without services makes none.
 func TestFileWithoutServices(t *testing.T) {
 	q := &pluginpb.CodeGeneratorRequest{}
-	run(func(o protogen.Options, fn func(*protogen.Plugin) error) {
+	runPlugin(func(o protogen.Options, fn func(*protogen.Plugin) error) {
 		p, err := o.New(q)
 		if err != nil {
 			t.Fatal(err)

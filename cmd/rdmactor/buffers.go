@@ -42,9 +42,9 @@ func decodeBuffer(m []byte) (buffer, error) {
 	}, nil
 }
 
-// fill puts a round's text into b as rping does: a prefix, then the letters from 'A' to 'z' in a
-// cycle, then a zero. Each round starts with the next letter.
-func fill(b []byte, round int) {
+// fillRound puts a round's text into b as rping does: a prefix, then the letters from 'A' to 'z' in
+// a cycle, then a zero. Each round starts with the next letter.
+func fillRound(b []byte, round int) {
 	const first, letters = 'A', 'z' - 'A' + 1
 	n := copy(b, fmt.Sprintf("rdma-ping-%d: ", round))
 	for i := range b[n:] {
@@ -53,8 +53,8 @@ func fill(b []byte, round int) {
 	b[len(b)-1] = 0
 }
 
-// text returns the part of b that rping prints: the bytes before the first zero.
-func text(b []byte) []byte {
+// printedText returns the part of b that rping prints: the bytes before the first zero.
+func printedText(b []byte) []byte {
 	s, _, _ := bytes.Cut(b, []byte{0})
 	return bytes.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) { // the peer's bytes must not control the terminal

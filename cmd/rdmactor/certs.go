@@ -62,14 +62,14 @@ func isHost(name string) bool {
 		strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.") == ""
 }
 
-// certs makes certificates.
-func certs(args []string, stdout io.Writer) error {
+// runCerts makes certificates.
+func runCerts(args []string, stdout io.Writer) error {
 	c, err := parseCerts(args, stdout)
 	if err != nil {
 		return err
 	}
 	files := map[string]devcerts.Pair{}
-	ca, err := c.authority()
+	ca, err := c.readAuthority()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if ca, err = devcerts.New(); err != nil {
@@ -87,27 +87,27 @@ func certs(args []string, stdout io.Writer) error {
 	case len(c.server)+len(c.clients) == 0:
 		return fmt.Errorf("%s has an authority: which certificate shall it sign? See rdmactor certs --help", c.dir)
 	}
-	if err := c.sign(ca, files); err != nil {
+	if err := c.signCerts(ca, files); err != nil {
 		return err
 	}
-	return c.write(files, stdout)
+	return c.writeFiles(files, stdout)
 }
 
-// authority reads the folder's authority.
-func (c *certsFlags) authority() (*devcerts.Authority, error) {
-	cert, err := os.ReadFile(c.path("ca.pem"))
+// readAuthority reads the folder's authority.
+func (c *certsFlags) readAuthority() (*devcerts.Authority, error) {
+	cert, err := os.ReadFile(c.filePath("ca.pem"))
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(c.path("ca-key.pem"))
+	key, err := os.ReadFile(c.filePath("ca-key.pem"))
 	if err != nil { // not fs.ErrNotExist: one of the authority's files is missing
 		return nil, errors.New("there is ca.pem, and no ca-key.pem that could sign: " + err.Error())
 	}
 	return devcerts.Load(devcerts.Pair{Cert: cert, Key: key})
 }
 
-// sign adds the certificates that the command line names to files.
-func (c *certsFlags) sign(ca *devcerts.Authority, files map[string]devcerts.Pair) (err error) {
+// signCerts creates the certificates that the command line names, and adds them to files.
+func (c *certsFlags) signCerts(ca *devcerts.Authority, files map[string]devcerts.Pair) (err error) {
 	if len(c.server) > 0 {
 		if files["server"], err = ca.Server(c.server...); err != nil {
 			return err
@@ -121,14 +121,14 @@ func (c *certsFlags) sign(ca *devcerts.Authority, files map[string]devcerts.Pair
 	return nil
 }
 
-// write writes the new files, if none of them exists.
-func (c *certsFlags) write(files map[string]devcerts.Pair, stdout io.Writer) error {
+// writeFiles writes the new files, if none of them exists.
+func (c *certsFlags) writeFiles(files map[string]devcerts.Pair, stdout io.Writer) error {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
 		return err
 	}
 	order := append([]string{"ca", "server"}, c.clients...)
 	for name := range files {
-		for _, path := range []string{c.path(name + ".pem"), c.path(name + "-key.pem")} {
+		for _, path := range []string{c.filePath(name + ".pem"), c.filePath(name + "-key.pem")} {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s: %w", path, fs.ErrExist)
 			}
@@ -140,8 +140,8 @@ func (c *certsFlags) write(files map[string]devcerts.Pair, stdout io.Writer) err
 			continue
 		}
 		delete(files, name) // a client may be named twice
-		cert, key := c.path(name+".pem"), c.path(name+"-key.pem")
-		err := errors.Join(create(key, p.Key, 0o600), create(cert, p.Cert, 0o644))
+		cert, key := c.filePath(name+".pem"), c.filePath(name+"-key.pem")
+		err := errors.Join(createFile(key, p.Key, 0o600), createFile(cert, p.Cert, 0o644))
 		clear(p.Key)
 		if err != nil {
 			return err
@@ -151,10 +151,10 @@ func (c *certsFlags) write(files map[string]devcerts.Pair, stdout io.Writer) err
 	return nil
 }
 
-func (c *certsFlags) path(name string) string { return filepath.Join(c.dir, name) }
+func (c *certsFlags) filePath(name string) string { return filepath.Join(c.dir, name) }
 
-// create writes a new file.
-func create(name string, b []byte, mode fs.FileMode) error {
+// createFile writes a new file.
+func createFile(name string, b []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
 		return err

@@ -81,14 +81,14 @@ func TestCerts(t *testing.T) {
 	signed(t, "certs", leaf(t, "certs", "bob"))
 	before := files(t, "certs")
 	for _, line := range []string{"certs host", "certs --client zoe --client ann"} {
-		if err := execute(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) {
+		if err := runCommand(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) {
 			t.Errorf("rdmactor %s: %v", line, err)
 		}
 	}
 	if after := files(t, "certs"); !slices.Equal(before, after) || !leaf(t, "certs", "server").Equal(server) {
 		t.Errorf("then there are %v, and before %v", after, before)
 	}
-	if err := execute(t.Context(), []string{"certs"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "which certificate") {
+	if err := runCommand(t.Context(), []string{"certs"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "which certificate") {
 		t.Errorf("again: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestHalfAnAuthority(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := files(t, "certs")
-		if err := execute(t.Context(), strings.Fields("certs --client ann"), io.Discard, io.Discard); err == nil {
+		if err := runCommand(t.Context(), strings.Fields("certs --client ann"), io.Discard, io.Discard); err == nil {
 			t.Errorf("without %s it signs", missing)
 		}
 		if after := files(t, "certs"); !slices.Equal(before, after) {

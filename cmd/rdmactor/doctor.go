@@ -7,7 +7,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/doctor"
 )
 
-// examine examines this machine's devices. This program is linked without libibverbs.
-func examine(ctx context.Context, args []string, stdout io.Writer) error {
+// runDoctor examines this machine's devices. This program is linked without libibverbs.
+func runDoctor(ctx context.Context, args []string, stdout io.Writer) error {
 	return doctor.Command(ctx, doctor.Config{Name: "rdmactor doctor"}, args, stdout)
 }

@@ -21,7 +21,7 @@ import (
 // TestKernelDoctor: the machine's device is complete, opened without libibverbs, and usable.
 func TestKernelDoctor(t *testing.T) {
 	var out bytes.Buffer
-	if err := examine(t.Context(), []string{"--json"}, &out); err != nil {
+	if err := runDoctor(t.Context(), []string{"--json"}, &out); err != nil {
 		t.Fatalf("%v: %s", err, out.Bytes())
 	}
 	var r doctor.Report
@@ -48,7 +48,7 @@ func TestKernelDoctor(t *testing.T) {
 func seen(t *testing.T) (r doctor.Report, d doctor.Device) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := examine(t.Context(), []string{"--json"}, &out); err != nil && !errors.Is(err, doctor.ErrUnusable) {
+	if err := runDoctor(t.Context(), []string{"--json"}, &out); err != nil && !errors.Is(err, doctor.ErrUnusable) {
 		t.Fatalf("%v: %s", err, out.Bytes())
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {

@@ -119,7 +119,7 @@ func TestBadCommandLines(t *testing.T) {
 		"certs --days":                 "-days",
 		"perf -s --device mlx5":        "--device mlx5: want auto, iwarp or kernel",
 	} {
-		err := execute(context.Background(), strings.Fields(line), io.Discard, io.Discard)
+		err := runCommand(context.Background(), strings.Fields(line), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("rdmactor %s: %v, want an error that says %q", line, err, want)
 		}
@@ -136,7 +136,7 @@ func TestHelp(t *testing.T) {
 		"certs --help": "not for production", "certs -h": "-client",
 	} {
 		var out bytes.Buffer
-		err := execute(context.Background(), strings.Fields(line), &out, io.Discard)
+		err := runCommand(context.Background(), strings.Fields(line), &out, io.Discard)
 		if err != nil && !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), want) {
 			t.Errorf("rdmactor %s: %v, prints %q, want %q in it", line, err, &out, want)
 		}

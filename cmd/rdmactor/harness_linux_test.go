@@ -67,7 +67,7 @@ func begin(t *testing.T, stdout io.Writer, args ...string) *running {
 	ended := r.ended // a server's is replaced
 	go func() {
 		defer cancel()
-		err := execute(ctx, args, stdout, r.errs)
+		err := runCommand(ctx, args, stdout, r.errs)
 		defer func() { ended <- err }()
 		if c, ok := stdout.(io.Closer); ok {
 			c.Close()
@@ -204,7 +204,7 @@ func meet(t *testing.T, port string, established func(*conn) error, heard func(*
 			close(listening)
 		}
 		if err == nil {
-			err = st.s.serve()
+			err = st.s.serveEvents()
 		}
 		st.outcome <- err
 		_ = st.s.ch.Close()
@@ -226,7 +226,7 @@ func (st *stranger) start(addr cmid.Addr) error {
 	}
 	if addr.Port() != 0 {
 		st.c = st.s.newConn(id, st)
-		st.c.expect("resolving")
+		st.c.startStep("resolving")
 		return id.ResolveAddr(cmid.Addr{}, addr, 0)
 	}
 	if err := id.BindAddr(addr); err != nil {
@@ -236,7 +236,7 @@ func (st *stranger) start(addr cmid.Addr) error {
 	return id.Listen(1)
 }
 
-func (st *stranger) other(id *cmid.ID, ev cmid.Event) error {
+func (st *stranger) handleOther(id *cmid.ID, ev cmid.Event) error {
 	if _, ok := ev.(*cmid.ConnectRequest); !ok {
 		return ev.(error)
 	}
@@ -248,22 +248,22 @@ func (st *stranger) other(id *cmid.ID, ev cmid.Event) error {
 		return errors.Join(id.Reject([]byte("this is a chat/1 server")), id.Destroy())
 	}
 	st.c = st.s.newConn(id, st)
-	st.c.expect("accepting")
-	if err := st.c.prepare(); err != nil {
+	st.c.startStep("accepting")
+	if err := st.c.setUpQueuePair(); err != nil {
 		return err
 	}
-	return id.Accept(nil, depths())
+	return id.Accept(nil, depthParams())
 }
 
-func (st *stranger) event(ev cmid.Event) error {
+func (st *stranger) handleEvent(ev cmid.Event) error {
 	switch ev.(type) {
 	case *cmid.AddrResolved:
 		return st.c.ID.ResolveRoute(0)
 	case *cmid.RouteResolved:
-		if err := st.c.prepare(); err != nil {
+		if err := st.c.setUpQueuePair(); err != nil {
 			return err
 		}
-		return st.c.ID.Connect(nil, depths())
+		return st.c.ID.Connect(nil, depthParams())
 	case *cmid.Established:
 		if st.established != nil {
 			return st.established(st.c)
@@ -278,15 +278,15 @@ func vanish(c *conn, _ buffer) error {
 	return nil
 }
 
-func (st *stranger) received(b buffer) error {
+func (st *stranger) handleMessage(b buffer) error {
 	if st.heard != nil {
 		return st.heard(st.c, b)
 	}
 	return nil
 }
 
-func (st *stranger) done(verbs.Opcode) error  { return nil }
-func (st *stranger) idle() bool               { return true }
-func (st *stranger) stop() error              { st.finished = true; return nil }
-func (st *stranger) ended(*conn, error) error { close(st.gone); return nil }
-func (st *stranger) over() bool               { return st.finished }
+func (st *stranger) handleDone(verbs.Opcode) error    { return nil }
+func (st *stranger) mayDisconnect() bool              { return true }
+func (st *stranger) stop() error                      { st.finished = true; return nil }
+func (st *stranger) handleOutcome(*conn, error) error { close(st.gone); return nil }
+func (st *stranger) isOver() bool                     { return st.finished }

@@ -23,32 +23,32 @@ func listIDs(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	var rows []page.Row
 	if o.address != "" {
-		if rows, err = o.programs(ctx, stderr); err != nil {
+		if rows, err = o.pageRows(ctx, stderr); err != nil {
 			return err
 		}
 		if !o.kernel {
-			return show(stdout, o.json, rows, func(w io.Writer, rows []page.Row) { programTable(w, rows, o.sort) })
+			return printList(stdout, o.json, rows, func(w io.Writer, rows []page.Row) { programTable(w, rows, o.sort) })
 		}
 	}
-	ids, err := o.kernels(stderr)
+	ids, err := o.kernelIDs(stderr)
 	if err != nil {
 		return err
 	}
 	if !o.kernel {
 		ids = slices.DeleteFunc(ids, func(i kernel.ID) bool { return !i.Has(o.filter) })
-		return show(stdout, o.json, ids, kernelTable)
+		return printList(stdout, o.json, ids, kernelTable)
 	}
 	devices, err := kernel.Devices()
 	if err != nil {
 		return err
 	}
 	pairs := compare.Join(rows, ids, devices)
-	pairs = slices.DeleteFunc(pairs, func(p compare.Pair) bool { return !o.wants(p) })
-	return show(stdout, o.json, pairs, pairTable)
+	pairs = slices.DeleteFunc(pairs, func(p compare.Pair) bool { return !o.matchesFilter(p) })
+	return printList(stdout, o.json, pairs, pairTable)
 }
 
-// programs returns the identifiers of the page.
-func (o *idsFlags) programs(ctx context.Context, stderr io.Writer) ([]page.Row, error) {
+// pageRows returns the identifiers of the page.
+func (o *idsFlags) pageRows(ctx context.Context, stderr io.Writer) ([]page.Row, error) {
 	c, err := page.Open(o.address)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (o *idsFlags) programs(ctx context.Context, stderr io.Writer) ([]page.Row, 
 	return rows, nil
 }
 
-// kernels returns the identifiers of the kernel.
-func (o *idsFlags) kernels(stderr io.Writer) ([]kernel.ID, error) {
+// kernelIDs returns the identifiers of the kernel.
+func (o *idsFlags) kernelIDs(stderr io.Writer) ([]kernel.ID, error) {
 	ids, steady, err := kernel.IDs()
 	if err != nil {
 		return nil, err
@@ -86,8 +86,8 @@ func (o *idsFlags) kernels(stderr io.Writer) ([]kernel.ID, error) {
 	return ids, kernel.Order(ids, o.sort, o.desc)
 }
 
-// wants reports whether a pair contains the filter's text.
-func (o *idsFlags) wants(p compare.Pair) bool {
+// matchesFilter reports whether a pair contains the filter's text.
+func (o *idsFlags) matchesFilter(p compare.Pair) bool {
 	if strings.Contains(string(p.Who), o.filter) {
 		return true
 	}
@@ -102,8 +102,8 @@ func (o *idsFlags) wants(p compare.Pair) bool {
 		func(text string) bool { return strings.Contains(strings.ToLower(text), what) })
 }
 
-// show prints a list as JSON, or as a table.
-func show[T any](w io.Writer, asJSON bool, list []T, table func(io.Writer, []T)) error {
+// printList prints a list as JSON, or as a table.
+func printList[T any](w io.Writer, asJSON bool, list []T, table func(io.Writer, []T)) error {
 	if asJSON {
 		if list == nil {
 			list = []T{}
@@ -115,8 +115,8 @@ func show[T any](w io.Writer, asJSON bool, list []T, table func(io.Writer, []T))
 	return out.Flush()
 }
 
-// line writes a row of a table.
-func line(w io.Writer, cells ...string) {
+// printRow writes a row of a table.
+func printRow(w io.Writer, cells ...string) {
 	fmt.Fprintln(w, strings.Join(cells, "\t"))
 }
 
@@ -134,7 +134,7 @@ func programTable(w io.Writer, rows []page.Row, sorted string) {
 	if further {
 		titles = append(titles, strings.ToUpper(plain.Text(sorted)))
 	}
-	line(w, titles...)
+	printRow(w, titles...)
 	for i := range rows {
 		r := &rows[i]
 		cells := programCells(r)
@@ -144,7 +144,7 @@ func programTable(w io.Writer, rows []page.Row, sorted string) {
 		if further {
 			cells = append(cells, plain.Or(r.Text(sorted)))
 		}
-		line(w, cells...)
+		printRow(w, cells...)
 	}
 }
 
@@ -156,15 +156,15 @@ var programFields = []string{
 
 func programCells(r *page.Row) []string {
 	return []string{
-		handle(r.ID), plain.Or(r.State), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
+		formatID(r.ID), plain.Or(r.State), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
 		plain.Or(r.Loop), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Send, 10), plain.Duration(r.WaitsFor),
 		strconv.FormatUint(r.Sent, 10), strconv.FormatUint(r.Received, 10), plain.Bytes(float64(r.Memory)), plain.Or(r.Waiting),
 		plain.Or(r.PID),
 	}
 }
 
-// handle returns an identifier's number, or a hyphen if it has none yet.
-func handle(id uint64) string {
+// formatID returns an identifier's number, or a hyphen if it has none yet.
+func formatID(id uint64) string {
 	if id == 0 {
 		return "-"
 	}
@@ -172,11 +172,11 @@ func handle(id uint64) string {
 }
 
 func kernelTable(w io.Writer, ids []kernel.ID) {
-	line(w, "DEVICE", "CM-IDN", "LQPN", "TYPE", "STATE", "PS", "PID", "COMMAND", "LOCAL", "PEER")
+	printRow(w, "DEVICE", "CM-IDN", "LQPN", "TYPE", "STATE", "PS", "PID", "COMMAND", "LOCAL", "PEER")
 	for i := range ids {
 		k := &ids[i]
-		line(w, deviceOf(k), strconv.FormatUint(uint64(k.CMIDN), 10), handle(uint64(k.LQPN)), plain.Or(k.Type), plain.Or(k.State), plain.Or(k.PS),
-			handle(uint64(k.Process)), plain.Or(k.Command), plain.Or(k.Local.String()), plain.Or(k.Peer.String()))
+		printRow(w, deviceOf(k), strconv.FormatUint(uint64(k.CMIDN), 10), formatID(uint64(k.LQPN)), plain.Or(k.Type), plain.Or(k.State), plain.Or(k.PS),
+			formatID(uint64(k.Process)), plain.Or(k.Command), plain.Or(k.Local.String()), plain.Or(k.Peer.String()))
 	}
 }
 
@@ -189,24 +189,24 @@ func deviceOf(k *kernel.ID) string {
 }
 
 func pairTable(w io.Writer, pairs []compare.Pair) {
-	line(w, "WHO", "ID", "STATE", "KERNEL", "DEVICE", "LOCAL", "PEER", "LQPN", "PID", "COMMAND")
+	printRow(w, "WHO", "ID", "STATE", "KERNEL", "DEVICE", "LOCAL", "PEER", "LQPN", "PID", "COMMAND")
 	for i := range pairs {
 		p := &pairs[i]
 		cells := []string{string(p.Who), "-", "-", "-", "-", "-", "-", "-", "-", "-"}
 		if r := p.Program; r != nil {
-			cells[1], cells[2], cells[4], cells[5], cells[6] = handle(r.ID), plain.Or(r.State), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer)
+			cells[1], cells[2], cells[4], cells[5], cells[6] = formatID(r.ID), plain.Or(r.State), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer)
 		}
 		if len(p.Kernel) == 0 {
-			line(w, cells...)
+			printRow(w, cells...)
 		}
 		for n := range p.Kernel {
 			k := &p.Kernel[n]
-			cells[3], cells[4], cells[7] = plain.Or(k.State), deviceOf(k), handle(uint64(k.LQPN))
-			cells[8], cells[9] = handle(uint64(k.Process)), plain.Or(k.Command)
+			cells[3], cells[4], cells[7] = plain.Or(k.State), deviceOf(k), formatID(uint64(k.LQPN))
+			cells[8], cells[9] = formatID(uint64(k.Process)), plain.Or(k.Command)
 			if p.Program == nil {
 				cells[5], cells[6] = plain.Or(k.Local.String()), plain.Or(k.Peer.String())
 			}
-			line(w, cells...)
+			printRow(w, cells...)
 		}
 	}
 }

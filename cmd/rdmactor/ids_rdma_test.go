@@ -26,7 +26,7 @@ import (
 	"github.com/rdmactor/rdmactor/inspect"
 )
 
-// kernelProgram gives this process a listener and a connection on the kernel's devices. It returns
+// kernelProgram makes a listener and a connection on the kernel's devices. It returns
 // the address of its page.
 func kernelProgram(t *testing.T) string {
 	t.Helper()

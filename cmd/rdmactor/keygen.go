@@ -56,8 +56,8 @@ func parseKeygen(args []string, stdout io.Writer) (k keygenFlags, err error) {
 	return k, nil
 }
 
-// keygen makes a key.
-func keygen(args []string, stdout io.Writer) error {
+// runKeygen makes a key.
+func runKeygen(args []string, stdout io.Writer) error {
 	k, err := parseKeygen(args, stdout)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 func made(t *testing.T, line string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := execute(t.Context(), strings.Fields(line), &out, io.Discard); err != nil {
+	if err := runCommand(t.Context(), strings.Fields(line), &out, io.Discard); err != nil {
 		t.Fatalf("rdmactor %s: %v", line, err)
 	}
 	return out.String()
@@ -37,7 +37,7 @@ func TestKeygen(t *testing.T) {
 	}
 
 	// a second run fails and leaves the file unchanged
-	if err := execute(t.Context(), []string{"keygen", "ann"}, io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) {
+	if err := runCommand(t.Context(), []string{"keygen", "ann"}, io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("a file that is there: %v", err)
 	}
 	if now, err := keyfile.Load("ann.key"); err != nil || now[0] != first[0] {
@@ -49,10 +49,10 @@ func TestKeygen(t *testing.T) {
 	if err != nil || len(two) != 2 || two[0] != first[0] || two[1].Identity != "ann" || two[1].Key == first[0].Key {
 		t.Errorf("with a second key: %v, %v", two, err)
 	}
-	if err := execute(t.Context(), strings.Fields("keygen ann --add"), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "more than 2 keys") {
+	if err := runCommand(t.Context(), strings.Fields("keygen ann --add"), io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "more than 2 keys") {
 		t.Errorf("a third key: %v", err)
 	}
-	if err := execute(t.Context(), strings.Fields("keygen bob --add -o bob.key"), io.Discard, io.Discard); !errors.Is(err, fs.ErrNotExist) {
+	if err := runCommand(t.Context(), strings.Fields("keygen bob --add -o bob.key"), io.Discard, io.Discard); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("to a file that is not there: %v", err)
 	}
 }

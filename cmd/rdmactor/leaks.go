@@ -27,9 +27,9 @@ func inUse() (r resources) {
 	return r
 }
 
-// leaked returns an error if more is in use than r. Resources closed a moment ago may still be
-// counted, so leaked waits a little.
-func (r resources) leaked() error {
+// checkLeaks returns an error if more is in use than r. Resources closed a moment ago may still be
+// counted, so checkLeaks waits a little.
+func (r resources) checkLeaks() error {
 	const patience = 2 * time.Second
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		now := inUse()

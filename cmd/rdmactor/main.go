@@ -33,20 +33,20 @@ ping, time and perf are measurements: they neither authenticate nor encrypt, and
 its like are their peers. Run them where all machines of the network are trusted.
 `
 
-func main() { cli.Main("rdmactor", execute) }
+func main() { cli.Main("rdmactor", runCommand) }
 
-// execute runs one command line. When ctx is done, it returns early and frees everything.
-func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// runCommand runs one command line. When ctx is done, it returns early and frees everything.
+func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("which command? see rdmactor --help")
 	}
 	switch args[0] {
 	case "ping":
-		return ping(ctx, args[1:], stdout, stderr)
+		return runPing(ctx, args[1:], stdout, stderr)
 	case "time":
 		return timeSteps(ctx, args[1:], stdout, stderr)
 	case "perf":
-		return perform(ctx, args[1:], stdout, stderr)
+		return runPerf(ctx, args[1:], stdout, stderr)
 	case "list":
 		return listMethods(ctx, args[1:], stdout, stderr)
 	case "call":
@@ -56,15 +56,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	case "bench":
 		return benchMethod(ctx, args[1:], stdout, stderr)
 	case "top":
-		return watch(ctx, args[1:], stdout, stderr)
+		return runTop(ctx, args[1:], stdout, stderr)
 	case "ids":
 		return listIDs(ctx, args[1:], stdout, stderr)
 	case "doctor":
-		return examine(ctx, args[1:], stdout)
+		return runDoctor(ctx, args[1:], stdout)
 	case "keygen":
-		return keygen(args[1:], stdout)
+		return runKeygen(args[1:], stdout)
 	case "certs":
-		return certs(args[1:], stdout)
+		return runCerts(args[1:], stdout)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, overview)
 		return nil

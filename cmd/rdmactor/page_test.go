@@ -65,7 +65,7 @@ func newFakePage(t *testing.T) *fakePage {
 func output(t *testing.T, args ...string) (out, errs string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	err = execute(t.Context(), args, &o, &e)
+	err = runCommand(t.Context(), args, &o, &e)
 	return o.String(), e.String(), err
 }
 
@@ -120,7 +120,7 @@ func TestTopOnce(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := execute(ctx, []string{"top", "--once", p.URL}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+	if err := runCommand(ctx, []string{"top", "--once", p.URL}, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 		t.Error("Ctrl-C does not end it")
 	}
 	p.Close()

@@ -20,8 +20,8 @@ type perfer struct {
 	tables         io.Writer
 }
 
-// perform runs the subcommand perf.
-func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// runPerf runs the subcommand perf.
+func runPerf(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parsePerf(args, stdout)
 	if err != nil {
 		return err
@@ -31,9 +31,9 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		p.tables = io.Discard
 	}
 	if o.server {
-		err = p.serve()
+		err = p.serveTests()
 	} else {
-		err = p.measure()
+		err = p.runClient()
 	}
 	if err != nil {
 		return fmt.Errorf("perf: %w", err)
@@ -41,38 +41,38 @@ func perform(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return nil
 }
 
-func (p *perfer) config(c device.Choice) perf.Config {
+func (p *perfer) newConfig(c device.Choice) perf.Config {
 	return perf.Config{
-		Driver:    p.driver(c, p.crc, p.stderr),
+		Driver:    p.newDriver(c, p.crc, p.stderr),
 		Wait:      waits[p.wait],
 		Timeout:   p.timeout,
-		Transport: p.transport(),
+		Transport: p.transportParams(),
 		Complain:  func(err error) { fmt.Fprintln(p.stderr, "rdmactor: perf:", err) },
 	}
 }
 
-// serve serves until Ctrl-C.
-func (p *perfer) serve() error {
-	at, choice, err := p.listening(p.ctx)
+// serveTests serves tests until Ctrl-C.
+func (p *perfer) serveTests() error {
+	at, choice, err := p.listenAddr(p.ctx)
 	if err != nil {
 		return err
 	}
-	n, err := perf.Serve(p.ctx, p.config(choice), at, func(a cmid.Addr) { fmt.Fprintf(p.stdout, "listening on %v\n", a) })
+	n, err := perf.Serve(p.ctx, p.newConfig(choice), at, func(a cmid.Addr) { fmt.Fprintf(p.stdout, "listening on %v\n", a) })
 	if err == nil {
 		fmt.Fprintf(p.stdout, "served %s\n", plural(n, "test"))
 	}
 	return err
 }
 
-// measure runs the client.
-func (p *perfer) measure() error {
+// runClient runs the client.
+func (p *perfer) runClient() error {
 	return p.toEach(p.ctx, "perf", p.stderr, p.measureAt)
 }
 
 // measureAt runs the client against one of the server's addresses.
 func (p *perfer) measureAt(peer cmid.Addr, choice device.Choice, last bool) (connected bool, err error) {
 	before := inUse()
-	cl, err := perf.Open(p.config(choice))
+	cl, err := perf.Open(p.newConfig(choice))
 	if err != nil {
 		return false, err
 	}
@@ -85,11 +85,11 @@ func (p *perfer) measureAt(peer cmid.Addr, choice device.Choice, last bool) (con
 	if p.source.IsValid() {
 		from = cmid.AddrFrom(p.source, 0)
 	}
-	err = p.runs(cl, &r, from, peer)
+	err = p.runTests(cl, &r, from, peer)
 	connected = cl.Connected()
 	err = errors.Join(err, cl.Close())
 	if err == nil {
-		err = before.leaked()
+		err = before.checkLeaks()
 	}
 	if err != nil {
 		r.Error = err.Error()
@@ -97,13 +97,13 @@ func (p *perfer) measureAt(peer cmid.Addr, choice device.Choice, last bool) (con
 	if !connected && !last && p.ctx.Err() == nil {
 		return false, err
 	}
-	return connected, errors.Join(err, p.leave(&r))
+	return connected, errors.Join(err, p.writeReports(&r))
 }
 
-// runs runs the tests, and prints each result as soon as it is there. Ctrl-C ends them. That is an
-// error only if nothing was measured.
-func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
-	for i, t := range p.tests() {
+// runTests runs the tests, and prints each result as soon as it is there. Ctrl-C ends them. That is
+// an error only if nothing was measured.
+func (p *perfer) runTests(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) error {
+	for i, t := range p.requestedTests() {
 		plan := perf.Plan{Test: t, Local: from, Peer: peer, WarmUp: p.warmUp, Duration: p.duration, Count: p.count}
 		res, err := cl.Run(p.ctx, plan)
 		if err == nil {
@@ -121,8 +121,8 @@ func (p *perfer) runs(cl *perf.Client, r *perf.Report, from, peer cmid.Addr) err
 	return nil
 }
 
-// leave writes the document that --json asks for.
-func (p *perfer) leave(r *perf.Report) (err error) {
+// writeReports writes the document that --json asks for.
+func (p *perfer) writeReports(r *perf.Report) (err error) {
 	switch p.json {
 	case "":
 	case "-":

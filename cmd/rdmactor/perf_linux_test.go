@@ -139,7 +139,7 @@ func TestPerfInterrupted(t *testing.T) {
 // TestPerfSizes: the words of --sizes.
 func TestPerfSizes(t *testing.T) {
 	for words, want := range map[string][]int{"64": {64}, "1,4K,1M": {1, 4096, 1 << 20}, "1:8": {1, 2, 4, 8}, "3:13,1K:2K": {3, 6, 12, 1024, 2048}} {
-		got, err := sizes(words)
+		got, err := parseSizes(words)
 		if err != nil || len(got) != len(want) {
 			t.Errorf("%q: %v, %v; want %v", words, got, err, want)
 			continue

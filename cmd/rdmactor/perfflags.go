@@ -83,7 +83,7 @@ type perfFlags struct {
 
 func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	o := perfFlags{ops: []perf.Op{perf.Send}, sizes: []int{64}}
-	f := perfCommand.flags(&o.where)
+	f := perfCommand.newFlagSet(&o.where)
 	f.Func("op", "`OPS` to measure: send, write, read, or several, such as send,read (default send)", func(s string) error {
 		o.ops = nil
 		for word := range strings.SplitSeq(s, ",") {
@@ -92,7 +92,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 		return nil
 	})
 	size := func(s string) (err error) {
-		o.sizes, err = sizes(s)
+		o.sizes, err = parseSizes(s)
 		return err
 	}
 	f.Func("sizes", "`SIZES` in bytes, K or M: a list such as 64,4K, or 1:1M for its powers of two (default 64)", size)
@@ -109,7 +109,7 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 	f.UintVar(&o.tos, "tos", 0, "what this side sends with: `TRAFFIC CLASS`, the DSCP times four (default the host's)")
 	f.UintVar(&o.qpTimeout, "qp-timeout", 0, "RoCE: this side waits 4.096 us times 2 to the `EXPONENT` for an acknowledgement (default the kernel's)")
 	f.UintVar(&o.retries, "retry-count", 0, "RoCE: `HOW OFTEN` this side sends again before it gives up, 1 to 6 (default 6)")
-	if err := perfCommand.parse(f, args, stdout); err != nil {
+	if err := perfCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}
 	if *latency || !*bandwidth {
@@ -161,16 +161,16 @@ func (o *perfFlags) check() error {
 	if _, ok := waits[o.wait]; !ok {
 		return fmt.Errorf("--wait %s: want block, spin or busy", o.wait)
 	}
-	for _, t := range o.tests() {
+	for _, t := range o.requestedTests() {
 		if err := t.Check(); err != nil {
 			return err
 		}
 	}
-	return perfCommand.check(&o.where, perfPort, o.server)
+	return perfCommand.completeAddress(&o.where, perfPort, o.server)
 }
 
-// transport returns the parameters with which this side's connections send.
-func (o *perfFlags) transport() cmid.Transport {
+// transportParams returns the parameters with which this side's connections send.
+func (o *perfFlags) transportParams() cmid.Transport {
 	t := cmid.Transport{TrafficClass: uint8(o.tos), RetryCount: uint8(o.retries)}
 	if o.qpTimeout > 0 {
 		t.AckTimeout = cmid.AckTimeout(uint8(o.qpTimeout))
@@ -178,20 +178,20 @@ func (o *perfFlags) transport() cmid.Transport {
 	return t
 }
 
-// tests returns the tests that the flags request, table by table.
-func (o *perfFlags) tests() (list []perf.Test) {
+// requestedTests returns the tests that the flags request, table by table.
+func (o *perfFlags) requestedTests() (list []perf.Test) {
 	for _, kind := range o.kinds {
 		for _, op := range o.ops {
 			for _, size := range o.sizes {
-				list = append(list, o.test(kind, op, size))
+				list = append(list, o.newTest(kind, op, size))
 			}
 		}
 	}
 	return list
 }
 
-// test returns the test that the flags request for a size.
-func (o *perfFlags) test(kind perf.Kind, op perf.Op, size int) perf.Test {
+// newTest returns the test that the flags request for a size.
+func (o *perfFlags) newTest(kind perf.Kind, op perf.Op, size int) perf.Test {
 	t := perf.Test{Op: op, Kind: kind, Size: size, Depth: 1}
 	if kind == perf.Bandwidth {
 		t.Depth = o.depth
@@ -202,17 +202,17 @@ func (o *perfFlags) test(kind perf.Kind, op perf.Op, size int) perf.Test {
 	return t
 }
 
-// sizes parses lists and ranges of sizes, such as "64", "1,4K,1M" and "1:1M".
-func sizes(s string) (list []int, err error) {
+// parseSizes parses lists and ranges of sizes, such as "64", "1,4K,1M" and "1:1M".
+func parseSizes(s string) (list []int, err error) {
 	for word := range strings.SplitSeq(s, ",") {
 		from, to, many := strings.Cut(word, ":")
-		least, err := size(from)
+		least, err := parseSize(from)
 		if err != nil {
 			return nil, err
 		}
 		most := least
 		if many {
-			if most, err = size(to); err != nil {
+			if most, err = parseSize(to); err != nil {
 				return nil, err
 			}
 			if most < least {
@@ -226,7 +226,7 @@ func sizes(s string) (list []int, err error) {
 	return list, nil
 }
 
-func size(s string) (int, error) {
+func parseSize(s string) (int, error) {
 	number, unit := s, 1
 	switch {
 	case strings.HasSuffix(s, "K"):

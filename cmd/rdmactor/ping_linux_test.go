@@ -27,9 +27,9 @@ func TestSizes(t *testing.T) {
 				var want, wantServer strings.Builder
 				b := make([]byte, size)
 				for i := range rounds {
-					fill(b, i)
-					fmt.Fprintf(&want, "ping data: %s\n", text(b))
-					fmt.Fprintf(&wantServer, "server ping data: %s\n", text(b))
+					fillRound(b, i)
+					fmt.Fprintf(&want, "ping data: %s\n", printedText(b))
+					fmt.Fprintf(&wantServer, "server ping data: %s\n", printedText(b))
 				}
 				if cl.out.String() != want.String() {
 					t.Errorf("the client printed %.200q, want %.200q", cl.out, want.String())
@@ -52,8 +52,8 @@ func TestRpingText(t *testing.T) {
 		57: "rdma-ping-57: zABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnop",
 		58: "rdma-ping-58: ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopq",
 	} {
-		fill(b, round)
-		if got := string(text(b)); got != want {
+		fillRound(b, round)
+		if got := string(printedText(b)); got != want {
 			t.Errorf("round %d: %q, rping has %q", round, got, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestGarbage(t *testing.T) {
 	nowhere := buffer{addr: 4096, rkey: 0xdeadbeef, size: 64}
 	twice := func(c *conn) error {
 		mr, err := c.Alloc(64, verbs.RemoteRead)
-		return errors.Join(err, c.send(bufferOf(mr)), c.send(bufferOf(mr)))
+		return errors.Join(err, c.sendBuffer(bufferOf(mr)), c.sendBuffer(bufferOf(mr)))
 	}
 	for name, c := range map[string]struct {
 		garbage func(*conn) error
@@ -109,8 +109,8 @@ func TestGarbage(t *testing.T) {
 		"short":       {say("hello"), []string{"a message of 5 bytes", "have 16"}},
 		"empty":       {say(""), []string{"a message of 0 bytes"}},
 		"long":        {say("a message of thirty-two bytes..."), []string{"receive", "length"}},
-		"no memory":   {func(c *conn) error { return c.send(nowhere) }, []string{"reading 64 bytes"}},
-		"no bytes":    {func(c *conn) error { return c.send(buffer{}) }, []string{"offers 0 bytes"}},
+		"no memory":   {func(c *conn) error { return c.sendBuffer(nowhere) }, []string{"reading 64 bytes"}},
+		"no bytes":    {func(c *conn) error { return c.sendBuffer(buffer{}) }, []string{"offers 0 bytes"}},
 		"out of turn": {twice, []string{"reading 64 bytes", "a message before the read is done"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,15 +142,15 @@ func TestSinkTooSmall(t *testing.T) {
 			if mr, err = c.Alloc(64, verbs.RemoteRead); err != nil {
 				return err
 			}
-			return c.send(bufferOf(mr))
+			return c.sendBuffer(bufferOf(mr))
 		},
-		func(c *conn, _ buffer) error { return c.send(buffer{addr: mr.Addr, rkey: mr.RKey, size: 63}) })
+		func(c *conn, _ buffer) error { return c.sendBuffer(buffer{addr: mr.Addr, rkey: mr.RKey, size: 63}) })
 	srv.mustFail("the client's sink", "wants 64 bytes back in 63")
 }
 
 // TestNotWritten: -V detects a server that reports a Write without having written.
 func TestNotWritten(t *testing.T) {
-	answer := func(c *conn, _ buffer) error { return c.send(buffer{}) }
+	answer := func(c *conn, _ buffer) error { return c.sendBuffer(buffer{}) }
 	st := meet(t, "", nil, answer)
 	dial(t, st.port, "-V", "-C", "1").mustFail("round 0, the server's write", "data mismatch at byte 0 of 64")
 	st = meet(t, "", nil, answer)
@@ -176,7 +176,7 @@ func TestVanish(t *testing.T) {
 			if mr, err = c.Alloc(64, verbs.RemoteRead); err != nil {
 				return err
 			}
-			return c.send(bufferOf(mr))
+			return c.sendBuffer(bufferOf(mr))
 		},
 		vanish)
 	srv.mustFail("the client's sink", "the peer has gone")

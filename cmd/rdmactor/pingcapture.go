@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-// capture starts writing --pcap's file. stop finishes the file after the device is closed.
-func (s *session) capture(driver cmid.Driver) (stop func() error, err error) {
+// startCapture starts writing --pcap's file. stop finishes the file after the device is closed.
+func (s *session) startCapture(driver cmid.Driver) (stop func() error, err error) {
 	device, ok := driver.(*iwarp.Driver)
 	if !ok {
 		return nil, errors.New("--pcap: only the embedded device sees what it sends; add --device iwarp, or capture at the interface")

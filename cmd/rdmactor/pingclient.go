@@ -29,27 +29,27 @@ func (cl *pingClient) start(addr cmid.Addr) error {
 		return err
 	}
 	cl.c = cl.s.newConn(id, cl)
-	cl.c.expect("resolving the address")
+	cl.c.startStep("resolving the address")
 	return id.ResolveAddr(cmid.AddrFrom(cl.s.source, 0), addr, cl.s.timeout)
 }
 
-func (cl *pingClient) event(ev cmid.Event) error {
+func (cl *pingClient) handleEvent(ev cmid.Event) error {
 	switch ev.(type) {
 	case *cmid.AddrResolved:
-		cl.c.expect("resolving the route")
+		cl.c.startStep("resolving the route")
 		return cl.c.ID.ResolveRoute(cl.s.timeout)
 	case *cmid.RouteResolved:
-		cl.c.expect("connecting")
-		return cl.connect()
+		cl.c.startStep("connecting")
+		return cl.connectToServer()
 	case *cmid.Established:
 		cl.established = true
-		return cl.begin()
+		return cl.beginRound()
 	}
 	return nil
 }
 
-func (cl *pingClient) connect() (err error) {
-	if err := cl.c.prepare(); err != nil {
+func (cl *pingClient) connectToServer() (err error) {
+	if err := cl.c.setUpQueuePair(); err != nil {
 		return err
 	}
 	if cl.source, err = cl.c.Alloc(cl.s.size, verbs.RemoteRead); err != nil {
@@ -58,47 +58,47 @@ func (cl *pingClient) connect() (err error) {
 	if cl.sink, err = cl.c.Alloc(cl.s.size, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
 		return err
 	}
-	return cl.c.ID.Connect(nil, depths())
+	return cl.c.ID.Connect(nil, depthParams())
 }
 
-// begin takes the first step of a round.
-func (cl *pingClient) begin() error {
+// beginRound takes the first step of a round.
+func (cl *pingClient) beginRound() error {
 	if cl.stopped || cl.s.count > 0 && cl.round == cl.s.count {
 		cl.c.hangUp()
 		return nil
 	}
-	fill(cl.source.Bytes, cl.round)
+	fillRound(cl.source.Bytes, cl.round)
 	for i := range cl.sink.Bytes { // shows whether the Write arrived
 		cl.sink.Bytes[i] = 0xff
 	}
 	cl.written = false
 	cl.begun = time.Now()
-	cl.c.expect(fmt.Sprintf("round %d, the server's read", cl.round))
-	return cl.c.send(bufferOf(cl.source))
+	cl.c.startStep(fmt.Sprintf("round %d, the server's read", cl.round))
+	return cl.c.sendBuffer(bufferOf(cl.source))
 }
 
-// received handles the server's message that it is done.
-func (cl *pingClient) received(buffer) error {
+// handleMessage handles the server's message that its Read or its Write is done.
+func (cl *pingClient) handleMessage(buffer) error {
 	if !cl.written {
 		cl.written = true
-		cl.c.expect(fmt.Sprintf("round %d, the server's write", cl.round))
-		return cl.c.send(bufferOf(cl.sink))
+		cl.c.startStep(fmt.Sprintf("round %d, the server's write", cl.round))
+		return cl.c.sendBuffer(bufferOf(cl.sink))
 	}
 	cl.times.add(time.Since(cl.begun))
 	if cl.s.validate {
-		if err := difference(cl.source.Bytes, cl.sink.Bytes); err != nil {
+		if err := compareData(cl.source.Bytes, cl.sink.Bytes); err != nil {
 			return err
 		}
 	}
 	if cl.s.verbose {
-		fmt.Fprintf(cl.s.stdout, "ping data: %s\n", text(cl.sink.Bytes))
+		fmt.Fprintf(cl.s.stdout, "ping data: %s\n", printedText(cl.sink.Bytes))
 	}
 	cl.round++
-	return cl.begin()
+	return cl.beginRound()
 }
 
-// difference reports the first byte that differs from the data sent.
-func difference(sent, got []byte) error {
+// compareData reports the first byte that differs from the data sent.
+func compareData(sent, got []byte) error {
 	if bytes.Equal(sent, got) {
 		return nil
 	}
@@ -109,11 +109,11 @@ func difference(sent, got []byte) error {
 	return fmt.Errorf("data mismatch at byte %d of %d: sent %#02x, got %#02x", i, len(sent), sent[i], got[i])
 }
 
-func (cl *pingClient) other(*cmid.ID, cmid.Event) error { return nil } // it has only one identifier
+func (cl *pingClient) handleOther(*cmid.ID, cmid.Event) error { return nil } // it has only one ID
 
-func (cl *pingClient) done(verbs.Opcode) error { return nil } // a client only sends
+func (cl *pingClient) handleDone(verbs.Opcode) error { return nil } // a client only sends
 
-func (cl *pingClient) idle() bool { return false } // the client decides when to end
+func (cl *pingClient) mayDisconnect() bool { return false } // the client decides when to end
 
 // stop lets the current round finish, because its answers are on their way.
 func (cl *pingClient) stop() error {
@@ -124,7 +124,7 @@ func (cl *pingClient) stop() error {
 	return nil
 }
 
-func (cl *pingClient) ended(_ *conn, err error) error {
+func (cl *pingClient) handleOutcome(_ *conn, err error) error {
 	if cl.times.n > 0 {
 		fmt.Fprintf(cl.s.stderr, "%s of %s, %v\n", plural(cl.times.n, "round"), plural(cl.s.size, "byte"), cl.times)
 	}
@@ -134,7 +134,7 @@ func (cl *pingClient) ended(_ *conn, err error) error {
 	return err
 }
 
-func (cl *pingClient) over() bool { return cl.c.over }
+func (cl *pingClient) isOver() bool { return cl.c.over }
 
 // roundTimes are the durations of a client's rounds. In a round the server does a Read and a Write.
 type roundTimes struct {

@@ -25,14 +25,14 @@ type conn struct {
 
 // talk is one role's side of the protocol on a connection. An error ends the connection.
 type talk interface {
-	// event handles an event of the identifier that is neither a failure nor the end.
-	event(ev cmid.Event) error
-	// received handles a message of the peer.
-	received(b buffer) error
-	// done handles the completion of a Read or a Write that this side has posted.
-	done(op verbs.Opcode) error
-	// idle reports whether the peer may disconnect now.
-	idle() bool
+	// handleEvent handles an event of the identifier that is neither a failure nor the end.
+	handleEvent(ev cmid.Event) error
+	// handleMessage handles a message of the peer.
+	handleMessage(b buffer) error
+	// handleDone handles the completion of a Read or a Write that this side has posted.
+	handleDone(op verbs.Opcode) error
+	// mayDisconnect reports whether the peer may disconnect now.
+	mayDisconnect() bool
 }
 
 // Queue depths. At most a Write and two Sends are outstanding. The peer may send one message for
@@ -42,63 +42,64 @@ const (
 	recvDepth = 2
 )
 
-// depths returns parameters that ask for one outstanding Read in each direction, as rping does.
-func depths() *cmid.ConnParam { return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1} }
+// depthParams returns parameters that ask for one outstanding Read in each direction, as rping
+// does.
+func depthParams() *cmid.ConnParam { return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1} }
 
-// prepare makes the queue pair and posts the receives.
-func (c *conn) prepare() error {
-	if err := c.Create(sendDepth, recvDepth, c.completed); err != nil {
+// setUpQueuePair makes the queue pair and posts the receives.
+func (c *conn) setUpQueuePair() error {
+	if err := c.Create(sendDepth, recvDepth, c.pollCompletions); err != nil {
 		return err
 	}
 	return c.Receive(recvDepth, bufferSize)
 }
 
-// send sends b to the peer.
-func (c *conn) send(b buffer) error {
+// sendBuffer sends b to the peer.
+func (c *conn) sendBuffer(b buffer) error {
 	return c.QP.PostSend(&verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled, Inline: b.encode()})
 }
 
-// expect starts a step and its deadline.
-func (c *conn) expect(step string) {
+// startStep starts a step and its deadline.
+func (c *conn) startStep(step string) {
 	c.step, c.deadline = step, time.Now().Add(c.timeout)
 }
 
-// event handles an event of the identifier.
-func (c *conn) event(ev cmid.Event) {
+// handleEvent handles an event of the identifier.
+func (c *conn) handleEvent(ev cmid.Event) {
 	switch e := ev.(type) {
 	case cmid.Failure:
 		c.fail(e)
 		c.over = true
 	case *cmid.Disconnected:
 		if !c.ending {
-			c.gone(e.Err)
+			c.handleDisconnected(e.Err)
 		}
 		c.over = true
 	default:
-		if err := c.talk.event(ev); err != nil {
+		if err := c.talk.handleEvent(ev); err != nil {
 			c.fail(err)
 			c.over = true
 		}
 	}
 }
 
-// gone handles a disconnect that this side did not request.
-func (c *conn) gone(why error) {
+// handleDisconnected handles a disconnect that this side did not request.
+func (c *conn) handleDisconnected(why error) {
 	switch {
 	case why != nil:
 		c.fail(fmt.Errorf("the peer has gone: %w", why))
-	case !c.talk.idle():
+	case !c.talk.mayDisconnect():
 		c.fail(errors.New("the peer has gone"))
 	}
 }
 
-// completed handles completions. The device calls it inside GetEvent.
-func (c *conn) completed() {
+// pollCompletions handles completions. The device calls it inside GetEvent.
+func (c *conn) pollCompletions() {
 	c.Poll(func(wc *verbs.WC) bool {
 		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
 			return true // the disconnect event has the reason
 		}
-		if err := c.complete(wc); err != nil {
+		if err := c.handleCompletion(wc); err != nil {
 			c.fail(err)
 			c.hangUp()
 		}
@@ -106,7 +107,7 @@ func (c *conn) completed() {
 	})
 }
 
-func (c *conn) complete(wc *verbs.WC) error {
+func (c *conn) handleCompletion(wc *verbs.WC) error {
 	switch {
 	case wc.Status != verbs.StatusSuccess:
 		return fmt.Errorf("%s: %v", opName(wc.Op), wc.Status)
@@ -118,11 +119,11 @@ func (c *conn) complete(wc *verbs.WC) error {
 		if err := c.Repost(wc.ID); err != nil { // before the answer lets the peer send again
 			return err
 		}
-		return c.talk.received(b)
+		return c.talk.handleMessage(b)
 	case wc.Op == verbs.Send:
 		return nil
 	}
-	return c.talk.done(wc.Op)
+	return c.talk.handleDone(wc.Op)
 }
 
 func opName(op verbs.Opcode) string {
@@ -151,11 +152,11 @@ func (c *conn) hangUp() {
 		c.over = true
 		return
 	}
-	c.expect("disconnecting")
+	c.startStep("disconnecting")
 }
 
-// late ends the connection because its deadline has passed.
-func (c *conn) late() {
+// failTimedOut ends the connection because its deadline has passed.
+func (c *conn) failTimedOut() {
 	c.fail(fmt.Errorf("no progress for %v", c.timeout))
 	if c.ending {
 		c.over = true
@@ -164,5 +165,5 @@ func (c *conn) late() {
 	c.hangUp()
 }
 
-// free frees the connection's resources.
-func (c *conn) free() { c.fail(c.Close()) }
+// releaseAll frees the connection's resources.
+func (c *conn) releaseAll() { c.fail(c.Close()) }

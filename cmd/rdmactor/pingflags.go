@@ -38,7 +38,7 @@ const maxSize = 1 << 30
 
 func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	var o pingFlags
-	f := pingCommand.flags(&o.where)
+	f := pingCommand.newFlagSet(&o.where)
 	f.IntVar(&o.count, "C", 0, "`ROUNDS` of a client, 0: until Ctrl-C; a server gives its clients what they ask for")
 	f.IntVar(&o.size, "S", 64, "`BYTES` of a client's data, at most that of a server's (rping: 23 to 65535)")
 	f.BoolVar(&o.persistent, "P", false, "serve any number of clients, also at once, until Ctrl-C")
@@ -46,7 +46,7 @@ func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	f.BoolVar(&o.validate, "V", false, "client: check what comes back")
 	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; not for soft-iWARP where something on the way cuts TCP segments anew")
 	f.StringVar(&o.pcap, "pcap", "", "write what goes over the wire to `FILE`, which Wireshark reads; the embedded device only")
-	if err := pingCommand.parse(f, args, stdout); err != nil {
+	if err := pingCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}
 	return o, o.check()
@@ -67,5 +67,5 @@ func (o *pingFlags) check() error {
 	case o.server && o.source.IsValid():
 		return errors.New("-I: a client's address; a server listens on -a")
 	}
-	return pingCommand.check(&o.where, pingPort, o.server)
+	return pingCommand.completeAddress(&o.where, pingPort, o.server)
 }

@@ -27,35 +27,35 @@ func (srv *pingServer) start(addr cmid.Addr) error {
 	return nil
 }
 
-func (srv *pingServer) other(id *cmid.ID, ev cmid.Event) error {
+func (srv *pingServer) handleOther(id *cmid.ID, ev cmid.Event) error {
 	switch e := ev.(type) {
 	case *cmid.ConnectRequest:
-		return srv.accept(id)
+		return srv.acceptClient(id)
 	case cmid.Failure:
 		return e
 	}
 	return nil
 }
 
-func (srv *pingServer) accept(id *cmid.ID) error {
+func (srv *pingServer) acceptClient(id *cmid.ID) error {
 	if srv.listener == nil {
 		return errors.Join(id.Reject(nil), id.Destroy())
 	}
 	t := &serving{s: srv.s}
 	t.c = srv.s.newConn(id, t)
-	t.c.expect("accepting")
-	if err := t.accept(); err != nil { // it ends only this client's connection
+	t.c.startStep("accepting")
+	if err := t.acceptRequest(); err != nil { // it ends only this client's connection
 		t.c.fail(err)
 		t.c.over = true
 	}
 	if srv.s.persistent {
 		return nil
 	}
-	return srv.close()
+	return srv.closeListener()
 }
 
-// close closes the listener, so that further clients are refused.
-func (srv *pingServer) close() error {
+// closeListener closes the listener, so that further clients are refused.
+func (srv *pingServer) closeListener() error {
 	id := srv.listener
 	srv.listener = nil
 	if id == nil {
@@ -70,10 +70,10 @@ func (srv *pingServer) stop() error {
 			c.hangUp()
 		}
 	}
-	return srv.close()
+	return srv.closeListener()
 }
 
-func (srv *pingServer) ended(c *conn, err error) error {
+func (srv *pingServer) handleOutcome(c *conn, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (srv *pingServer) ended(c *conn, err error) error {
 	return nil
 }
 
-func (srv *pingServer) over() bool { return srv.listener == nil && len(srv.s.conns) == 0 }
+func (srv *pingServer) isOver() bool { return srv.listener == nil && len(srv.s.conns) == 0 }
 
 // serving is the server's talk with one client.
 type serving struct {
@@ -105,48 +105,48 @@ const (
 	theSink                // the client's buffer to write
 )
 
-func (t *serving) accept() (err error) {
-	if err := t.c.prepare(); err != nil {
+func (t *serving) acceptRequest() (err error) {
+	if err := t.c.setUpQueuePair(); err != nil {
 		return err
 	}
 	if t.data, err = t.c.Alloc(t.s.size, verbs.LocalWrite); err != nil {
 		return err
 	}
-	t.c.expect("the client's source") // its message may arrive before Established does
-	return t.c.ID.Accept(nil, depths())
+	t.c.startStep("the client's source") // its message may arrive before Established does
+	return t.c.ID.Accept(nil, depthParams())
 }
 
-func (t *serving) event(cmid.Event) error { return nil }
+func (t *serving) handleEvent(cmid.Event) error { return nil }
 
-func (t *serving) received(b buffer) error {
+func (t *serving) handleMessage(b buffer) error {
 	switch t.at {
 	case theSource:
-		return t.read(b)
+		return t.postRead(b)
 	case theSink:
-		return t.write(b)
+		return t.postWrite(b)
 	}
 	return errors.New("a message before the read is done: this is not ping")
 }
 
-func (t *serving) read(b buffer) error {
+func (t *serving) postRead(b buffer) error {
 	if b.size < 1 || int64(b.size) > int64(len(t.data.Bytes)) {
 		return fmt.Errorf("the client offers %d bytes, this server takes 1 to %d: see -S", b.size, len(t.data.Bytes))
 	}
 	t.n, t.at = b.size, theRead
-	t.c.expect(fmt.Sprintf("reading %d bytes", t.n))
+	t.c.startStep(fmt.Sprintf("reading %d bytes", t.n))
 	return t.c.QP.PostSend(&verbs.SendWR{
-		Op: verbs.Read, Flags: verbs.Signaled, SGL: t.part(), RemoteAddr: b.addr, RKey: b.rkey,
+		Op: verbs.Read, Flags: verbs.Signaled, SGL: t.dataSGL(), RemoteAddr: b.addr, RKey: b.rkey,
 	})
 }
 
-func (t *serving) write(b buffer) error {
+func (t *serving) postWrite(b buffer) error {
 	if b.size < t.n {
 		return fmt.Errorf("the client wants %d bytes back in %d", t.n, b.size)
 	}
 	t.at = theSource
-	t.c.expect("the client's next source")
+	t.c.startStep("the client's next source")
 	err := t.c.QP.PostSend(&verbs.SendWR{
-		Op: verbs.Write, Flags: verbs.Signaled, SGL: t.part(), RemoteAddr: b.addr, RKey: b.rkey,
+		Op: verbs.Write, Flags: verbs.Signaled, SGL: t.dataSGL(), RemoteAddr: b.addr, RKey: b.rkey,
 	})
 	if err != nil {
 		return err
@@ -154,20 +154,20 @@ func (t *serving) write(b buffer) error {
 	return t.goAhead() // it arrives after the Write is in place
 }
 
-func (t *serving) part() []verbs.SGE { return []verbs.SGE{{MR: t.data, Length: t.n}} }
+func (t *serving) dataSGL() []verbs.SGE { return []verbs.SGE{{MR: t.data, Length: t.n}} }
 
-func (t *serving) goAhead() error { return t.c.send(buffer{}) }
+func (t *serving) goAhead() error { return t.c.sendBuffer(buffer{}) }
 
-func (t *serving) done(op verbs.Opcode) error {
+func (t *serving) handleDone(op verbs.Opcode) error {
 	if op != verbs.Read {
 		return nil
 	}
 	if t.s.verbose {
-		fmt.Fprintf(t.s.stdout, "server ping data: %s\n", text(t.data.Bytes[:t.n]))
+		fmt.Fprintf(t.s.stdout, "server ping data: %s\n", printedText(t.data.Bytes[:t.n]))
 	}
 	t.at = theSink
-	t.c.expect("the client's sink")
+	t.c.startStep("the client's sink")
 	return t.goAhead()
 }
 
-func (t *serving) idle() bool { return t.at == theSource }
+func (t *serving) mayDisconnect() bool { return t.at == theSource }

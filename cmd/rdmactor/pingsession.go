@@ -27,14 +27,14 @@ type session struct {
 type role interface {
 	// start starts the work.
 	start(addr cmid.Addr) error
-	// other handles an event of an identifier that is not a connection, or is not one yet.
-	other(id *cmid.ID, ev cmid.Event) error
+	// handleOther handles an event of an identifier that is not a connection, or is not one yet.
+	handleOther(id *cmid.ID, ev cmid.Event) error
 	// stop is called once, after Ctrl-C. An error ends the program.
 	stop() error
-	// ended handles a connection's outcome. An error ends the program.
-	ended(c *conn, err error) error
-	// over reports whether there is nothing left to do.
-	over() bool
+	// handleOutcome handles a connection's outcome. An error ends the program.
+	handleOutcome(c *conn, err error) error
+	// isOver reports whether there is nothing left to do.
+	isOver() bool
 }
 
 // run runs the whole program. A client starts one session after the other, until it is connected.
@@ -43,23 +43,23 @@ func (s *session) run() error {
 		return s.toEach(s.ctx, "ping", s.stderr, func(peer cmid.Addr, c device.Choice, _ bool) (bool, error) {
 			cl := &pingClient{s: s}
 			s.role, s.conns = cl, make(map[*cmid.ID]*conn)
-			err := s.play(peer, c)
+			err := s.playRole(peer, c)
 			return cl.established, err
 		})
 	}
 	s.role, s.conns = &pingServer{s: s}, make(map[*cmid.ID]*conn)
-	at, choice, err := s.listening(s.ctx)
+	at, choice, err := s.listenAddr(s.ctx)
 	if err != nil {
 		return err
 	}
-	return s.play(at, choice)
+	return s.playRole(at, choice)
 }
 
-// play runs the role at an address, on a new device.
-func (s *session) play(addr cmid.Addr, choice device.Choice) (err error) {
-	driver := s.driver(choice, s.crc, s.stderr)
+// playRole runs the role at an address, on a new device.
+func (s *session) playRole(addr cmid.Addr, choice device.Choice) (err error) {
+	driver := s.newDriver(choice, s.crc, s.stderr)
 	if s.pcap != "" {
-		stop, failed := s.capture(driver)
+		stop, failed := s.startCapture(driver)
 		if failed != nil {
 			return failed
 		}
@@ -73,7 +73,7 @@ func (s *session) play(addr cmid.Addr, choice device.Choice) (err error) {
 	if err := s.role.start(addr); err != nil {
 		return err
 	}
-	return s.serve()
+	return s.serveEvents()
 }
 
 func (s *session) newConn(id *cmid.ID, t talk) *conn {
@@ -83,15 +83,15 @@ func (s *session) newConn(id *cmid.ID, t talk) *conn {
 	return c
 }
 
-// serve handles events and deadlines until the role is over.
-func (s *session) serve() error {
+// serveEvents handles events and deadlines until the role is over.
+func (s *session) serveEvents() error {
 	defer context.AfterFunc(s.ctx, s.ch.Stop)()
 	for {
-		if err := s.ch.Drain(s.event); err != nil {
+		if err := s.ch.Drain(s.handleEvent); err != nil {
 			return err
 		}
-		wait, err := s.sweep()
-		if err != nil || s.role.over() {
+		wait, err := s.sweepConns()
+		if err != nil || s.role.isOver() {
 			return err
 		}
 		why, err := s.ch.Wait(wait)
@@ -104,28 +104,29 @@ func (s *session) serve() error {
 	}
 }
 
-// event handles an event. Completions are handled while the channel is drained, by conn.completed.
-func (s *session) event(id *cmid.ID, ev cmid.Event) error {
+// handleEvent handles an event. Completions are handled while the channel is drained, by
+// conn.pollCompletions.
+func (s *session) handleEvent(id *cmid.ID, ev cmid.Event) error {
 	if c := s.conns[id]; c != nil {
-		c.event(ev)
+		c.handleEvent(ev)
 		return nil
 	}
-	return s.role.other(id, ev)
+	return s.role.handleOther(id, ev)
 }
 
-// sweep ends the connections whose deadline has passed, and removes those that have ended. It
+// sweepConns ends the connections whose deadline has passed, and removes those that have ended. It
 // returns the time until the next deadline. That is negative if there is none.
-func (s *session) sweep() (wait time.Duration, err error) {
+func (s *session) sweepConns() (wait time.Duration, err error) {
 	now := time.Now()
 	var next time.Time
 	for _, c := range s.conns {
 		if !c.over && !now.Before(c.deadline) {
-			c.late()
+			c.failTimedOut()
 		}
 		if c.over {
 			delete(s.conns, c.ID)
-			c.free()
-			err = errors.Join(err, s.role.ended(c, c.err))
+			c.releaseAll()
+			err = errors.Join(err, s.role.handleOutcome(c, c.err))
 		} else if next.IsZero() || c.deadline.Before(next) {
 			next = c.deadline
 		}
@@ -136,8 +137,8 @@ func (s *session) sweep() (wait time.Duration, err error) {
 	return max(0, time.Until(next)), err
 }
 
-// ping runs the subcommand ping.
-func ping(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// runPing runs the subcommand ping.
+func runPing(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parsePing(args, stdout)
 	if err != nil {
 		return err

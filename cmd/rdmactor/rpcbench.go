@@ -23,7 +23,7 @@ func benchMethod(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		return err
 	}
 	return o.withClient(ctx, stderr, func(rt *rdma.Runtime, first *rpc.Client) error {
-		m, err := o.find(ctx, first)
+		m, err := o.findMethod(ctx, first)
 		if err != nil {
 			return err
 		}
@@ -31,14 +31,14 @@ func benchMethod(ctx context.Context, args []string, stdout, stderr io.Writer) e
 			return fmt.Errorf("%s is a stream: bench calls unary methods", o.method)
 		}
 		d := described{m: m, in: json.NewDecoder(strings.NewReader(o.request))}
-		request, err := d.only()
+		request, err := d.readUnary()
 		if err != nil {
 			return err
 		}
 		clients := []*rpc.Client{first}
 		for len(clients) < o.connections {
 			dialling, cancel := context.WithTimeout(ctx, o.timeout)
-			c, err := o.dial(dialling, rt)
+			c, err := o.dialServer(dialling, rt)
 			cancel()
 			if err != nil {
 				return err
@@ -47,8 +47,8 @@ func benchMethod(ctx context.Context, args []string, stdout, stderr io.Writer) e
 			clients = append(clients, c)
 		}
 		b := bench{o: &o, request: request, method: rpc.NewMethod[rpc.Bytes, rpc.Bytes](nameOf(m))}
-		b.run(ctx, clients)
-		b.print(stdout)
+		b.runCalls(ctx, clients)
+		b.printResults(stdout)
 		return nil
 	})
 }
@@ -65,8 +65,9 @@ type bench struct {
 	failed map[string]int  // by code
 }
 
-// run begins calls whenever they are due, until the duration or ctx is over, and waits for them.
-func (b *bench) run(ctx context.Context, clients []*rpc.Client) {
+// runCalls begins calls whenever they are due, until the duration or ctx is over, and waits for
+// them.
+func (b *bench) runCalls(ctx context.Context, clients []*rpc.Client) {
 	b.failed = make(map[string]int)
 	begin := time.Now()
 	var calls sync.WaitGroup
@@ -81,15 +82,15 @@ func (b *bench) run(ctx context.Context, clients []*rpc.Client) {
 			case <-ctx.Done():
 			}
 		}
-		calls.Go(func() { b.call(ctx, clients[i%len(clients)], due) })
+		calls.Go(func() { b.makeCall(ctx, clients[i%len(clients)], due) })
 	}
 	calls.Wait()
 	b.elapsed = time.Since(begin)
 }
 
-// call makes a call, and counts the time since it was due.
-func (b *bench) call(ctx context.Context, c *rpc.Client, due time.Time) {
-	ctx, cancel := context.WithDeadline(b.o.context(ctx), due.Add(b.o.timeout))
+// makeCall makes a call, and counts the time since it was due.
+func (b *bench) makeCall(ctx context.Context, c *rpc.Client, due time.Time) {
+	ctx, cancel := context.WithDeadline(b.o.metadataContext(ctx), due.Add(b.o.timeout))
 	defer cancel()
 	_, err := rpc.Call(ctx, c, b.method, b.request)
 	d := time.Since(due)
@@ -106,8 +107,8 @@ func (b *bench) call(ctx context.Context, c *rpc.Client, due time.Time) {
 	b.failed[text]++
 }
 
-// print prints rates, percentiles and errors.
-func (b *bench) print(w io.Writer) {
+// printResults prints rates, percentiles and errors.
+func (b *bench) printResults(w io.Writer) {
 	slices.Sort(b.took)
 	fmt.Fprintf(w, "%d answered, %.0f a second\n", len(b.took), float64(len(b.took))/b.elapsed.Seconds())
 	for _, p := range []float64{50, 90, 99, 99.9, 100} {

@@ -38,7 +38,7 @@ func probeServer(ctx context.Context, args []string, stdout, stderr io.Writer) e
 		switch {
 		case errors.Is(err, rpc.ErrUnknownMethod) && o.service == "":
 			return nil // it has no rpchealth, and takes calls
-		case o.alive && answered(err):
+		case o.alive && showsAlive(err):
 			return nil
 		case err == nil && !serving:
 			return fmt.Errorf("the server at %s does not serve %s", o.addr, cmp.Or(o.service, "at present"))
@@ -47,8 +47,8 @@ func probeServer(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	})
 }
 
-// answered reports whether a call that ended with err shows that its server is alive.
-func answered(err error) bool {
+// showsAlive reports whether a call that ended with err shows that its server is alive.
+func showsAlive(err error) bool {
 	e, ok := errors.AsType[*rpc.Error](err)
 	return err == nil || ok && (e.Fate == rpc.FateAnswered || e.Fate == rpc.FateRefused)
 }
@@ -88,7 +88,7 @@ func callMethod(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		return err
 	}
 	return o.withClient(ctx, stderr, func(_ *rdma.Runtime, c *rpc.Client) error {
-		m, err := o.find(ctx, c)
+		m, err := o.findMethod(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -97,23 +97,23 @@ func callMethod(ctx context.Context, args []string, stdout, stderr io.Writer) er
 			in = os.Stdin
 		}
 		w := described{m: m, in: json.NewDecoder(bufio.NewReader(in)), out: stdout}
-		ctx = o.context(ctx)
+		ctx = o.metadataContext(ctx)
 		switch {
 		case m.IsStreamingClient() && m.IsStreamingServer():
-			return w.dialog(ctx, c)
+			return w.callBidiStream(ctx, c)
 		case m.IsStreamingClient():
-			return w.upload(ctx, c)
+			return w.callClientStream(ctx, c)
 		case m.IsStreamingServer():
-			return w.download(ctx, c)
+			return w.callServerStream(ctx, c)
 		}
 		ctx, cancel := context.WithTimeout(ctx, o.timeout)
 		defer cancel()
-		return w.call(ctx, c)
+		return w.callUnary(ctx, c)
 	})
 }
 
-// find asks the server what its method is.
-func (o *rpcFlags) find(ctx context.Context, c *rpc.Client) (protoreflect.MethodDescriptor, error) {
+// findMethod asks the server what its method is.
+func (o *rpcFlags) findMethod(ctx context.Context, c *rpc.Client) (protoreflect.MethodDescriptor, error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 	m, err := rpcreflect.Find(ctx, c, o.method)
@@ -131,19 +131,19 @@ func nameOf(m protoreflect.MethodDescriptor) string {
 	return string(m.Parent().FullName()) + "/" + string(m.Name())
 }
 
-// next reads a request. io.EOF: there is none.
-func (d *described) next() (*rpc.Bytes, error) {
+// readRequest reads a request. io.EOF: there is none.
+func (d *described) readRequest() (*rpc.Bytes, error) {
 	var text json.RawMessage
 	if err := d.in.Decode(&text); errors.Is(err, io.EOF) {
 		return nil, err
 	} else if err != nil {
 		return nil, fmt.Errorf("the request is no JSON: %w", err)
 	}
-	return d.encode(text)
+	return d.encodeRequest(text)
 }
 
-// encode encodes a request.
-func (d *described) encode(text []byte) (*rpc.Bytes, error) {
+// encodeRequest encodes a request.
+func (d *described) encodeRequest(text []byte) (*rpc.Bytes, error) {
 	m := dynamicpb.NewMessage(d.m.Input())
 	if err := protojson.Unmarshal(text, m); err != nil {
 		return nil, fmt.Errorf("the request is no %s: %w", d.m.Input().FullName(), err)
@@ -152,17 +152,17 @@ func (d *described) encode(text []byte) (*rpc.Bytes, error) {
 	return (*rpc.Bytes)(&b), err
 }
 
-// only reads the request of a method that has one; without JSON it is empty.
-func (d *described) only() (*rpc.Bytes, error) {
-	q, err := d.next()
+// readUnary reads the request of a method that has one; without JSON it is empty.
+func (d *described) readUnary() (*rpc.Bytes, error) {
+	q, err := d.readRequest()
 	if errors.Is(err, io.EOF) {
 		return &rpc.Bytes{}, nil
 	}
 	return q, err
 }
 
-// print prints an answer on a line.
-func (d *described) print(b *rpc.Bytes) error {
+// printAnswer prints an answer on a line.
+func (d *described) printAnswer(b *rpc.Bytes) error {
 	m := dynamicpb.NewMessage(d.m.Output())
 	if err := proto.Unmarshal(*b, m); err != nil {
 		return fmt.Errorf("the answer is no %s: %w", d.m.Output().FullName(), err)
@@ -179,8 +179,8 @@ func (d *described) print(b *rpc.Bytes) error {
 	return err
 }
 
-func (d *described) call(ctx context.Context, c *rpc.Client) error {
-	q, err := d.only()
+func (d *described) callUnary(ctx context.Context, c *rpc.Client) error {
+	q, err := d.readUnary()
 	if err != nil {
 		return err
 	}
@@ -188,17 +188,17 @@ func (d *described) call(ctx context.Context, c *rpc.Client) error {
 	if err != nil {
 		return err
 	}
-	return d.print(r)
+	return d.printAnswer(r)
 }
 
-func (d *described) download(ctx context.Context, c *rpc.Client) error {
-	q, err := d.only()
+func (d *described) callServerStream(ctx context.Context, c *rpc.Client) error {
+	q, err := d.readUnary()
 	if err != nil {
 		return err
 	}
 	for item, err := range rpc.Items(ctx, c, rpc.NewStream[rpc.Bytes, rpc.Bytes](nameOf(d.m)), q) {
 		if err == nil {
-			err = d.print(item)
+			err = d.printAnswer(item)
 		}
 		if err != nil {
 			return err
@@ -207,7 +207,7 @@ func (d *described) download(ctx context.Context, c *rpc.Client) error {
 	return nil
 }
 
-func (d *described) upload(ctx context.Context, c *rpc.Client) error {
+func (d *described) callClientStream(ctx context.Context, c *rpc.Client) error {
 	s, err := rpc.OpenClientStream(ctx, c, rpc.NewClientStream[rpc.Bytes, rpc.Bytes](nameOf(d.m)))
 	if err != nil {
 		return err
@@ -220,13 +220,13 @@ func (d *described) upload(ctx context.Context, c *rpc.Client) error {
 	if err != nil {
 		return err
 	}
-	return d.print(r)
+	return d.printAnswer(r)
 }
 
 // sendAll sends all requests, or those until the server has ended the stream.
 func (d *described) sendAll(send func(*rpc.Bytes) error) error {
 	for {
-		q, err := d.next()
+		q, err := d.readRequest()
 		if err == nil {
 			err = send(q)
 		}
@@ -239,7 +239,7 @@ func (d *described) sendAll(send func(*rpc.Bytes) error) error {
 	}
 }
 
-func (d *described) dialog(ctx context.Context, c *rpc.Client) error {
+func (d *described) callBidiStream(ctx context.Context, c *rpc.Client) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s, err := rpc.OpenBidiStream(ctx, c, rpc.NewBidiStream[rpc.Bytes, rpc.Bytes](nameOf(d.m)))
@@ -256,7 +256,7 @@ func (d *described) dialog(ctx context.Context, c *rpc.Client) error {
 	}()
 	for item, err := range s.All() {
 		if err == nil {
-			err = d.print(item)
+			err = d.printAnswer(item)
 		}
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil { // of the requests

@@ -28,7 +28,7 @@ func serveOrders(t *testing.T, reflects bool, more ...func(s *rpc.Server)) strin
 	return serveSecured(t, nil, reflects, more...)
 }
 
-// serveSecured is serveOrders with secured connections.
+// serveSecured calls serveOrders with secured connections.
 func serveSecured(t *testing.T, security *rdma.Security, reflects bool, more ...func(s *rpc.Server)) string {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -123,7 +123,7 @@ func TestCallByHand(t *testing.T) {
 		{[]string{"bench", addr, "test.Orders/Get", "--rate", "0"}, "more than 0"},
 	} {
 		var out bytes.Buffer
-		err := execute(t.Context(), tt.args, &out, io.Discard)
+		err := runCommand(t.Context(), tt.args, &out, io.Discard)
 		if err == nil && out.String() != tt.want || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("rdmactor %v: %q, %v", tt.args, out.String(), err)
 		}
@@ -133,10 +133,10 @@ func TestCallByHand(t *testing.T) {
 // A probe sees whether a server takes calls.
 func TestProbe(t *testing.T) {
 	addr := serveOrders(t, false)
-	if err := execute(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err != nil {
+	if err := runCommand(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
-	if err := execute(t.Context(), []string{"probe", "127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
+	if err := runCommand(t.Context(), []string{"probe", "127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
 }
@@ -147,23 +147,23 @@ func TestProbeOfHealth(t *testing.T) {
 	addr := serveOrders(t, true, func(s *rpc.Server) { health = rpchealth.Register(s) })
 	health.Set("test.Orders", false)
 	for service, want := range map[string]string{"": "", "test.Orders": "does not serve test.Orders", "test.Nothing": "no health of this service"} {
-		err := execute(t.Context(), []string{"probe", addr, "--service", service}, io.Discard, io.Discard)
+		err := runCommand(t.Context(), []string{"probe", addr, "--service", service}, io.Discard, io.Discard)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, want %q", service, err, want)
 		}
 	}
 	var out bytes.Buffer // the service can be called by hand, too
-	if err := execute(t.Context(), []string{"call", addr, "grpc.health.v1.Health/Check", `{"service": "test.Orders"}`}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "NOT_SERVING") {
+	if err := runCommand(t.Context(), []string{"call", addr, "grpc.health.v1.Health/Check", `{"service": "test.Orders"}`}, &out, io.Discard); err != nil || !strings.Contains(out.String(), "NOT_SERVING") {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	health.Set("", false)
-	if err := execute(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err == nil {
+	if err := runCommand(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err == nil {
 		t.Error("a server that does not serve is healthy")
 	}
-	if err := execute(t.Context(), []string{"probe", addr, "--alive"}, io.Discard, io.Discard); err != nil {
+	if err := runCommand(t.Context(), []string{"probe", addr, "--alive"}, io.Discard, io.Discard); err != nil {
 		t.Errorf("a server that does not serve is not alive: %v", err)
 	}
-	if err := execute(t.Context(), []string{"probe", "127.0.0.1:1", "--alive"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
+	if err := runCommand(t.Context(), []string{"probe", "127.0.0.1:1", "--alive"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("no server is alive: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestProbeOfHealth(t *testing.T) {
 func TestCallWithoutReflection(t *testing.T) {
 	addr := serveOrders(t, false)
 	for _, args := range [][]string{{"list", addr}, {"call", addr, "test.Orders/Get"}} {
-		if err := execute(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "rpcreflect.Register") {
+		if err := runCommand(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "rpcreflect.Register") {
 			t.Errorf("rdmactor %v: %v", args, err)
 		}
 	}
@@ -183,7 +183,7 @@ func TestBenchByHand(t *testing.T) {
 	addr := serveOrders(t, true)
 	for request, want := range map[string]string{`"tea"`: "100 answered", `"sold out"`: "100 failed: UNKNOWN, answered"} {
 		var out bytes.Buffer
-		if err := execute(t.Context(), []string{"bench", addr, "test.Orders/Get", request, "--rate", "500", "--duration", "200ms"}, &out, io.Discard); err != nil {
+		if err := runCommand(t.Context(), []string{"bench", addr, "test.Orders/Get", request, "--rate", "500", "--duration", "200ms"}, &out, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), want) {

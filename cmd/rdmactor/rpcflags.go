@@ -116,8 +116,8 @@ func parseRPC(name, usage string, args []string, stdout io.Writer) (o rpcFlags, 
 	return o, errors.Join(o.device.Check(), o.secure.check())
 }
 
-// context returns a context with the metadata.
-func (o *rpcFlags) context(ctx context.Context) context.Context {
+// metadataContext returns a context with the metadata.
+func (o *rpcFlags) metadataContext(ctx context.Context) context.Context {
 	for _, m := range o.metadata {
 		ctx = rpc.WithMetadata(ctx, m[0], m[1])
 	}
@@ -150,7 +150,7 @@ func (o *rpcFlags) withClient(ctx context.Context, stderr io.Writer, do func(rt 
 	}()
 	dialling, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	c, err := o.dial(dialling, rt)
+	c, err := o.dialServer(dialling, rt)
 	if err != nil {
 		return err
 	}
@@ -158,6 +158,6 @@ func (o *rpcFlags) withClient(ctx context.Context, stderr io.Writer, do func(rt 
 	return do(rt, c)
 }
 
-func (o *rpcFlags) dial(ctx context.Context, rt *rdma.Runtime) (*rpc.Client, error) {
+func (o *rpcFlags) dialServer(ctx context.Context, rt *rdma.Runtime) (*rpc.Client, error) {
 	return rpc.Dial(ctx, rt, o.addr, rpc.ClientConfig{MaxMessage: 4 << 20, Credits: 8})
 }

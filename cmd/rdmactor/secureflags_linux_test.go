@@ -15,7 +15,7 @@ import (
 // probes checks the outcome of probing a server with flags. Without want the server is reached.
 func probes(t *testing.T, addr, flags, want string) {
 	t.Helper()
-	err := execute(t.Context(), append([]string{"probe", addr}, strings.Fields(flags)...), io.Discard, io.Discard)
+	err := runCommand(t.Context(), append([]string{"probe", addr}, strings.Fields(flags)...), io.Discard, io.Discard)
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 		t.Errorf("with %q: %v, want %q", flags, err, want)
 	}

@@ -38,14 +38,14 @@ func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	before := inUse()
 	switch {
 	case o.server:
-		err = t.serve()
+		err = t.serveConns()
 	case o.client:
-		err = t.dial()
+		err = t.measureRemote()
 	default:
-		err = t.both()
+		err = t.measureLocal()
 	}
 	if err == nil {
-		err = before.leaked()
+		err = before.checkLeaks()
 	}
 	if err != nil {
 		return fmt.Errorf("time: %w", err)
@@ -53,18 +53,18 @@ func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 	return nil
 }
 
-func (t *timer) config(c device.Choice) timing.Config {
+func (t *timer) newConfig(c device.Choice) timing.Config {
 	log := slog.New(slog.NewTextHandler(t.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return timing.Config{Driver: t.driver(c, false, t.stderr), Level: t.level, Timeout: t.timeout, Log: log}
+	return timing.Config{Driver: t.newDriver(c, false, t.stderr), Level: t.level, Timeout: t.timeout, Log: log}
 }
 
-// serve accepts connections until Ctrl-C.
-func (t *timer) serve() error {
-	at, choice, err := t.listening(t.ctx)
+// serveConns accepts connections until Ctrl-C.
+func (t *timer) serveConns() error {
+	at, choice, err := t.listenAddr(t.ctx)
 	if err != nil {
 		return err
 	}
-	cfg := t.config(choice)
+	cfg := t.newConfig(choice)
 	s, err := timing.Listen(cfg, at)
 	if err != nil {
 		return err
@@ -80,31 +80,31 @@ func (t *timer) serve() error {
 	return errors.Join(n.First, err)
 }
 
-// dial measures against a server in another process.
-func (t *timer) dial() error {
+// measureRemote measures against a server in another process.
+func (t *timer) measureRemote() error {
 	return t.toEach(t.ctx, "time", t.stderr, func(peer cmid.Addr, c device.Choice, last bool) (bool, error) {
-		return t.client(t.config(c), c, peer, nil, last)
+		return t.runClient(t.newConfig(c), c, peer, nil, last)
 	})
 }
 
-// both measures against a server in this process. The server has a separate device, and a separate
-// loop or goroutine.
-func (t *timer) both() (err error) {
+// measureLocal measures against a server in this process. The server has a separate device, and a
+// separate loop or goroutine.
+func (t *timer) measureLocal() (err error) {
 	choice, err := t.chooseBoth()
 	if err != nil {
 		return err
 	}
-	at, err := t.lookup(t.ctx, choice.Local.String(), true)
+	at, err := t.lookUpAddrs(t.ctx, choice.Local.String(), true)
 	if err != nil {
 		return err
 	}
-	cfg := t.config(choice)
+	cfg := t.newConfig(choice)
 	s, err := timing.Listen(cfg, at[0])
 	if err != nil {
 		return err
 	}
-	cfg.Driver = t.driver(choice, false, io.Discard) // the choice has already been printed
-	_, err = t.client(cfg, choice, s.Addr(), s, true)
+	cfg.Driver = t.newDriver(choice, false, io.Discard) // the choice has already been printed
+	_, err = t.runClient(cfg, choice, s.Addr(), s, true)
 	return errors.Join(err, s.Close())
 }
 
@@ -112,17 +112,17 @@ func (t *timer) chooseBoth() (device.Choice, error) {
 	if t.addr == "" {
 		return device.Any(t.device)
 	}
-	at, choice, err := t.listening(t.ctx)
+	at, choice, err := t.listenAddr(t.ctx)
 	if err == nil && at.IsWildcard() {
 		err = fmt.Errorf("-a %s: both sides of a connection need an address", t.addr)
 	}
 	return choice, err
 }
 
-// client makes the runs and prints their times. s is the server. It is nil if the server is in
+// runClient makes the runs and prints their times. s is the server. It is nil if the server is in
 // another process. If a client cannot connect, and peer is not the last address to try, it makes no
 // further runs and prints nothing of them.
-func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server, last bool) (connected bool, err error) {
+func (t *timer) runClient(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server, last bool) (connected bool, err error) {
 	cl, err := timing.OpenClient(cfg)
 	if err != nil {
 		return false, err
@@ -131,7 +131,7 @@ func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, 
 	if !t.json {
 		fmt.Fprintf(t.stdout, "%s, level %s, %v to %v\n\n", r.Device, r.Level, choice.Local, peer)
 	}
-	connected, first, err := t.runs(cl, &r, choice.Local, peer, s, last)
+	connected, first, err := t.makeRuns(cl, &r, choice.Local, peer, s, last)
 	err = errors.Join(err, cl.Close())
 	if s != nil {
 		n := s.Served()
@@ -150,9 +150,9 @@ func (t *timer) client(cfg timing.Config, choice device.Choice, peer cmid.Addr, 
 	return connected, err
 }
 
-// runs makes the runs that the flags request. It returns as first the error of the first identifier
-// that failed, and whether one was connected, or none had to be.
-func (t *timer) runs(
+// makeRuns makes the runs that the flags request. It returns as first the error of the first
+// identifier that failed, and whether one was connected, or none had to be.
+func (t *timer) makeRuns(
 	cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server, last bool,
 ) (connected bool, first, err error) {
 	plans := make([]timing.Plan, 0, len(t.counts)+1)

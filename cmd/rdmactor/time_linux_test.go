@@ -185,13 +185,13 @@ func TestHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := before.leaked(); err == nil || !strings.Contains(err.Error(), "0 goroutines, 1 sockets") {
+	if err := before.checkLeaks(); err == nil || !strings.Contains(err.Error(), "0 goroutines, 1 sockets") {
 		t.Errorf("a bound identifier: %v, want one socket not given back", err)
 	}
 	if err := ch.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := before.leaked(); err != nil {
+	if err := before.checkLeaks(); err != nil {
 		t.Errorf("after Close: %v", err)
 	}
 }

@@ -48,9 +48,9 @@ const (
 
 func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	o := timeFlags{counts: []int{1, 100, 1000}, ids: -1}
-	f := timeCommand.flags(&o.where)
+	f := timeCommand.newFlagSet(&o.where)
 	f.Func("n", "`COUNTS` of connections, a run for each (default 1,100,1000)", func(s string) (err error) {
-		o.counts, err = counts(s)
+		o.counts, err = parseCounts(s)
 		return err
 	})
 	f.Func("ids", "`COUNT` of identifiers in a last run that only makes, binds and destroys them (default 10000; 0 with -n)", func(s string) (err error) {
@@ -63,7 +63,7 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	f.StringVar((*string)(&o.level), "level", string(timing.Actor), "make the connections through `LEVEL`: actor, or cmid, the calls below it")
 	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	f.StringVar(&o.profile, "cpuprofile", "", "leave the CPU profile of this process in `FILE`")
-	if err := timeCommand.parse(f, args, stdout); err != nil {
+	if err := timeCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}
 	f.Visit(func(fl *flag.Flag) {
@@ -77,8 +77,8 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	return o, o.check()
 }
 
-// counts parses a list such as "1,100,1000".
-func counts(s string) (list []int, err error) {
+// parseCounts parses a list such as "1,100,1000".
+func parseCounts(s string) (list []int, err error) {
 	for word := range strings.SplitSeq(s, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 || n > maxCounts {
@@ -106,5 +106,5 @@ func (o *timeFlags) check() error {
 	if !o.client && !o.server {
 		otherwise = "0"
 	}
-	return timeCommand.check(&o.where, otherwise, !o.client)
+	return timeCommand.completeAddress(&o.where, otherwise, !o.client)
 }

@@ -76,8 +76,8 @@ func parseTop(args []string, stdout io.Writer) (o topFlags, err error) {
 	return o, nil
 }
 
-// watch runs the command top.
-func watch(ctx context.Context, args []string, stdout, _ io.Writer) error {
+// runTop runs the command top.
+func runTop(ctx context.Context, args []string, stdout, _ io.Writer) error {
 	o, err := parseTop(args, stdout)
 	if err != nil {
 		return err

@@ -37,8 +37,8 @@ type command struct {
 	patience            time.Duration
 }
 
-// flags makes a flag set with the flags of where.
-func (c command) flags(w *where) *flag.FlagSet {
+// newFlagSet makes a flag set with the flags of where.
+func (c command) newFlagSet(w *where) *flag.FlagSet {
 	f := flag.NewFlagSet("rdmactor "+c.name, flag.ContinueOnError)
 	f.SetOutput(io.Discard) // main reports errors, once
 	f.BoolVar(&w.server, "s", false, "be "+c.server)
@@ -52,14 +52,14 @@ func (c command) flags(w *where) *flag.FlagSet {
 	return f
 }
 
-// parse parses the command line. If that asks for help, parse prints the help and returns
+// parseArgs parses the command line. If that asks for help, parseArgs prints the help and returns
 // flag.ErrHelp.
-func (c command) parse(f *flag.FlagSet, args []string, stdout io.Writer) error {
-	return cli.ParseFlags(f, c.usage, spread(f, args), stdout)
+func (c command) parseArgs(f *flag.FlagSet, args []string, stdout io.Writer) error {
+	return cli.ParseFlags(f, c.usage, spreadFlags(f, args), stdout)
 }
 
-// check completes -a and -p. If neither has a port, the port is otherwise.
-func (c command) check(w *where, otherwise string, passive bool) error {
+// completeAddress completes -a and -p. If neither has a port, the port is otherwise.
+func (c command) completeAddress(w *where, otherwise string, passive bool) error {
 	if w.client && w.addr == "" {
 		return fmt.Errorf("connect to whom? rdmactor %s -c -a HOST:PORT", c.name)
 	}
@@ -77,17 +77,17 @@ func (c command) check(w *where, otherwise string, passive bool) error {
 	return w.device.Check()
 }
 
-// lookup resolves a name and the port. If passive is true, the results are addresses to listen on.
-// There is at least one.
-func (w *where) lookup(ctx context.Context, name string, passive bool) ([]cmid.Addr, error) {
+// lookUpAddrs resolves a name and the port. If passive is true, the results are addresses to listen
+// on. There is at least one.
+func (w *where) lookUpAddrs(ctx context.Context, name string, passive bool) ([]cmid.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	return device.LookupAll(ctx, cmid.PortSpaceTCP, name, w.port, passive)
 }
 
-// listening returns the address on which a server listens, and its device.
-func (w *where) listening(ctx context.Context) (at cmid.Addr, c device.Choice, err error) {
-	list, err := w.lookup(ctx, w.addr, true)
+// listenAddr returns the address on which a server listens, and its device.
+func (w *where) listenAddr(ctx context.Context) (at cmid.Addr, c device.Choice, err error) {
+	list, err := w.lookUpAddrs(ctx, w.addr, true)
 	if err != nil {
 		return at, c, err
 	}
@@ -115,7 +115,7 @@ func hasIPv6() bool {
 func (w *where) toEach(
 	ctx context.Context, name string, stderr io.Writer, try func(peer cmid.Addr, c device.Choice, last bool) (connected bool, err error),
 ) error {
-	peers, err := w.lookup(ctx, w.addr, false)
+	peers, err := w.lookUpAddrs(ctx, w.addr, false)
 	if err != nil {
 		return err
 	}
@@ -134,10 +134,10 @@ func (w *where) toEach(
 	return nil
 }
 
-// driver makes the driver of the chosen device. If the program made the choice, driver prints it.
-// The device's time limit for a reply is a little less than --timeout, so its error comes first,
-// which reports how far the connection got.
-func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver {
+// newDriver makes the driver of the chosen device. If the program made the choice, it prints
+// it. The device's time limit for a reply is a little less than --timeout, so its error comes
+// first, which reports how far the connection got.
+func (w *where) newDriver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver {
 	if c.Why != "" {
 		fmt.Fprintln(stderr, c)
 	}
@@ -145,9 +145,9 @@ func (w *where) driver(c device.Choice, crc bool, stderr io.Writer) cmid.Driver 
 	return c.Driver()
 }
 
-// spread turns "-vVC10", which rping accepts because of getopt, into "-v -V -C 10" for package
+// spreadFlags turns "-vVC10", which rping accepts because of getopt, into "-v -V -C 10" for package
 // flag. It does not change an argument that is the whole name of a flag in f.
-func spread(f *flag.FlagSet, args []string) []string {
+func spreadFlags(f *flag.FlagSet, args []string) []string {
 	var out []string
 	for i, a := range args {
 		if a == "--" {

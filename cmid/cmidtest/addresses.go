@@ -22,22 +22,22 @@ func parsePrefix(s string) netip.Prefix {
 	return netip.PrefixFrom(a, bits)
 }
 
-// isAny is the kernel's cma_any_addr: it takes loopback for a wildcard too. As a destination, a
+// isAny acts as cma_any_addr: it takes loopback for a wildcard too. As a destination, a
 // wildcard or a loopback address means the host itself.
 func isAny(ip netip.Addr) bool { return ip.WithZone("").IsUnspecified() || ip.IsLoopback() }
 
 // lacksZone reports whether ip is a link-local address without a zone.
 func lacksZone(ip netip.Addr) bool { return ip.Is6() && ip.IsLinkLocalUnicast() && ip.Zone() == "" }
 
-// unspecified is the wildcard of ip's family.
-func unspecified(ip netip.Addr) netip.Addr {
+// wildcardOf returns the wildcard of ip's family.
+func wildcardOf(ip netip.Addr) netip.Addr {
 	if ip.Is6() {
 		return netip.IPv6Unspecified()
 	}
 	return netip.IPv4Unspecified()
 }
 
-// loopbackAddr is the source for a destination on the host itself.
+// loopbackAddr returns the source for a destination on the host itself.
 func loopbackAddr(dst netip.Addr) netip.Addr {
 	switch {
 	case dst.IsLoopback():
@@ -48,8 +48,8 @@ func loopbackAddr(dst netip.Addr) netip.Addr {
 	return netip.IPv6Loopback()
 }
 
-// source is the device's address in ip's subnet.
-func (d *device) source(ip netip.Addr) (netip.Addr, bool) {
+// sourceAddr returns the device's address in ip's subnet.
+func (d *device) sourceAddr(ip netip.Addr) (netip.Addr, bool) {
 	for _, p := range d.addrs {
 		if p.Contains(ip.WithZone("")) {
 			return p.Addr(), true
@@ -80,7 +80,7 @@ func (h *Host) ownLocked(ip netip.Addr) *device {
 	return nil
 }
 
-// conflictLocked is the kernel's cma_check_port: it returns an error if b must not share its port
+// conflictLocked does what cma_check_port does: it returns an error if b must not share its port
 // with the bindings that have it.
 func (h *Host) conflictLocked(b *binding, reuse bool) error {
 	for _, o := range h.ports[b.port] {

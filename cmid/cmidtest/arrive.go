@@ -12,18 +12,18 @@ func (in *instance) Run(int) (more bool) {
 	in.box.mu.Lock()
 	in.box.scheduled = false
 	in.box.mu.Unlock()
-	in.turn(in.takeIn, in.kick)
+	in.runTurn(in.takeIn, in.scheduleTurn)
 	return false
 }
 
-// turn calls handle, then gives out receives and notifies the program of completions. If the
-// program does not return, turn calls again, which schedules the rest of the work.
-func (in *instance) turn(handle, again func()) {
+// runTurn calls handle, then gives out receives and notifies the program of completions. If the
+// program does not return, runTurn calls again, which schedules the rest of the work.
+func (in *instance) runTurn(handle, again func()) {
 	returned := false
-	defer unless(&returned, again)
+	defer callUnlessReturned(&returned, again)
 	handle()
 	if !in.closed {
-		in.serve()
+		in.serveWaiting()
 		in.notifyCompletions()
 	}
 	returned = true
@@ -42,17 +42,18 @@ func (in *instance) takeIn() {
 		p := &in.batch[0]
 		in.batch = in.batch[1:]
 		if in.closed {
-			in.f.drop(p)
+			in.f.dropPacket(p)
 			continue
 		}
-		in.arrive(p)
+		in.receivePacket(p)
 	}
 	clear(batch)
 	in.spare = batch
 }
 
-// arrive handles p now, or when its delay has passed. Packets from the same instance stay in order.
-func (in *instance) arrive(p *packet) {
+// receivePacket handles p now, or when its delay has passed. Packets from the same instance stay in
+// order.
+func (in *instance) receivePacket(p *packet) {
 	if p.kind == msgLocal {
 		p.fn()
 		return
@@ -63,7 +64,7 @@ func (in *instance) arrive(p *packet) {
 		due = last
 	}
 	if !due.After(now) {
-		in.handle(p)
+		in.handlePacket(p)
 		return
 	}
 	p.due = due
@@ -87,7 +88,7 @@ func (in *instance) putLate(p packet) {
 
 // deliverLate handles due messages.
 func (in *instance) deliverLate() {
-	in.turn(in.takeLate, func() { in.later(in.deliverLate) })
+	in.runTurn(in.takeLate, func() { in.runLater(in.deliverLate) })
 }
 
 // takeLate handles due messages, and sets the timer for the rest.
@@ -97,7 +98,7 @@ func (in *instance) takeLate() {
 		p := in.late[0]
 		in.late[0] = packet{}
 		in.late = in.late[1:]
-		in.handle(&p)
+		in.handlePacket(&p)
 		if in.closed {
 			return
 		}
@@ -110,9 +111,9 @@ func (in *instance) takeLate() {
 	in.lateTimer.Reset(in.late[0].due.Sub(now))
 }
 
-// handle is the one place where messages come in.
-func (in *instance) handle(p *packet) {
-	id, elsewhere := in.meant(p)
+// handlePacket handles every message that comes in.
+func (in *instance) handlePacket(p *packet) {
+	id, elsewhere := in.identFor(p)
 	if elsewhere {
 		return
 	}
@@ -131,7 +132,7 @@ func (in *instance) handle(p *packet) {
 		}
 	}
 	p.release()
-	in.serve() // the next message may be the end of the connection
+	in.serveWaiting() // the next message may be the end of the connection
 }
 
 // handlers are those of messages that are dropped when their identifier does not exist.
@@ -141,10 +142,10 @@ var handlers = [numMessages]func(*ident, *packet){
 	MsgReadResponse: (*ident).gotReadResponse,
 }
 
-// meant returns the identifier that a message is for. A peer that repeats or cancels its request
+// identFor returns the identifier that a message is for. A peer that repeats or cancels its request
 // addresses the listener, because it does not know the child. The message is for the child. If the
-// child has migrated, meant passes p on to its new loop and returns elsewhere.
-func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
+// child has migrated, identFor passes p on to its new loop and returns elsewhere.
+func (in *instance) identFor(p *packet) (id *ident, elsewhere bool) {
 	id = in.ids[p.to.h]
 	switch p.kind {
 	case MsgREJ, MsgDREQ:
@@ -166,7 +167,7 @@ func (in *instance) meant(p *packet) (id *ident, elsewhere bool) {
 		return nil, false // destroyed in between
 	default:
 		p.to = child
-		child.in.put(*p)
+		child.in.queuePacket(*p)
 		return nil, true
 	}
 }

@@ -51,7 +51,7 @@ func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, er
 	return id.attrIB(attr)
 }
 
-// attrIWARP gives few attributes, because an iWARP device brings the queue pair to RTS.
+// attrIWARP returns few attributes, because an iWARP device brings the queue pair to RTS.
 func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	switch attr.State {
 	case verbs.QPInit, verbs.QPRTR:
@@ -64,7 +64,7 @@ func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, e
 }
 
 func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
-	asks := id.in.seen(id.peers) // the Reads that this side serves, and may request
+	asks := id.in.seenByPeer(id.peers) // the Reads that this side serves, and may request
 	if attr.State != verbs.QPInit && id.state == states.Connecting {
 		return verbs.QPAttr{}, 0, unix.EINVAL
 	}
@@ -81,7 +81,7 @@ func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, erro
 		return attr, maskRTR, nil
 	case verbs.QPRTS:
 		attr.Timeout, attr.RetryCount, attr.RNRRetry = ackTimeout, id.peers.RetryCount, id.peers.RNRRetryCount
-		if id.active() {
+		if id.isActive() {
 			attr.RetryCount = id.own.RetryCount
 		}
 		if id.network.waits {
@@ -103,21 +103,22 @@ type transit struct {
 	path      cmid.Path
 }
 
-// active reports whether the identifier is not a request's.
-func (id *ident) active() bool { return id.key.in == nil }
+// isActive reports whether the identifier is not a request's.
+func (id *ident) isActive() bool { return id.key.in == nil }
 
-// travels notes how a queue pair of the driver's is set up, before the connection is established.
-func (id *ident) travels(p *cmid.ConnParam) {
+// noteQPSetup notes how a queue pair of the driver's is set up, before the connection is
+// established.
+func (id *ident) noteQPSetup(p *cmid.ConnParam) {
 	if id.qp == nil {
 		return
 	}
 	n := &id.network
 	rtr, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTR}) // it is no longer Connecting
 	rts, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTS})
-	if !id.active() && n.chosen {
+	if !id.isActive() && n.chosen {
 		rtr.AH.GRH.TrafficClass = n.class
 	}
-	if !id.active() && p != nil && p.RetryCount > 0 {
+	if !id.isActive() && p != nil && p.RetryCount > 0 {
 		rts.RetryCount = p.RetryCount
 	}
 	rts.RetryCount = min(rts.RetryCount, retries)
@@ -177,7 +178,7 @@ func (id *ident) asIB(a cmid.Addr) cmid.Addr {
 	}}
 }
 
-// setIBPath is rdma_set_option(3) with RDMA_OPTION_IB_PATH. It accepts any usable record.
+// setIBPath implements rdma_set_option(3) with RDMA_OPTION_IB_PATH. It accepts any usable record.
 func (id *ident) setIBPath(paths []byte) error {
 	if len(paths)%cmid.PathLen != 0 {
 		return unix.EINVAL
@@ -185,7 +186,7 @@ func (id *ident) setIBPath(paths []byte) error {
 	for ; len(paths) > 0; paths = paths[cmid.PathLen:] {
 		if binary.NativeEndian.Uint32(paths) == pathUsable {
 			id.state = states.RouteQuery
-			id.later(id.routeResolved)
+			id.runLater(id.routeResolved)
 			return nil
 		}
 	}

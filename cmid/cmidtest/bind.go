@@ -10,8 +10,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// bind is rdma_bind_addr(3).
-func (id *ident) bind(a cmid.Addr) error {
+// bindAddr binds the identifier, as rdma_bind_addr(3) does.
+func (id *ident) bindAddr(a cmid.Addr) error {
 	// neither RoCE nor iWARP has addresses of IP over InfiniBand
 	if a.IB != nil || !a.Addr().IsValid() || id.ps == cmid.PortSpaceIPOIB {
 		return unix.EINVAL
@@ -76,14 +76,14 @@ func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
 	return nil
 }
 
-// afOnlyFor is the value of OptionAFOnly. By default an IPv4 listener gets only requests of its
+// afOnlyFor returns OptionAFOnly's value. By default an IPv4 listener gets only requests of its
 // family.
 func (id *ident) afOnlyFor(ip netip.Addr) bool {
 	return id.afOnly || !id.afOnlySet && ip.Is4()
 }
 
-// unbind frees the port.
-func (id *ident) unbind() {
+// freePort frees the port.
+func (id *ident) freePort() {
 	if id.port == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (id *ident) unbind() {
 	id.port = nil
 }
 
-// startListening is rdma_listen(3). It fails on a port that is shared with REUSEADDR.
+// startListening implements rdma_listen(3). It fails on a port that is shared with REUSEADDR.
 func (id *ident) startListening(c *cmid.Listen) error {
 	if id.port == nil {
 		return unix.EINVAL // its bind inside ResolveAddr failed
@@ -126,8 +126,8 @@ const (
 	foundSilence        // the address is unused
 )
 
-// lookup finds the listener at the destination.
-func (id *ident) lookup() (*binding, found) {
+// findListener finds the listener at the destination.
+func (id *ident) findListener() (*binding, found) {
 	f, dst := id.in.f, id.peer
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +153,7 @@ func (id *ident) lookup() (*binding, found) {
 	switch {
 	case best == nil:
 		return nil, what
-	case id.far == best.id.self():
+	case id.far == best.id.ownEndpoint():
 		return best, foundListener // it has the request already, or will have it
 	case best.unread > best.backlog, best.unread == best.backlog && !f.embedded:
 		return nil, foundFull // TCP's backlog has room for one more
@@ -161,17 +161,18 @@ func (id *ident) lookup() (*binding, found) {
 	return best, foundListener
 }
 
-// ask sends a request to a listener. A cancellation goes to the listener too, until the reply names
-// the other end (see instance.meant). A repeated request does not count against the backlog.
-func (id *ident) ask(p packet, b *binding) {
-	p.to = b.id.self()
+// sendRequest sends a request to a listener. A cancellation goes to the listener too, until the
+// reply names the other end (see instance.identFor). A repeated request does not count against the
+// backlog.
+func (id *ident) sendRequest(p packet, b *binding) {
+	p.to = b.id.ownEndpoint()
 	if id.far != p.to {
 		id.in.f.mu.Lock()
 		b.unread++
 		id.in.f.mu.Unlock()
 		p.listener = b
 	}
-	if id.far = p.to; !id.in.f.send(p) {
+	if id.far = p.to; !id.in.f.sendPacket(p) {
 		id.far = endpoint{}
 	}
 }

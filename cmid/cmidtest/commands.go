@@ -19,7 +19,7 @@ func (id *ident) Do(cmd cmid.Command) error {
 	}
 	switch c := cmd.(type) {
 	case *cmid.BindAddr:
-		return id.bind(c.Addr)
+		return id.bindAddr(c.Addr)
 	case *cmid.ResolveAddr:
 		return id.resolveAddr(c)
 	case *cmid.ResolveRoute:
@@ -41,16 +41,16 @@ func (id *ident) Do(cmd cmid.Command) error {
 	case *cmid.Notify:
 		return id.notify(c)
 	case *cmid.JoinMulticast:
-		return id.join(c)
+		return id.joinMulticast(c)
 	case *cmid.LeaveMulticast:
-		return id.leave(c.Addr)
+		return id.leaveMulticast(c.Addr)
 	case *cmid.SetIBPath:
 		if !id.in.f.embedded {
 			return id.setIBPath(c.Paths)
 		}
 	case *cmid.WriteCMEvent:
 		if !id.in.f.embedded {
-			id.later(func() { id.in.event(id, cmid.DriverEvent{Kind: states.KindUser, Arg: c.Arg}) })
+			id.runLater(func() { id.in.deliverEvent(id, cmid.DriverEvent{Kind: states.KindUser, Arg: c.Arg}) })
 			return nil
 		}
 	case *cmid.ResolveIBService: // only native InfiniBand has a subnet administrator
@@ -82,11 +82,11 @@ func (id *ident) setOption(c *cmid.SetOption) error {
 	return nil
 }
 
-// notify is rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is
+// notify does rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is
 // established.
 func (id *ident) notify(c *cmid.Notify) error {
 	if !id.in.f.iwarp && !c.PathMigrated {
-		id.later(id.becomeEstablished)
+		id.runLater(id.becomeEstablished)
 	}
 	return nil
 }
@@ -108,5 +108,5 @@ func (id *ident) Device() verbs.Device {
 	case id.qp != nil:
 		return id.qp.view
 	}
-	return id.in.view(id.dev)
+	return id.in.viewOf(id.dev)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// twinRig is two hosts in memory.
+// twinRig returns two hosts in memory.
 func twinRig(flavor states.Flavor) conformance.Rig {
 	rig, _ := twin(Config{Flavor: flavor, Seed: 7})
 	return rig

@@ -7,10 +7,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// filled returns a command's parameters, with the device's values where the command has none. It
+// fillParam returns a command's parameters, with the device's values where the command has none. It
 // returns EINVAL for more Reads than the device supports. librdmacm finds the device through the
 // queue pair, so an identifier without a queue pair is not checked, except on the embedded device.
-func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
+func (id *ident) fillParam(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
 	out := cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retriesNoEnd}
 	if p != nil {
 		out = *p
@@ -35,59 +35,59 @@ func (id *ident) filled(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnPa
 	return out, nil
 }
 
-// room returns how much private data a message can carry: connected for a connection, lookup for a
-// service lookup.
-func (id *ident) room(connected, lookup int) int {
+// maxPrivateData returns how much private data a message can carry: connected for a connection,
+// lookup for a service lookup.
+func (id *ident) maxPrivateData(connected, lookup int) int {
 	if id.ps.Datagram() {
 		return lookup
 	}
 	return connected
 }
 
-// connect is rdma_connect(3).
+// connect implements rdma_connect(3).
 func (id *ident) connect(c *cmid.Connect) error {
-	if len(c.PrivateData) > id.room(id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
+	if len(c.PrivateData) > id.maxPrivateData(id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
-	own, err := id.filled(c.Param, id.in.f.depth, id.in.f.depth)
+	own, err := id.fillParam(c.Param, id.in.f.depth, id.in.f.depth)
 	if err != nil {
 		return err
 	}
 	id.own = own
-	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: clone(c.PrivateData), param: id.own, class: id.network.class}
+	m := &message{ps: id.ps, src: id.local, dst: id.peer, private: cloneBytes(c.PrivateData), param: id.own, class: id.network.class}
 	m.param.MinRNRTimer = 0 // no message carries it
 	id.network.ofRequest = m.class
 	id.state = states.Connecting
 	if id.in.f.iwarp {
 		return id.openStream(c, m)
 	}
-	id.request(m)
-	id.repeat(func() { id.request(m) }, id.unanswered)
+	id.requestConnection(m)
+	id.repeatSend(func() { id.requestConnection(m) }, id.failUnanswered)
 	return nil
 }
 
-// request sends a REQ or SIDR REQ to the listener that the destination has now.
-func (id *ident) request(m *message) {
-	p := id.packet(MsgREQ, m)
+// requestConnection sends a REQ or SIDR REQ to the listener that the destination has now.
+func (id *ident) requestConnection(m *message) {
+	p := id.newPacket(MsgREQ, m)
 	if id.ps.Datagram() {
 		p.kind = MsgSIDRREQ
 	}
-	b, what := id.lookup()
+	b, what := id.findListener()
 	if child, ok := id.askedBefore(); ok && what != foundSilence {
 		p.to = child // whether its listener is still there, or has room, or not
-		id.in.f.send(p)
+		id.in.f.sendPacket(p)
 		return
 	}
 	switch what {
 	case foundListener:
-		id.ask(p, b)
+		id.sendRequest(p, b)
 	case foundNobody:
-		id.in.f.refuse(&p, endpoint{}, cmid.RejectInvalidServiceID, sidrUnsupported)
+		id.in.f.rejectUnaccepted(&p, endpoint{}, cmid.RejectInvalidServiceID, sidrUnsupported)
 	case foundOther:
-		id.in.f.refuse(&p, endpoint{}, cmid.RejectConsumerDefined, sidrUnsupported)
+		id.in.f.rejectUnaccepted(&p, endpoint{}, cmid.RejectConsumerDefined, sidrUnsupported)
 	case foundFull:
 		if id.ps.Datagram() {
-			id.in.f.refuse(&p, endpoint{}, 0, sidrReject)
+			id.in.f.rejectUnaccepted(&p, endpoint{}, 0, sidrReject)
 		} // else it is dropped, and its repetition may find room
 	case foundSilence:
 	}
@@ -98,34 +98,34 @@ func (id *ident) askedBefore() (child endpoint, ok bool) {
 	if id.far.in == nil {
 		return child, false
 	}
-	asked, ok := id.far.in.host.requests.Load(id.self())
+	asked, ok := id.far.in.host.requests.Load(id.ownEndpoint())
 	if ok {
 		child = asked.(endpoint)
 	}
 	return child, ok
 }
 
-// refuse answers p as a kernel does for a request that no program accepts.
-func (f *Fabric) refuse(p *packet, from endpoint, reason cmid.RejectReason, sidr int32) {
+// rejectUnaccepted answers p as a kernel does for a request that no program accepts.
+func (f *Fabric) rejectUnaccepted(p *packet, from endpoint, reason cmid.RejectReason, sidr int32) {
 	switch {
 	case p.kind == MsgSIDRREQ:
-		f.answer(p, from, MsgSIDRREP, sidr)
+		f.answerPacket(p, from, MsgSIDRREP, sidr)
 	case f.iwarp:
-		f.answer(p, from, MsgDREQ, connReset)
+		f.answerPacket(p, from, MsgDREQ, connReset)
 	default:
-		f.answer(p, from, MsgREJ, int32(reason))
+		f.answerPacket(p, from, MsgREJ, int32(reason))
 	}
 }
 
 // gotRequest makes the identifier of a new request, and delivers the ConnectRequest.
 func (in *instance) gotRequest(listener *ident, p *packet) {
-	in.f.read(p.listener)
+	in.f.countRead(p.listener)
 	if listener != nil && listener.key == p.from {
 		listener.requestedAgain()
 		return
 	}
 	if listener == nil || listener.state != states.Listening {
-		in.f.refuse(p, endpoint{}, cmid.RejectConsumerDefined, sidrReject) // the listener has gone
+		in.f.rejectUnaccepted(p, endpoint{}, cmid.RejectConsumerDefined, sidrReject) // it has gone
 		return
 	}
 	in.f.mu.Lock()
@@ -149,9 +149,9 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	if in.f.embedded { // as from accept(2)
 		child.network.class = listener.network.class
 	}
-	in.host.requests.Store(p.from, child.self())
-	in.event(listener, cmid.DriverEvent{
-		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padded(p.cm.private, child.room(ibConnect, udConnect)), Param: in.seen(p.cm.param),
+	in.host.requests.Store(p.from, child.ownEndpoint())
+	in.deliverEvent(listener, cmid.DriverEvent{
+		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padPrivateData(p.cm.private, child.maxPrivateData(ibConnect, udConnect)), Param: in.seenByPeer(p.cm.param),
 	})
 }
 
@@ -160,11 +160,11 @@ func (id *ident) requestedAgain() {
 	switch id.state {
 	case states.ConnectRequested:
 		if !id.ps.Datagram() {
-			id.send(MsgMRA, nil)
+			id.sendMessage(MsgMRA, nil)
 		}
 	case states.Accepting, states.Failed, states.Connected:
 		if id.sent.kind == MsgREP || id.sent.kind == MsgREJ || id.sent.kind == MsgSIDRREP {
-			id.in.f.send(id.sent)
+			id.in.f.sendPacket(id.sent)
 		}
 	default:
 	}
@@ -178,7 +178,7 @@ func (id *ident) gotMoreTime(*packet) {
 	}
 }
 
-// accept is rdma_accept(3). If it fails, the peer is rejected.
+// accept implements rdma_accept(3). If it fails, the peer is rejected.
 func (id *ident) accept(c *cmid.Accept) error {
 	switch {
 	case id.state != states.ConnectRequested && id.reset:
@@ -186,9 +186,9 @@ func (id *ident) accept(c *cmid.Accept) error {
 	case id.state != states.ConnectRequested:
 		return unix.EINVAL
 	}
-	asked, most := id.in.seen(id.own), id.in.f.depth
-	own, err := id.filled(c.Param, min(asked.ResponderResources, most), min(asked.InitiatorDepth, most))
-	if err != nil || len(c.PrivateData) > id.room(id.Limits().AcceptData, udAnswer) || id.in.f.iwarp && id.qp == nil {
+	asked, most := id.in.seenByPeer(id.own), id.in.f.depth
+	own, err := id.fillParam(c.Param, min(asked.ResponderResources, most), min(asked.InitiatorDepth, most))
+	if err != nil || len(c.PrivateData) > id.maxPrivateData(id.Limits().AcceptData, udAnswer) || id.in.f.iwarp && id.qp == nil {
 		id.turnDown(nil, int32(cmid.RejectConsumerDefined))
 		return unix.EINVAL
 	}
@@ -197,7 +197,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	if id.in.f.embedded {
 		id.own.InitiatorDepth = id.ord
 	}
-	m := &message{ps: id.ps, private: clone(c.PrivateData), param: id.own}
+	m := &message{ps: id.ps, private: cloneBytes(c.PrivateData), param: id.own}
 	m.param.RetryCount, m.param.MinRNRTimer = 0, 0 // a reply does not carry them
 	switch {
 	case id.ps.Datagram():
@@ -205,31 +205,31 @@ func (id *ident) accept(c *cmid.Accept) error {
 		id.answerLookup(0, m)
 	case id.in.f.iwarp:
 		id.state = states.Connected
-		id.send(MsgREP, m)
-		id.later(func() {
+		id.sendMessage(MsgREP, m)
+		id.runLater(func() {
 			if id.state == states.Connected {
-				id.in.event(id, cmid.DriverEvent{Kind: states.KindEstablished, Param: id.agreed(id.ord)})
+				id.in.deliverEvent(id, cmid.DriverEvent{Kind: states.KindEstablished, Param: id.agreedDepths(id.ord)})
 			}
 		})
 	default:
 		id.state = states.Accepting
-		id.travels(c.Param)
-		id.sendUntilAnswered(MsgREP, m, id.unanswered)
+		id.noteQPSetup(c.Param)
+		id.sendUntilAnswered(MsgREP, m, id.failUnanswered)
 	}
 	return nil
 }
 
-// reject is rdma_reject(3).
+// reject implements rdma_reject(3).
 func (id *ident) reject(c *cmid.Reject) error {
 	answerable := id.state == states.ConnectRequested || id.state == states.Responded
-	if !answerable || len(c.PrivateData) > id.room(id.Limits().RejectData, udAnswer) {
+	if !answerable || len(c.PrivateData) > id.maxPrivateData(id.Limits().RejectData, udAnswer) {
 		return unix.EINVAL
 	}
 	reason := cmid.RejectConsumerDefined
 	if c.VendorECE {
 		reason = cmid.RejectVendorOption
 	}
-	id.turnDown(clone(c.PrivateData), int32(reason))
+	id.turnDown(cloneBytes(c.PrivateData), int32(reason))
 	return nil
 }
 
@@ -243,48 +243,48 @@ func (id *ident) turnDown(private []byte, reason int32) {
 	if id.in.f.iwarp {
 		reason = connReset // iWARP does not carry the reason
 	}
-	id.answer(MsgREJ, &message{private: private, status: reason})
+	id.sendAnswer(MsgREJ, &message{private: private, status: reason})
 }
 
 // gotReply handles the peer's accept.
 func (in *instance) gotReply(id *ident, p *packet) {
 	switch {
 	case id == nil:
-		in.f.refuse(p, p.to, cmid.RejectInvalidCommID, 0)
+		in.f.rejectUnaccepted(p, p.to, cmid.RejectInvalidCommID, 0)
 	case id.state == states.Connecting:
 		id.timer.stop()
 		id.far, id.peers = p.from, p.cm.param
 		id.ord = min(id.own.InitiatorDepth, p.cm.param.ResponderResources)
 		ev := cmid.DriverEvent{
-			Kind: states.KindEstablished, PrivateData: in.padded(p.cm.private, ibAccept), Param: in.seen(p.cm.param),
+			Kind: states.KindEstablished, PrivateData: in.padPrivateData(p.cm.private, ibAccept), Param: in.seenByPeer(p.cm.param),
 		}
 		switch {
 		case in.f.iwarp:
 			id.state = states.Connected
 			if in.f.embedded {
-				ev.Param = id.agreed(id.ord)
+				ev.Param = id.agreedDepths(id.ord)
 			}
 		case id.qp != nil: // librdmacm does RTR, RTS and RTU
 			id.state = states.Connected
-			id.travels(nil)
-			id.say(MsgRTU, 0)
+			id.noteQPSetup(nil)
+			id.sendStatus(MsgRTU, 0)
 		default:
 			id.state = states.Responded
 			ev.Kind = states.KindConnectResponse
 		}
-		in.event(id, ev)
+		in.deliverEvent(id, ev)
 	case id.state == states.Connected && !in.f.iwarp:
-		id.say(MsgRTU, 0) // the first one was lost
+		id.sendStatus(MsgRTU, 0) // the first one was lost
 	}
 }
 
-// establish is rdma_establish(3).
+// establish implements rdma_establish(3).
 func (id *ident) establish() error {
 	if id.state != states.Responded {
 		return unix.EINVAL // the peer has given up
 	}
 	id.state = states.Connected
-	id.say(MsgRTU, 0)
+	id.sendStatus(MsgRTU, 0)
 	return nil
 }
 
@@ -304,13 +304,13 @@ func (id *ident) gotReject(p *packet) {
 		id.timer.stop()
 		id.state = states.Failed
 		id.qp.fail()
-		id.in.event(id, cmid.DriverEvent{
-			Kind: states.KindRejected, Status: p.cm.status, PrivateData: id.in.padded(p.cm.private, ibReject),
+		id.in.deliverEvent(id, cmid.DriverEvent{
+			Kind: states.KindRejected, Status: p.cm.status, PrivateData: id.in.padPrivateData(p.cm.private, ibReject),
 		})
 	case states.Connected, states.Disconnecting: // the peer has not got the RTU
 		if id.far == p.from {
 			id.timer.stop()
-			id.become(states.Timewait, states.KindDisconnected, connReset) // as cmid/ucm reports it
+			id.changeState(states.Timewait, states.KindDisconnected, connReset) // as in cmid/ucm
 		}
 	default:
 	}
@@ -326,7 +326,7 @@ const (
 func (id *ident) answerLookup(status int32, m *message) {
 	m.status = status
 	m.param.QKey = globalQKey
-	id.answer(MsgSIDRREP, m)
+	id.sendAnswer(MsgSIDRREP, m)
 }
 
 // gotLookupReply handles the answer to a service lookup.
@@ -335,7 +335,7 @@ func (id *ident) gotLookupReply(p *packet) {
 		return
 	}
 	id.timer.stop()
-	ev := cmid.DriverEvent{PrivateData: id.in.padded(p.cm.private, udAnswer)}
+	ev := cmid.DriverEvent{PrivateData: id.in.padPrivateData(p.cm.private, udAnswer)}
 	switch {
 	case p.cm.status != 0:
 		id.state = states.Failed
@@ -344,5 +344,5 @@ func (id *ident) gotLookupReply(p *packet) {
 		id.state, id.far = states.Connected, p.from
 		ev.Kind, ev.Param, ev.AH = states.KindEstablished, p.cm.param, id.wayTo(id.peer.Addr())
 	}
-	id.in.event(id, ev)
+	id.in.deliverEvent(id, ev)
 }

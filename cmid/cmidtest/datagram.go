@@ -41,19 +41,19 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	if dst.IsUnspecified() || dst.Is4() != src.Is4() {
 		return nil, unix.EINVAL
 	}
-	o, err := v.object(resAH, p)
+	o, err := v.newObject(resAH, p)
 	if err != nil {
 		return nil, err
 	}
 	return &ah{o, src, dst}, nil
 }
 
-// wayTo is the address vector from id's address to ip.
+// wayTo returns the address vector from id's address to ip.
 func (id *ident) wayTo(ip netip.Addr) verbs.AHAttr {
 	return id.dev.wayTo(id.local.Addr().WithZone(""), ip.WithZone(""))
 }
 
-// wayTo is the address vector from one of the device's addresses to another host's.
+// wayTo returns the address vector from one of the device's addresses to another host's.
 func (d *device) wayTo(from, to netip.Addr) verbs.AHAttr {
 	i := slices.IndexFunc(d.addrs, func(p netip.Prefix) bool { return p.Addr() == from })
 	return verbs.AHAttr{
@@ -106,7 +106,7 @@ func routingHeader(h []byte, src, dst netip.Addr, payload int) {
 	binary.BigEndian.PutUint16(h[10:], checksum(h[:20]))
 }
 
-// checksum is the Internet checksum. Over a header that contains its checksum it is 0.
+// checksum returns the Internet checksum. Over a header that contains its checksum it is 0.
 func checksum(b []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(b); i += 2 {
@@ -129,14 +129,14 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 		return unix.ENOMEM
 	}
 	e := sendEntry{wr: *wr, n: n, done: true}
-	p := packet{kind: MsgDatagram, from: q.id.self(), src: h.src, imm: wr.Imm, flags: e.wireFlags()}
-	for _, m := range q.in.f.reached(h.dst, wr.RemoteQPN) {
-		p.to, p.dst, p.data = m.q.id.self(), m.ip, e.gather()
+	p := packet{kind: MsgDatagram, from: q.id.ownEndpoint(), src: h.src, imm: wr.Imm, flags: e.wireFlags()}
+	for _, m := range q.in.f.receiversOf(h.dst, wr.RemoteQPN) {
+		p.to, p.dst, p.data = m.q.id.ownEndpoint(), m.ip, e.gatherBytes()
 		p.ud = datagram{to: m.q.num, from: q.num, key: wr.RemoteQKey}
 		if h.dst.IsMulticast() {
 			p.ud.group = h.dst
 		}
-		q.in.f.send(p)
+		q.in.f.sendPacket(p)
 	}
 	e.wr.Inline, e.wr.SGL = nil, nil
 	q.sends.Push(e)
@@ -145,8 +145,8 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 	return nil
 }
 
-// reached lists the receivers of a datagram to ip: one queue pair, or the members of a group.
-func (f *Fabric) reached(ip netip.Addr, num uint32) []member {
+// receiversOf lists the receivers of a datagram to ip: one queue pair, or the members of a group.
+func (f *Fabric) receiversOf(ip netip.Addr, num uint32) []member {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ip.IsMulticast() {
@@ -186,8 +186,8 @@ func (id *ident) gotDatagram(p *packet) {
 	routingHeader(to[:verbs.GRHLen], p.src, dst, len(p.data.b))
 	n := copy(to[verbs.GRHLen:], p.data.b)
 	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q, Bytes: uint32(verbs.GRHLen + n), SrcQPN: p.ud.from, GRH: true}
-	p.immediate(&wc)
-	q.complete(q.rq, wc, p.flags&flagSolicited != 0)
+	p.addImmediate(&wc)
+	q.addCompletion(q.rq, wc, p.flags&flagSolicited != 0)
 }
 
 // giveBack undoes takeRecv.
@@ -199,8 +199,8 @@ func (q *qp) giveBack(wr verbs.RecvWR) {
 	}
 }
 
-// unregister takes a datagram queue pair out of its host and of its groups.
-func (q *qp) unregister() {
+// unregisterDatagram takes a datagram queue pair out of its host and of its groups.
+func (q *qp) unregisterDatagram() {
 	f := q.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -218,9 +218,9 @@ func (f *Fabric) detachLocked(group netip.Addr, q *qp) {
 	}
 }
 
-// join does what RoCE does: it accepts IPv4 groups only. For others it returns 524 (ENOTSUPP),
-// which is internal to the kernel and leaks out of it.
-func (id *ident) join(c *cmid.JoinMulticast) error {
+// joinMulticast does what RoCE does: it accepts IPv4 groups only. For others it returns 524
+// (ENOTSUPP), which is internal to the kernel and leaks out of it.
+func (id *ident) joinMulticast(c *cmid.JoinMulticast) error {
 	const notSupported = unix.Errno(524)
 	group := c.Addr.Addr()
 	switch {
@@ -235,7 +235,7 @@ func (id *ident) join(c *cmid.JoinMulticast) error {
 		id.groups = make(map[netip.Addr]*cmid.JoinMulticast)
 	}
 	id.groups[group] = c
-	id.later(func() {
+	id.runLater(func() {
 		if id.groups[group] != c {
 			return // left again
 		}
@@ -245,7 +245,7 @@ func (id *ident) join(c *cmid.JoinMulticast) error {
 			f.members[group] = append(f.members[group], member{id.qp, id.local.Addr()})
 			f.mu.Unlock()
 		}
-		id.in.event(id, cmid.DriverEvent{
+		id.in.deliverEvent(id, cmid.DriverEvent{
 			Kind: states.KindMulticastJoin, Addr: c.Addr, AH: id.wayTo(group),
 			Param: cmid.ConnParam{QPNum: multicastQPN, QKey: globalQKey},
 		})
@@ -258,7 +258,7 @@ const (
 	globalQKey   = 0x01234567 // RDMA_UDP_QKEY
 )
 
-func (id *ident) leave(a cmid.Addr) error {
+func (id *ident) leaveMulticast(a cmid.Addr) error {
 	if id.groups[a.Addr()] == nil {
 		return unix.EADDRNOTAVAIL
 	}

@@ -11,35 +11,35 @@ import (
 
 // destroy ends the identifier as rdma_destroy_id(3) does. The peer is notified.
 func (id *ident) destroy() {
-	if id.alive() {
-		id.vanish()
+	if id.isAlive() {
+		id.destroyInPlace()
 		delete(id.in.ids, id.h)
 	}
 }
 
-// vanish is destroy, except that the identifier stays in the instance's map.
-func (id *ident) vanish() {
+// destroyInPlace destroys the identifier, but leaves it in the instance's map.
+func (id *ident) destroyInPlace() {
 	id.letGo()
 	if id.qp != nil {
 		id.qp.release()
 	}
 	if id.key.in != nil {
-		id.in.host.requests.CompareAndDelete(id.key, id.self())
+		id.in.host.requests.CompareAndDelete(id.key, id.ownEndpoint())
 	}
-	id.in.host.count(-1)
+	id.in.host.countIdents(-1)
 	id.state = states.Destroying
 }
 
 // letGo notifies the peer, and frees all but the identifier's queue pair.
 func (id *ident) letGo() {
-	id.abandon()
-	id.unbind()
+	id.notifyPeer()
+	id.freePort()
 	id.timer.stop()
-	id.unstall()
+	id.clearStall()
 }
 
-// abandon notifies the peer that the identifier is gone.
-func (id *ident) abandon() {
+// notifyPeer notifies the peer that the identifier is gone.
+func (id *ident) notifyPeer() {
 	switch {
 	case id.ps.Datagram():
 		if id.state == states.ConnectRequested {
@@ -49,22 +49,22 @@ func (id *ident) abandon() {
 	case id.in.f.iwarp:
 		switch id.state {
 		case states.Connected: // FIN
-			id.say(MsgDREQ, 0)
+			id.sendStatus(MsgDREQ, 0)
 		case states.Connecting, states.ConnectRequested:
-			id.say(MsgDREQ, connReset)
+			id.sendStatus(MsgDREQ, connReset)
 		default:
 		}
 		return
 	}
 	switch id.state {
 	case states.Connecting:
-		id.say(MsgREJ, int32(cmid.RejectTimeout))
+		id.sendStatus(MsgREJ, int32(cmid.RejectTimeout))
 	case states.ConnectRequested, states.Responded, states.Accepting:
-		id.say(MsgREJ, int32(cmid.RejectConsumerDefined))
+		id.sendStatus(MsgREJ, int32(cmid.RejectConsumerDefined))
 	case states.Connected:
-		id.say(MsgDREQ, 0)
+		id.sendStatus(MsgDREQ, 0)
 	case states.PeerDisconnected:
-		id.say(MsgDREP, 0)
+		id.sendStatus(MsgDREP, 0)
 	default:
 	}
 }
@@ -78,20 +78,20 @@ func (id *ident) removeDevice() {
 	id.opening = nil
 	id.state = states.Removed
 	if !silent {
-		id.report(states.KindDeviceRemoval, 0)
+		id.reportKind(states.KindDeviceRemoval, 0)
 	}
 }
 
 // dropRemoved ends the identifiers of removed devices.
 func (in *instance) dropRemoved() {
-	for _, id := range in.sorted() {
+	for _, id := range in.sortedIdents() {
 		if id.state != states.Removed && id.dev.isRemoved() {
 			id.removeDevice()
 		}
 	}
 }
 
-// sorted is the identifiers, oldest first.
-func (in *instance) sorted() []*ident {
+// sortedIdents returns the identifiers, oldest first.
+func (in *instance) sortedIdents() []*ident {
 	return slices.SortedFunc(maps.Values(in.ids), func(a, b *ident) int { return cmp.Compare(a.h, b.h) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// disconnect is rdma_disconnect(3). On InfiniBand it asks the peer and the peer answers; on iWARP
+// disconnect implements rdma_disconnect(3). On InfiniBand it asks the peer, which answers; on iWARP
 // it ends both sides immediately.
 func (id *ident) disconnect() error {
 	f := id.in.f
@@ -19,31 +19,31 @@ func (id *ident) disconnect() error {
 	id.qp.fail()
 	switch {
 	case f.iwarp:
-		id.say(MsgDREQ, 0)
+		id.sendStatus(MsgDREQ, 0)
 		id.state = states.Timewait
 		end := cmp.Or(id.lost, &message{})
-		id.later(func() {
-			id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: end.status, Err: end.err})
+		id.runLater(func() {
+			id.in.deliverEvent(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: end.status, Err: end.err})
 		})
 	case id.state == states.PeerDisconnected:
-		id.say(MsgDREP, 0)
+		id.sendStatus(MsgDREP, 0)
 		id.enterTimewait()
 	default:
 		id.state = states.Disconnecting
-		id.sendUntilAnswered(MsgDREQ, &message{}, func() { id.disconnected(-int32(unix.ETIMEDOUT)) })
+		id.sendUntilAnswered(MsgDREQ, &message{}, func() { id.finishDisconnect(-int32(unix.ETIMEDOUT)) })
 	}
 	return nil
 }
 
-// disconnected ends the connection on the side that has called Disconnect.
-func (id *ident) disconnected(status int32) {
+// finishDisconnect ends the connection on the side that has called Disconnect.
+func (id *ident) finishDisconnect(status int32) {
 	id.enterTimewait()
-	id.report(states.KindDisconnected, status)
+	id.reportKind(states.KindDisconnected, status)
 }
 
 func (id *ident) enterTimewait() {
 	id.state = states.Timewait
-	id.arm(timewait, func() { id.report(states.KindTimewaitExit, 0) })
+	id.setTimer(timewait, func() { id.reportKind(states.KindTimewaitExit, 0) })
 }
 
 // gotDisconnect handles the peer's disconnect. On iWARP that is the end of the stream.
@@ -54,17 +54,17 @@ func (in *instance) gotDisconnect(id *ident, p *packet) {
 			id.gotEndOfStream(p)
 		}
 	case id == nil:
-		in.f.answer(p, p.to, MsgDREP, 0)
+		in.f.answerPacket(p, p.to, MsgDREP, 0)
 	default:
 		switch id.state {
 		case states.Accepting, states.Connected:
 			id.timer.stop()
-			id.become(states.PeerDisconnected, states.KindDisconnected, 0)
+			id.changeState(states.PeerDisconnected, states.KindDisconnected, 0)
 		case states.Disconnecting: // both simultaneously
-			id.say(MsgDREP, 0)
-			id.disconnected(0)
+			id.sendStatus(MsgDREP, 0)
+			id.finishDisconnect(0)
 		case states.Timewait:
-			id.say(MsgDREP, 0) // the first one was lost
+			id.sendStatus(MsgDREP, 0) // the first one was lost
 		default:
 		}
 	}
@@ -72,7 +72,7 @@ func (in *instance) gotDisconnect(id *ident, p *packet) {
 
 func (id *ident) gotDisconnectReply(p *packet) {
 	if id.state == states.Disconnecting && id.far == p.from {
-		id.disconnected(0)
+		id.finishDisconnect(0)
 	}
 }
 
@@ -82,15 +82,15 @@ func (id *ident) gotEndOfStream(p *packet) {
 	case states.ConnectRequested:
 		id.state, id.reset = states.Failed, true // no event: the accept will fail
 	case states.Connecting:
-		id.ended(states.KindRejected, connReset)
+		id.failConnection(states.KindRejected, connReset)
 	case states.Connected:
 		// A FIN and a Terminate come after the messages that wait for a receive.
 		if q := id.qp; q != nil && q.waiting.Len() > 0 && id.lost == nil && (p.cm.status == 0 || p.cm.err != nil) {
 			q.waiting.Push(*p)
-			q.notice()
+			q.handleOverlooked()
 			return
 		}
-		id.lose(p.cm)
+		id.failLost(p.cm)
 	default:
 	}
 }
@@ -100,6 +100,6 @@ func (id *ident) breakConnection() {
 	if id.ps.Datagram() || id.state != states.Connected && id.state != states.Accepting {
 		return
 	}
-	id.say(MsgDREQ, connReset)
-	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.far, to: id.self(), cm: &message{status: connReset}})
+	id.sendStatus(MsgDREQ, connReset)
+	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.far, to: id.ownEndpoint(), cm: &message{status: connReset}})
 }

@@ -41,7 +41,7 @@ func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 // CreateID makes an identifier. It fails with EPROTONOSUPPORT for RDMA_PS_IB, because the twin does
 // not have that port space's addresses. The embedded device has reliable connections only.
 func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (cmid.DriverID, error) {
-	if err := in.f.exhausted(resIdentifier); err != nil {
+	if err := in.f.allocError(resIdentifier); err != nil {
 		return nil, err
 	}
 	switch {
@@ -63,14 +63,14 @@ func (in *instance) Devices() []verbs.Device {
 	in.f.mu.Unlock()
 	out := make([]verbs.Device, len(ds))
 	for i, d := range ds {
-		out[i] = in.view(d)
+		out[i] = in.viewOf(d)
 	}
 	return out
 }
 
 // Close destroys the identifiers that are left.
 func (in *instance) Close() error {
-	for _, id := range in.sorted() {
+	for _, id := range in.sortedIdents() {
 		id.destroy()
 	}
 	in.closed = true

@@ -10,24 +10,24 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ended reports that there will be no connection.
-func (id *ident) ended(kind states.Kind, status int32) {
+// failConnection reports that there will be no connection.
+func (id *ident) failConnection(kind states.Kind, status int32) {
 	id.timer.stop()
 	id.state = states.Failed
 	if !id.ps.Datagram() {
 		id.qp.fail()
 	}
-	id.report(kind, status)
+	id.reportKind(kind, status)
 }
 
-// unanswered ends an identifier whose message was not answered.
-func (id *ident) unanswered() { id.ended(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
+// failUnanswered ends an identifier whose message was not answered.
+func (id *ident) failUnanswered() { id.failConnection(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
 
 // becomeEstablished ends the handshake on the passive side.
 func (id *ident) becomeEstablished() {
 	if id.state == states.Accepting {
 		id.timer.stop()
-		id.become(states.Connected, states.KindEstablished, 0)
+		id.changeState(states.Connected, states.KindEstablished, 0)
 	}
 }
 
@@ -36,13 +36,13 @@ func (id *ident) endStream(m *message) {
 	id.timer.stop()
 	id.qp.fail()
 	id.state = states.Timewait
-	id.in.event(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: m.status, Err: m.err})
+	id.in.deliverEvent(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: m.status, Err: m.err})
 }
 
-// lose ends an iWARP connection that is lost, because of a reset or because nothing was
+// failLost ends an iWARP connection that is lost, because of a reset or because nothing was
 // acknowledged. The embedded device first delivers the messages that wait for a receive, until none
 // is received for embeddedGiveUp. Until then it sends nothing.
-func (id *ident) lose(m *message) {
+func (id *ident) failLost(m *message) {
 	switch {
 	case !id.in.f.embedded || id.qp == nil || id.qp.waiting.Len() == 0:
 		id.endStream(m)
@@ -53,7 +53,7 @@ func (id *ident) lose(m *message) {
 }
 
 // waitLost gives the messages of a lost connection time to be received.
-func (id *ident) waitLost() { id.arm(embeddedGiveUp, id.endLost) }
+func (id *ident) waitLost() { id.setTimer(embeddedGiveUp, id.endLost) }
 
 // endLost ends a connection that is lost.
 func (id *ident) endLost() {
@@ -65,12 +65,12 @@ func (id *ident) endLost() {
 // terminate ends an iWARP connection with an error, at both ends.
 func (q *qp) terminate(why string) {
 	m := &message{status: connReset, err: fmt.Errorf("%s: terminated: %w", why, unix.ECONNRESET)}
-	q.id.send(MsgDREQ, m)
+	q.id.sendMessage(MsgDREQ, m)
 	q.id.endStream(m)
 }
 
-// die moves the queue pair to its error state. On iWARP the connection ends as well.
-func (q *qp) die(why string) {
+// enterError moves the queue pair to its error state. On iWARP the connection ends as well.
+func (q *qp) enterError(why string) {
 	if q.in.f.iwarp {
 		q.terminate(why)
 		return
@@ -85,13 +85,13 @@ const (
 	kernelGiveUp   = 924600 * time.Millisecond
 )
 
-// stalled records whether a stream has bytes that are not acknowledged.
-func (in *instance) stalled(who endpoint, yes bool) {
+// setStalled records whether a stream has bytes that are not acknowledged.
+func (in *instance) setStalled(who endpoint, yes bool) {
 	id := in.ids[who.h]
 	switch {
 	case id == nil:
 	case !yes:
-		id.unstall()
+		id.clearStall()
 	case !id.stalling:
 		id.stalling = true
 		limit := kernelGiveUp
@@ -104,8 +104,8 @@ func (in *instance) stalled(who endpoint, yes bool) {
 
 // giveUp ends a connection because TCP has got no acknowledgement for too long.
 func (id *ident) giveUp() {
-	id.in.f.unsend(id.self())
+	id.in.f.dropUnsent(id.ownEndpoint())
 	if id.state == states.Connected {
-		id.lose(&message{status: -int32(unix.ETIMEDOUT), err: fmt.Errorf("nothing was acknowledged for too long: %w", unix.ETIMEDOUT)})
+		id.failLost(&message{status: -int32(unix.ETIMEDOUT), err: fmt.Errorf("nothing was acknowledged for too long: %w", unix.ETIMEDOUT)})
 	}
 }

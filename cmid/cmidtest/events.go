@@ -7,25 +7,25 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// event delivers ev after the completions that came before it. It runs on the loop, and never
-// inside a call that the program has made.
-func (in *instance) event(id *ident, ev cmid.DriverEvent) {
+// deliverEvent delivers ev after the completions that came before it. It runs on the loop, and
+// never inside a call that the program has made.
+func (in *instance) deliverEvent(id *ident, ev cmid.DriverEvent) {
 	if in.frozen {
-		in.program(func() { in.event(id, ev) })
+		in.runProgram(func() { in.deliverEvent(id, ev) })
 		return
 	}
-	if len(in.kept) > 0 || in.f.coin() {
+	if len(in.kept) > 0 || in.f.flipCoin() {
 		in.kept = append(in.kept, keptEvent{id, ev})
-		in.later(in.deliverKept)
+		in.runLater(in.deliverKept)
 		return
 	}
 	in.notifyCompletions()
-	in.deliver(id, &ev)
+	in.passEvent(id, &ev)
 }
 
-// deliver passes ev to cmid. If the listener of a request is gone, deliver destroys the request's
+// passEvent passes ev to cmid. If the listener of a request is gone, it destroys the request's
 // child.
-func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
+func (in *instance) passEvent(id *ident, ev *cmid.DriverEvent) {
 	if in.ids[id.h] == id {
 		in.up.Event(id.h, ev)
 	} else if ev.Kind == states.KindConnectRequest {
@@ -33,9 +33,10 @@ func (in *instance) deliver(id *ident, ev *cmid.DriverEvent) {
 	}
 }
 
-// unless is deferred around a call of the program. It calls again if the program did not return,
-// because it panicked. again does the rest of the caller's work for others.
-func unless(returned *bool, again func()) {
+// callUnlessReturned completes a call of the program, around which it is deferred. It calls again
+// if the program did not return, because it panicked. again does the rest of the caller's work for
+// others.
+func callUnlessReturned(returned *bool, again func()) {
 	if !*returned {
 		again()
 	}
@@ -47,12 +48,12 @@ func (in *instance) deliverKept() {
 		return
 	}
 	returned := false
-	defer unless(&returned, func() { in.later(in.deliverKept) })
+	defer callUnlessReturned(&returned, func() { in.runLater(in.deliverKept) })
 	in.delivering = append(in.delivering, in.kept...)
 	for in.kept = nil; len(in.delivering) > 0; {
 		e := in.delivering[0]
 		in.delivering = in.delivering[1:]
-		in.deliver(e.id, &e.ev)
+		in.passEvent(e.id, &e.ev)
 	}
 	returned = true
 }
@@ -62,8 +63,8 @@ func (in *instance) notifyCompletions() {
 	if len(in.dirty) == 0 || in.frozen {
 		return
 	}
-	if in.f.coin() {
-		in.kick()
+	if in.f.flipCoin() {
+		in.scheduleTurn()
 		return
 	}
 	for len(in.dirty) > 0 {
@@ -74,8 +75,8 @@ func (in *instance) notifyCompletions() {
 	}
 }
 
-// program runs fn, which calls the program. While the program is frozen, fn is suspended.
-func (in *instance) program(fn func()) {
+// runProgram runs fn, which calls the program. While the program is frozen, fn is suspended.
+func (in *instance) runProgram(fn func()) {
 	if in.frozen {
 		in.suspended = append(in.suspended, fn)
 		return
@@ -83,21 +84,21 @@ func (in *instance) program(fn func()) {
 	fn()
 }
 
-// become changes the state and reports it.
-func (id *ident) become(s states.State, kind states.Kind, status int32) {
+// changeState changes the state and reports it.
+func (id *ident) changeState(s states.State, kind states.Kind, status int32) {
 	id.state = s
-	id.report(kind, status)
+	id.reportKind(kind, status)
 }
 
-// report delivers an event that has only a kind and a status.
-func (id *ident) report(kind states.Kind, status int32) {
-	id.in.event(id, cmid.DriverEvent{Kind: kind, Status: status})
+// reportKind delivers an event that has only a kind and a status.
+func (id *ident) reportKind(kind states.Kind, status int32) {
+	id.in.deliverEvent(id, cmid.DriverEvent{Kind: kind, Status: status})
 }
 
-// done reports the outcome of a pending command.
-func (id *ident) done(err error) {
-	id.in.program(func() {
-		if id.alive() {
+// reportDone reports the outcome of a pending command.
+func (id *ident) reportDone(err error) {
+	id.in.runProgram(func() {
+		if id.isAlive() {
 			id.in.up.Done(id.h, err)
 		}
 	})

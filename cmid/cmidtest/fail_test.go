@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// statuses are the completions' in order.
+// statuses returns the completions' statuses in order.
 func statuses(wc []verbs.WC, recv bool) (all []verbs.Status) {
 	for _, c := range wc {
 		if (c.ID >= 100) == recv {

@@ -19,7 +19,7 @@ func (f *Fabric) RemoveDevice(name string) {
 	}
 	f.mu.Unlock()
 	for _, in := range affected {
-		in.later(in.dropRemoved)
+		in.runLater(in.dropRemoved)
 	}
 }
 
@@ -43,7 +43,7 @@ func (f *Fabric) FailNext(h cmid.Handle, op verbs.Opcode, st verbs.Status) {
 func (f *Fabric) FailQP(h cmid.Handle) {
 	f.onQP(h, func(q *qp) {
 		q.fail()
-		q.in.event(q.id, cmid.DriverEvent{Kind: states.KindQPFailed})
+		q.in.deliverEvent(q.id, cmid.DriverEvent{Kind: states.KindQPFailed})
 		if q.in.f.iwarp {
 			q.terminate("the queue pair has failed")
 		}
@@ -68,7 +68,7 @@ func (f *Fabric) onIdent(h cmid.Handle, fn func(id *ident)) {
 	}
 	f.mu.Unlock()
 	for _, in := range all {
-		in.later(func() {
+		in.runLater(func() {
 			if id := in.ids[h]; id != nil {
 				fn(id)
 			}

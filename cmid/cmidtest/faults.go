@@ -136,7 +136,7 @@ func (f *Fabric) droppedLocked(kind Message) bool {
 // soft-iWARP may (verbs.DeviceAttr.OverlooksFirst). They notice it when more comes from the peer.
 // Overlook panics on a Fabric of other devices.
 func (f *Fabric) Overlook(n int) *Fault {
-	if !f.overlooks() {
+	if !f.mayOverlook() {
 		panic("cmidtest: only soft-iWARP overlooks messages")
 	}
 	f.mu.Lock()
@@ -145,11 +145,11 @@ func (f *Fabric) Overlook(n int) *Fault {
 	return f.faults.overlook
 }
 
-// overlooks reports whether devices may overlook a first message.
-func (f *Fabric) overlooks() bool { return f.iwarp && !f.embedded }
+// mayOverlook reports whether devices may overlook a first message.
+func (f *Fabric) mayOverlook() bool { return f.iwarp && !f.embedded }
 
-// overlooked reports whether Overlook has a first message overlooked.
-func (f *Fabric) overlooked() bool {
+// isOverlooked reports whether Overlook applies to this first message, and counts it.
+func (f *Fabric) isOverlooked() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	x := f.faults.overlook
@@ -198,8 +198,8 @@ func (f *Fabric) Reorder(on bool) {
 	f.faults.reorder = on
 }
 
-// coin returns true or false with equal probability. Without Reorder it returns false.
-func (f *Fabric) coin() bool {
+// flipCoin returns true or false with equal probability. Without Reorder it returns false.
+func (f *Fabric) flipCoin() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.faults.reorder && f.rng.IntN(2) == 0
@@ -228,8 +228,8 @@ func (f *Fabric) RunShort(errno unix.Errno, probability float64) *Fault {
 	return x
 }
 
-// exhausted returns the errno of RunOut, if it fails this allocation.
-func (f *Fabric) exhausted(what resource) error {
+// allocError returns the errno of RunOut, if it fails this allocation.
+func (f *Fabric) allocError(what resource) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch x := f.faults.runOut; {
@@ -297,8 +297,9 @@ func (f *Fabric) cutForLocked(p *packet) *cut {
 	return f.faults.cuts[hostPair{from, p.to.in.host}]
 }
 
-// repeated reports whether the transport repeats messages of that kind until they are acknowledged.
-func (f *Fabric) repeated(kind Message) bool {
+// isRepeated reports whether the transport repeats messages of that kind until they are
+// acknowledged.
+func (f *Fabric) isRepeated(kind Message) bool {
 	switch kind {
 	case MsgSend, MsgAck, MsgWrite, MsgRead, MsgAtomic, MsgReadResponse:
 		return true
@@ -328,7 +329,7 @@ func (f *Fabric) fateOf(p *packet) fate {
 		return fateArrives
 	}
 	c.fault.hitLocked()
-	if f.repeated(p.kind) {
+	if f.isRepeated(p.kind) {
 		c.waiting = append(c.waiting, *p)
 		return fateWaits
 	}

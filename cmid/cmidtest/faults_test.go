@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// twinWorld is the suite's world over a Fabric that the test can break.
+// twinWorld returns the suite's world over a Fabric that the test can break.
 func twinWorld(t *testing.T, cfg Config) (*sides.World, *Fabric) {
 	t.Helper()
 	rig, f := twin(cfg)

@@ -18,7 +18,7 @@ import (
 // The loops must run on goroutines (Loop.Start, Loop.Run), and time must be that of package time.
 // A program that opens the Driver afterwards is not frozen. To freeze a frozen host does nothing.
 func (h *Host) Freeze() {
-	for _, in := range h.programs() {
+	for _, in := range h.openInstances() {
 		in.freeze()
 	}
 }
@@ -26,7 +26,7 @@ func (h *Host) Freeze() {
 // Thaw ends the effect of Freeze. Events that were due are delivered, in order. Thaw does not
 // affect crashed programs.
 func (h *Host) Thaw() {
-	for _, in := range h.programs() {
+	for _, in := range h.openInstances() {
 		in.thaw(false)
 	}
 }
@@ -46,7 +46,7 @@ func (h *Host) Crash() {
 		h.devices[0].removeLocked()
 	}
 	h.f.mu.Unlock()
-	for _, in := range h.programs() {
+	for _, in := range h.openInstances() {
 		in.freeze()
 		in.kill()
 	}
@@ -55,13 +55,13 @@ func (h *Host) Crash() {
 // Unwind lets the loops of crashed programs go on, so that a test can shut them down and look for
 // leaks. The programs find that their devices were removed.
 func (h *Host) Unwind() {
-	for _, in := range h.programs() {
+	for _, in := range h.openInstances() {
 		in.thaw(true)
 	}
 }
 
-// programs are the instances that have opened the host's Driver.
-func (h *Host) programs() []*instance {
+// openInstances returns the instances that have opened the host's Driver.
+func (h *Host) openInstances() []*instance {
 	h.f.mu.Lock()
 	defer h.f.mu.Unlock()
 	return slices.Clone(h.instances)
@@ -74,7 +74,7 @@ func (in *instance) freeze() {
 		return
 	}
 	i := &ice{thawed: make(chan struct{}), came: make(chan struct{}, 1), killed: make(chan struct{}, 1)}
-	if in.loop.Post(func() { in.stand(i) }) == nil { // it fails when the program is ending
+	if in.loop.Post(func() { in.standFrozen(i) }) == nil { // it fails when the program is ending
 		in.box.ice = i
 	}
 }
@@ -100,8 +100,8 @@ func (in *instance) kill() {
 	}
 }
 
-// stand blocks the loop, and acts as the machine without the program.
-func (in *instance) stand(i *ice) {
+// standFrozen blocks the loop, and acts as the machine without the program.
+func (in *instance) standFrozen(i *ice) {
 	in.frozen = true
 	late := time.NewTimer(0)
 	defer late.Stop()
@@ -123,21 +123,21 @@ func (in *instance) stand(i *ice) {
 		}
 		in.f.scheduler.Resume()
 		// whatever select has picked, all that has come counts, and in this order
-		taken(i.came)
-		taken(late.C)
-		if killed || taken(i.killed) {
+		takeIfReady(i.came)
+		takeIfReady(late.C)
+		if killed || takeIfReady(i.killed) {
 			in.closeAll()
 			works = true // now the kernel answers
 		}
-		if taken(i.thawed) {
+		if takeIfReady(i.thawed) {
 			in.goOn()
 			return
 		}
 	}
 }
 
-// taken reports whether there was something in c, and takes it.
-func taken[T any](c <-chan T) bool {
+// takeIfReady reports whether there was something in c, and takes it.
+func takeIfReady[T any](c <-chan T) bool {
 	select {
 	case <-c:
 		return true
@@ -156,7 +156,7 @@ func (in *instance) goOn() {
 		in.suspended = in.suspended[1:]
 		fn()
 	}
-	in.serve()
+	in.serveWaiting()
 }
 
 // closeAll acts as the kernel after a program was killed. If the program ever goes on, it finds
@@ -170,12 +170,12 @@ func (in *instance) closeAll() {
 		}
 		in.box.mu.Unlock()
 	}
-	for _, id := range in.sorted() {
+	for _, id := range in.sortedIdents() {
 		if id.state == states.Removed {
 			continue
 		}
-		if id.state == states.Connected && unread[id.self()] {
-			id.say(MsgDREQ, connReset)
+		if id.state == states.Connected && unread[id.ownEndpoint()] {
+			id.sendStatus(MsgDREQ, connReset)
 			id.state = states.Timewait // nothing more is sent
 		}
 		id.removeDevice()

@@ -63,66 +63,70 @@ func (c *clock) stop() bool { return c.t != nil && c.t.Stop() }
 func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
 	id := &ident{in: in, home: in, h: h, ps: ps}
 	in.ids[h] = id
-	in.host.count(1)
+	in.host.countIdents(1)
 	return id
 }
 
-func (id *ident) self() endpoint { return endpoint{id.home, id.h} }
+func (id *ident) ownEndpoint() endpoint { return endpoint{id.home, id.h} }
 
-func (id *ident) alive() bool { return id.in.ids[id.h] == id }
+func (id *ident) isAlive() bool { return id.in.ids[id.h] == id }
 
-// later runs fn after the messages that have arrived, unless the identifier is destroyed by then.
-func (id *ident) later(fn func()) {
-	id.in.put(packet{kind: msgLocal, to: endpoint{id.in, id.h}, fn: func() {
-		if id.alive() {
+// runLater runs fn after the messages that have arrived, unless the identifier is destroyed by
+// then.
+func (id *ident) runLater(fn func()) {
+	id.in.queuePacket(packet{kind: msgLocal, to: endpoint{id.in, id.h}, fn: func() {
+		if id.isAlive() {
 			fn()
 		}
 	}})
 }
 
-// after runs fn after d, in a later turn even when d is 0.
-func (id *ident) after(d time.Duration, fn func()) {
+// runAfter runs fn after d, in a later turn even when d is 0.
+func (id *ident) runAfter(d time.Duration, fn func()) {
 	if d > 0 {
-		id.arm(d, fn)
+		id.setTimer(d, fn)
 		return
 	}
-	id.later(fn)
+	id.runLater(fn)
 }
 
-// arm runs fn after d. It replaces the fn of the call before, because an identifier waits for one
-// thing at a time.
-func (id *ident) arm(d time.Duration, fn func()) {
+// setTimer runs fn after d. It replaces the fn of the call before, because an identifier waits for
+// one thing at a time.
+func (id *ident) setTimer(d time.Duration, fn func()) {
 	id.onTimer = fn
 	id.due = id.in.loop.Now().Add(d)
 	id.timer.start(id.in.loop, d, func() { id.onTimer() })
 }
 
-func (id *ident) packet(kind Message, m *message) packet {
-	return packet{kind: kind, by: id, from: id.self(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
+func (id *ident) newPacket(kind Message, m *message) packet {
+	return packet{kind: kind, by: id, from: id.ownEndpoint(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
 }
 
-// send gives the network a message for the other end.
-func (id *ident) send(kind Message, m *message) {
-	id.in.f.send(id.packet(kind, m))
+// sendMessage sends a message to the other end.
+func (id *ident) sendMessage(kind Message, m *message) {
+	id.in.f.sendPacket(id.newPacket(kind, m))
 }
 
-// say sends a message that has only a kind and a status.
-func (id *ident) say(kind Message, status int32) { id.send(kind, &message{status: status}) }
+// sendStatus sends a message that has only a kind and a status.
+func (id *ident) sendStatus(kind Message, status int32) {
+	id.sendMessage(kind, &message{status: status})
+}
 
-// answer sends a message. It is sent again whenever the peer repeats its own.
-func (id *ident) answer(kind Message, m *message) {
-	id.sent = id.packet(kind, m)
-	id.in.f.send(id.sent)
+// sendAnswer sends a message. It is sent again whenever the peer repeats its own.
+func (id *ident) sendAnswer(kind Message, m *message) {
+	id.sent = id.newPacket(kind, m)
+	id.in.f.sendPacket(id.sent)
 }
 
 // sendUntilAnswered sends a message and repeats it. giveUp runs when no answer comes.
 func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
-	id.answer(kind, m)
-	id.repeat(func() { id.in.f.send(id.sent) }, giveUp)
+	id.sendAnswer(kind, m)
+	id.repeatSend(func() { id.in.f.sendPacket(id.sent) }, giveUp)
 }
 
-// repeat calls send again and again, and at last giveUp. An answer stops the timer, and so ends it.
-func (id *ident) repeat(send, giveUp func()) {
+// repeatSend calls send again and again, and at last giveUp. An answer stops the timer, and so ends
+// it.
+func (id *ident) repeatSend(send, giveUp func()) {
 	id.tries = 0
 	var again func()
 	again = func() {
@@ -130,10 +134,10 @@ func (id *ident) repeat(send, giveUp func()) {
 			giveUp()
 			return
 		}
-		id.arm(cmTimeout, again)
+		id.setTimer(cmTimeout, again)
 		send()
 	}
-	id.arm(cmTimeout, again)
+	id.setTimer(cmTimeout, again)
 }
 
 // Handle returns the identifier's handle.
@@ -170,17 +174,17 @@ const (
 	embeddedData                  = 248
 )
 
-// padded returns private data as it arrives.
-func (in *instance) padded(b []byte, n int) []byte {
+// padPrivateData returns private data as it arrives.
+func (in *instance) padPrivateData(b []byte, n int) []byte {
 	if in.f.iwarp {
 		return b
 	}
 	return append(append(make([]byte, 0, n), b...), make([]byte, max(n-len(b), 0))...)
 }
 
-// seen returns p as the peer sees it. The Reads that one side issues are those that the other
+// seenByPeer returns p as the peer sees it. The Reads that one side issues are those that the other
 // serves. iWARP carries nothing else.
-func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
+func (in *instance) seenByPeer(p cmid.ConnParam) cmid.ConnParam {
 	p.ResponderResources, p.InitiatorDepth = p.InitiatorDepth, p.ResponderResources
 	if in.f.iwarp {
 		return cmid.ConnParam{ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth}
@@ -188,20 +192,20 @@ func (in *instance) seen(p cmid.ConnParam) cmid.ConnParam {
 	return p
 }
 
-// agreed returns the depths that the embedded device reports for a connection: the Reads that this
-// side serves, and those that it may request.
-func (id *ident) agreed(ask uint8) cmid.ConnParam {
+// agreedDepths returns the depths that the embedded device reports for a connection: the Reads that
+// this side serves, and those that it may request.
+func (id *ident) agreedDepths(ask uint8) cmid.ConnParam {
 	if !id.in.f.embedded {
 		return cmid.ConnParam{}
 	}
 	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
 }
 
-// clone copies b. The copy of an empty slice is nil.
-func clone(b []byte) []byte { return append([]byte(nil), b...) }
+// cloneBytes copies b. The copy of an empty slice is nil.
+func cloneBytes(b []byte) []byte { return append([]byte(nil), b...) }
 
-// unstall stops TCP's timer.
-func (id *ident) unstall() {
+// clearStall stops TCP's timer.
+func (id *ident) clearStall() {
 	id.stalling = false
 	id.stall.stop()
 }

@@ -44,8 +44,8 @@ func (f *Fabric) InterceptPassing(fn func(p Passing) []byte) {
 	f.tap.fn = fn
 }
 
-// intercepted shows p to the observer. It reports whether p is lost.
-func (f *Fabric) intercepted(p *packet) (lost bool) {
+// interceptPacket shows p to the observer. It reports whether p is lost.
+func (f *Fabric) interceptPacket(p *packet) (lost bool) {
 	f.tap.mu.Lock()
 	defer f.tap.mu.Unlock()
 	if f.tap.fn == nil {
@@ -53,20 +53,20 @@ func (f *Fabric) intercepted(p *packet) (lost bool) {
 	}
 	switch p.kind {
 	case MsgSend, MsgReadResponse:
-		b := f.tap.fn(p.passing(p.data.b))
+		b := f.tap.fn(p.observerView(p.data.b))
 		p.data.b = append(p.data.b[:0], b...)
 		return b == nil
 	case MsgREQ, MsgREP, MsgREJ:
 		m := *p.cm
-		m.private = f.tap.fn(p.passing(m.private))
+		m.private = f.tap.fn(p.observerView(m.private))
 		p.cm = &m
 		return m.private == nil
 	}
 	return false
 }
 
-// passing returns the observer's view of a packet.
-func (p *packet) passing(b []byte) Passing {
+// observerView returns the observer's view of a packet.
+func (p *packet) observerView(b []byte) Passing {
 	s := Passing{Message: p.kind, Bytes: append([]byte{}, b...)}
 	if p.by != nil {
 		s.Handle, s.Local, s.Peer = p.by.h, p.by.local, p.by.peer

@@ -14,17 +14,17 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	if id.state == states.Removed {
 		return nil, unix.ENXIO
 	}
-	return id.in.detach(id), nil
+	return id.in.detachIdent(id), nil
 }
 
-func (in *instance) detach(id *ident) *detached {
+func (in *instance) detachIdent(id *ident) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
 	d.ticking = id.timer.stop()
-	id.unstall() // until then a cut link goes unnoticed
+	id.clearStall() // until then a cut link goes unnoticed
 	id.timer, id.stall = clock{}, clock{}
-	in.delivering = d.take(in.delivering)
-	in.kept = d.take(in.kept)
+	in.delivering = d.takeEvents(in.delivering)
+	in.kept = d.takeEvents(in.kept)
 	mine := func(p *packet) bool { return p.to.h == id.h }
 	in.late, d.late = takeOut(in.late, d.late, mine)
 	in.box.mu.Lock()
@@ -35,17 +35,17 @@ func (in *instance) detach(id *ident) *detached {
 	return d
 }
 
-// take moves the identifier's events from those that Reorder delays to d. It detaches the children
-// of requests among them as well.
-func (d *detached) take(from []keptEvent) (left []keptEvent) {
+// takeEvents moves the identifier's events from those that Reorder delays to d. It detaches the
+// children of requests among them as well.
+func (d *detached) takeEvents(from []keptEvent) (left []keptEvent) {
 	return slices.DeleteFunc(from, func(e keptEvent) bool {
 		if e.id != d.id {
 			return false
 		}
 		d.kept = append(d.kept, e)
-		if child, ok := e.ev.Child.(*ident); ok && child.alive() && child.state != states.Removed {
+		if child, ok := e.ev.Child.(*ident); ok && child.isAlive() && child.state != states.Removed {
 			// a child whose device was removed is destroyed when the request is delivered
-			d.children = append(d.children, d.from.detach(child))
+			d.children = append(d.children, d.from.detachIdent(child))
 		}
 		return true
 	})
@@ -57,23 +57,23 @@ func (d *detached) Attach(other cmid.Instance) error {
 	if !ok || to.host != d.from.host || to.closed {
 		return unix.EINVAL
 	}
-	d.attach(to)
+	d.attachTo(to)
 	return nil
 }
 
-func (d *detached) attach(to *instance) {
+func (d *detached) attachTo(to *instance) {
 	id := d.id
 	id.in = to
 	to.ids[id.h] = id
 	for _, child := range d.children {
-		child.attach(to)
+		child.attachTo(to)
 	}
 	if d.ticking {
-		id.arm(max(id.due.Sub(to.loop.Now()), 0), id.onTimer)
+		id.setTimer(max(id.due.Sub(to.loop.Now()), 0), id.onTimer)
 	}
 	for _, e := range d.kept {
 		to.kept = append(to.kept, e)
-		to.later(to.deliverKept)
+		to.runLater(to.deliverKept)
 	}
 	for _, p := range d.late {
 		to.putLate(p)
@@ -81,16 +81,16 @@ func (d *detached) attach(to *instance) {
 	to.box.mu.Lock()
 	delete(to.box.moved, id.h) // the identifier may have come back to it
 	to.box.mu.Unlock()
-	d.open(to)
-	to.later(to.dropRemoved) // its device may have been removed in between
+	d.forwardTo(to)
+	to.runLater(to.dropRemoved) // its device may have been removed in between
 }
 
-// open passes arrived and later messages on to the instance to.
-func (d *detached) open(to *instance) {
+// forwardTo passes arrived and later messages on to the instance to.
+func (d *detached) forwardTo(to *instance) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range d.came {
-		to.put(p)
+		to.queuePacket(p)
 	}
 	d.came, d.to = nil, to
 }
@@ -100,7 +100,7 @@ func (d *detached) Destroy() {
 	for _, child := range d.children {
 		child.Destroy()
 	}
-	d.id.vanish()
+	d.id.destroyInPlace()
 	d.mu.Lock()
 	came := d.came
 	d.came, d.gone = nil, true

@@ -6,20 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// send gives p to the network. It returns false when p is lost.
-func (f *Fabric) send(p packet) bool {
-	if f.intercepted(&p) {
-		f.drop(&p)
+// sendPacket passes p to the network. It returns false when p is lost.
+func (f *Fabric) sendPacket(p packet) bool {
+	if f.interceptPacket(&p) {
+		f.dropPacket(&p)
 		return false
 	}
 	switch f.fateOf(&p) {
 	case fateLost:
-		f.drop(&p)
+		f.dropPacket(&p)
 		return false
 	case fateWaits:
-		f.stalled(p.from, true)
+		f.setStalled(p.from, true)
 	case fateArrives:
-		p.to.in.put(p)
+		p.to.in.queuePacket(p)
 	}
 	return true
 }
@@ -27,21 +27,21 @@ func (f *Fabric) send(p packet) bool {
 // connReset is the status of a stream that was reset.
 const connReset = -int32(unix.ECONNRESET)
 
-// answer sends an answer to p with the sender from, which may be the zero endpoint.
-func (f *Fabric) answer(p *packet, from endpoint, kind Message, status int32) {
-	f.send(packet{kind: kind, from: from, to: p.from, src: p.dst, dst: p.src, cm: &message{status: status}})
+// answerPacket sends an answer to p with the sender from, which may be the zero endpoint.
+func (f *Fabric) answerPacket(p *packet, from endpoint, kind Message, status int32) {
+	f.sendPacket(packet{kind: kind, from: from, to: p.from, src: p.dst, dst: p.src, cm: &message{status: status}})
 }
 
-// drop frees an unhandled packet.
-func (f *Fabric) drop(p *packet) {
-	f.read(p.listener)
+// dropPacket frees an unhandled packet.
+func (f *Fabric) dropPacket(p *packet) {
+	f.countRead(p.listener)
 	p.release()
 }
 
 // dropAll frees unhandled packets.
 func (f *Fabric) dropAll(ps []packet) {
 	for i := range ps {
-		f.drop(&ps[i])
+		f.dropPacket(&ps[i])
 	}
 }
 
@@ -57,8 +57,8 @@ func takeOut[T any](list, to []T, elsewhere func(*T) bool) (left, taken []T) {
 	return left, to
 }
 
-// read records that a listener has one unread request fewer.
-func (f *Fabric) read(b *binding) {
+// countRead records that a listener has one unread request fewer.
+func (f *Fabric) countRead(b *binding) {
 	if b == nil {
 		return
 	}
@@ -85,15 +85,15 @@ func (f *Fabric) Heal(a, b *Host) (was bool) {
 		f.mu.Unlock()
 		was = true
 		for _, p := range waiting {
-			f.stalled(p.from, false)
-			p.to.in.put(p)
+			f.setStalled(p.from, false)
+			p.to.in.queuePacket(p)
 		}
 	}
 }
 
-// unsend drops the messages of a sender that wait for a link to be healed, because the sender no
-// longer repeats them.
-func (f *Fabric) unsend(from endpoint) {
+// dropUnsent drops the messages of a sender that wait for a link to be healed, because the sender
+// no longer repeats them.
+func (f *Fabric) dropUnsent(from endpoint) {
 	f.mu.Lock()
 	var dropped []packet
 	for _, c := range f.faults.cuts {
@@ -103,50 +103,51 @@ func (f *Fabric) unsend(from endpoint) {
 	f.dropAll(dropped)
 }
 
-// stalled starts or stops TCP's timer for a stream whose bytes wait for a link.
-func (f *Fabric) stalled(who endpoint, yes bool) {
+// setStalled starts or stops TCP's timer for a stream whose bytes wait for a link.
+func (f *Fabric) setStalled(who endpoint, yes bool) {
 	if f.iwarp && who.in != nil {
-		who.in.later(func() { who.in.stalled(who, yes) })
+		who.in.runLater(func() { who.in.setStalled(who, yes) })
 	}
 }
 
-// put queues p and schedules the instance on its loop. It never runs the instance itself. Any
-// goroutine may call it.
-func (in *instance) put(p packet) {
+// queuePacket queues p and schedules the instance on its loop. It never runs the instance itself.
+// Any goroutine may call it.
+func (in *instance) queuePacket(p packet) {
 	in.box.mu.Lock()
 	if now := in.box.moved[p.to.h]; now != nil {
 		in.box.mu.Unlock()
-		now.put(p)
+		now.queuePacket(p)
 		return
 	}
 	if in.box.closed {
 		in.box.mu.Unlock()
-		in.f.drop(&p)
+		in.f.dropPacket(&p)
 		return
 	}
 	in.box.in = append(in.box.in, p)
 	in.scheduleLocked()
 }
 
-// put passes p on, or keeps it while the identifier is on its way. Any goroutine may call it.
-func (d *detached) put(p packet) {
+// queuePacket passes p on, or keeps it while the identifier is on its way. Any goroutine may call
+// it.
+func (d *detached) queuePacket(p packet) {
 	d.mu.Lock()
 	to := d.to
 	switch {
 	case to != nil:
 	case d.gone:
-		d.from.f.drop(&p)
+		d.from.f.dropPacket(&p)
 	default:
 		d.came = append(d.came, p)
 	}
 	d.mu.Unlock()
 	if to != nil {
-		to.put(p)
+		to.queuePacket(p)
 	}
 }
 
-// kick schedules the instance although nothing has arrived.
-func (in *instance) kick() {
+// scheduleTurn schedules the instance although nothing has arrived.
+func (in *instance) scheduleTurn() {
 	in.box.mu.Lock()
 	in.scheduleLocked()
 }
@@ -168,5 +169,5 @@ func (in *instance) scheduleLocked() {
 	}
 }
 
-// later runs fn on the loop, after the messages that have arrived.
-func (in *instance) later(fn func()) { in.put(packet{kind: msgLocal, fn: fn}) }
+// runLater runs fn on the loop, after the messages that have arrived.
+func (in *instance) runLater(fn func()) { in.queuePacket(packet{kind: msgLocal, fn: fn}) }

@@ -138,8 +138,8 @@ func (p *packet) release() {
 	}
 }
 
-// immediate adds the immediate data to a completion.
-func (p *packet) immediate(wc *verbs.WC) {
+// addImmediate adds the immediate data to a completion.
+func (p *packet) addImmediate(wc *verbs.WC) {
 	if p.flags&flagImmediate != 0 {
 		wc.HasImm, wc.Imm = true, p.imm
 	}

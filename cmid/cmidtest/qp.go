@@ -69,7 +69,7 @@ func (q *qp) fail() {
 	q.rnr.stop()
 	q.flushSends()
 	if !q.in.f.iwarp { // TCP always repeats a stream's bytes
-		q.in.f.unsend(q.id.self())
+		q.in.f.dropUnsent(q.id.ownEndpoint())
 	}
 	for q.recvs.Len() > 0 {
 		q.rq.add(verbs.WC{ID: q.recvs.Pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)
@@ -112,13 +112,13 @@ func (q *qp) finishSend() {
 			return
 		}
 	}
-	q.complete(q.sq, wc, false)
+	q.addCompletion(q.sq, wc, false)
 }
 
-// complete adds a completion to one of the queues. If that has no room, the queue pair fails.
-func (q *qp) complete(to *cq, wc verbs.WC, solicited bool) {
+// addCompletion adds a completion to one of the queues. If that has no room, the queue pair fails.
+func (q *qp) addCompletion(to *cq, wc verbs.WC, solicited bool) {
 	if !to.add(wc, solicited) && !q.over {
-		q.in.later(q.fail)
+		q.in.runLater(q.fail)
 	}
 }
 
@@ -133,7 +133,7 @@ func (q *qp) leaveSRQ() {
 	if s.asked == q {
 		s.asked = nil
 	}
-	s.wake()
+	s.scheduleServe()
 }
 
 // bytesOf returns the length of a work request. ok is false for one that is malformed.

@@ -34,7 +34,7 @@ func (q *cq) add(wc verbs.WC, solicited bool) bool {
 	if !q.dirty {
 		q.dirty = true
 		in.dirty = append(in.dirty, q)
-		in.kick()
+		in.scheduleTurn()
 	}
 	return true
 }
@@ -73,7 +73,7 @@ func (v *view) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 	if cqe <= 0 || v.in.f.reserved && cqe > maxCQE {
 		return nil, unix.EINVAL
 	}
-	o, err := v.object(resCQ, nil)
+	o, err := v.newObject(resCQ, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (v *view) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	if err != nil || attr.MaxWR <= 0 {
 		return nil, unix.EINVAL
 	}
-	o, err := v.object(resSRQ, p)
+	o, err := v.newObject(resSRQ, p)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ func (s *srq) Arm(limit int) error {
 	return nil
 }
 
-// take takes the oldest receive for q, if it is q's turn.
-func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
+// takeFor takes the oldest receive for q, if it is q's turn.
+func (s *srq) takeFor(q *qp) (wr verbs.RecvWR, ok bool) {
 	if s.posted.Len() == 0 || len(s.waiting) > 0 && s.waiting[0] != q {
 		return wr, false
 	}
@@ -125,22 +125,22 @@ func (s *srq) take(q *qp) (wr verbs.RecvWR, ok bool) {
 	return wr, true
 }
 
-// wake makes serve look after the queue pairs that wait.
-func (s *srq) wake() {
+// scheduleServe makes serve look after the queue pairs that wait.
+func (s *srq) scheduleServe() {
 	if in := s.v.in; len(s.waiting) > 0 && !s.due {
 		s.due = true
 		in.serving = append(in.serving, s)
-		in.kick()
+		in.scheduleTurn()
 	}
 }
 
-// asks reports whether the device asks for receives.
-func (s *srq) asks() bool { return s.attr.OnEmpty != nil && !s.v.in.f.reserved }
+// asksForReceives reports whether the device asks for receives.
+func (s *srq) asksForReceives() bool { return s.attr.OnEmpty != nil && !s.v.in.f.reserved }
 
-// serve gives shared receives to the queue pairs that wait for them, in turn. It asks the owner of
-// an empty queue for receives, once for each queue pair. The owner was notified of all completions
-// before: it can post the receives again that they release.
-func (in *instance) serve() {
+// serveWaiting passes shared receives to the queue pairs that wait for them, in turn. It asks the
+// owner of an empty queue for receives, once for each queue pair. The owner was notified of all
+// completions before: it can post the receives again that they release.
+func (in *instance) serveWaiting() {
 	for i := 0; i < len(in.serving); {
 		s := in.serving[i]
 		if len(s.waiting) > 0 {
@@ -149,7 +149,7 @@ func (in *instance) serve() {
 		switch {
 		case len(s.waiting) > 0 && s.posted.Len() > 0:
 			s.waiting[0].retryNow()
-		case len(s.waiting) == 0 || !s.asks() || s.asked == s.waiting[0]:
+		case len(s.waiting) == 0 || !s.asksForReceives() || s.asked == s.waiting[0]:
 			s.due = false
 			in.serving = slices.Delete(in.serving, i, i+1)
 		case in.frozen || len(in.dirty) > 0: // Reorder delays the notification
@@ -170,8 +170,8 @@ func (s *srq) checkLimit() {
 	if s.attr.OnLimit == nil {
 		return
 	}
-	s.v.in.later(func() {
-		s.v.in.program(func() {
+	s.v.in.runLater(func() {
+		s.v.in.runProgram(func() {
 			if !s.closed {
 				s.attr.OnLimit()
 			}

@@ -23,7 +23,7 @@ type path struct {
 	delay   time.Duration
 }
 
-// resolveAddr is rdma_resolve_addr(3).
+// resolveAddr implements rdma_resolve_addr(3).
 func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	f, dst := id.in.f, c.Dst
 	if dst.IB != nil || !dst.Addr().IsValid() {
@@ -32,9 +32,9 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	if id.port == nil {
 		src := c.Src
 		if src.IsZero() {
-			src = cmid.AddrFrom(unspecified(dst.Addr()), 0)
+			src = cmid.AddrFrom(wildcardOf(dst.Addr()), 0)
 		}
-		if err := id.bind(src); err != nil {
+		if err := id.bindAddr(src); err != nil {
 			return err
 		}
 	}
@@ -48,28 +48,28 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 	timeout := cmp.Or(max(c.Timeout, 0), defaultTimeout)
 	switch {
 	case p.silence || p.delay > timeout:
-		id.arm(timeout, func() { id.unresolved(unix.ETIMEDOUT) })
+		id.setTimer(timeout, func() { id.failResolve(unix.ETIMEDOUT) })
 	case p.errno != 0:
-		id.after(p.delay, func() { id.unresolved(p.errno) })
+		id.runAfter(p.delay, func() { id.failResolve(p.errno) })
 	default:
-		id.after(p.delay, func() { id.resolved(p, dst) })
+		id.runAfter(p.delay, func() { id.finishResolve(p, dst) })
 	}
 	return nil
 }
 
-// unresolved ends ResolveAddr without a result.
-func (id *ident) unresolved(errno unix.Errno) {
-	id.become(states.Bound, states.KindAddrError, -int32(errno))
+// failResolve ends ResolveAddr without a result.
+func (id *ident) failResolve(errno unix.Errno) {
+	id.changeState(states.Bound, states.KindAddrError, -int32(errno))
 }
 
-// resolved ends ResolveAddr.
-func (id *ident) resolved(p path, dst cmid.Addr) {
+// finishResolve ends ResolveAddr.
+func (id *ident) finishResolve(p path, dst cmid.Addr) {
 	if id.state != states.AddrQuery {
 		return
 	}
 	f := id.in.f
 	if p.dev.isRemoved() {
-		id.unresolved(unix.ENODEV)
+		id.failResolve(unix.ENODEV)
 		return
 	}
 	id.dev, id.peer = p.dev, dst
@@ -84,7 +84,7 @@ func (id *ident) resolved(p path, dst cmid.Addr) {
 			f.mu.Unlock()
 		}
 	}
-	id.become(states.AddrResolved, states.KindAddrResolved, 0)
+	id.changeState(states.AddrResolved, states.KindAddrResolved, 0)
 }
 
 // routeLocked finds the way to dst.
@@ -111,7 +111,7 @@ func (id *ident) routeLocked(dst netip.Addr) (path, error) {
 		if id.dev != nil && id.dev != d {
 			return path{silence: true}, nil // the ports of two devices do not reach each other
 		}
-		src, _ := d.source(dst) // the first address in the subnet, as in the routing table
+		src, _ := d.sourceAddr(dst) // the first address in the subnet, as in the routing table
 		return path{dev: d, src: src, delay: delay}, nil
 	}
 	if host.isPlainLocked(dst) {
@@ -123,14 +123,14 @@ func (id *ident) routeLocked(dst netip.Addr) (path, error) {
 		devices = []*device{id.dev}
 	}
 	for _, d := range devices {
-		if src, ok := d.source(dst); ok {
+		if src, ok := d.sourceAddr(dst); ok {
 			return path{dev: d, src: src, silence: f.reachLocked(host, src, dst) == nil, delay: delay}, nil
 		}
 	}
 	return path{}, unix.ENETUNREACH
 }
 
-// resolveRoute is rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a route from a loopback
+// resolveRoute does rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a route from a loopback
 // address.
 func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	f := id.in.f
@@ -143,9 +143,9 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 	f.mu.Unlock()
 	id.state = states.RouteQuery
 	if delay > timeout {
-		id.arm(timeout, func() { id.become(states.AddrResolved, states.KindRouteError, -int32(unix.ETIMEDOUT)) })
+		id.setTimer(timeout, func() { id.changeState(states.AddrResolved, states.KindRouteError, -int32(unix.ETIMEDOUT)) })
 	} else {
-		id.after(delay, id.routeResolved)
+		id.runAfter(delay, id.routeResolved)
 	}
 	return nil
 }
@@ -153,6 +153,6 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 // routeResolved ends ResolveRoute.
 func (id *ident) routeResolved() {
 	if id.state == states.RouteQuery {
-		id.become(states.RouteResolved, states.KindRouteResolved, 0)
+		id.changeState(states.RouteResolved, states.KindRouteResolved, 0)
 	}
 }

@@ -10,8 +10,8 @@ import (
 // retryTimeout is how long InfiniBand waits for an acknowledgement before it ends the queue pair.
 const retryTimeout = 17 * time.Second
 
-// fetches reports whether the peer answers with bytes.
-func (e *sendEntry) fetches() bool { return e.wr.Op == verbs.Read || e.wr.Op.Atomic() }
+// awaitsData reports whether the peer answers with bytes.
+func (e *sendEntry) awaitsData() bool { return e.wr.Op == verbs.Read || e.wr.Op.Atomic() }
 
 // messageOf is the message that each opcode sends.
 var messageOf = [...]Message{
@@ -19,16 +19,16 @@ var messageOf = [...]Message{
 	verbs.AtomicCmpSwap: MsgAtomic, verbs.AtomicFetchAdd: MsgAtomic, verbs.WriteWithImm: MsgWrite,
 }
 
-// issue sends the work requests that may leave. A Read waits while the peer has no room for it. A
-// fenced work request waits while answers are outstanding. The work requests behind them wait as
-// well.
-func (q *qp) issue() {
+// issueSends sends the work requests that may leave. A Read waits while the peer has no room for
+// it. A fenced work request waits while answers are outstanding. The work requests behind them wait
+// as well.
+func (q *qp) issueSends() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
 		if e.done || q.id.lost != nil { // it has failed, or the connection is lost: nothing leaves
 			return
 		}
-		if e.fetches() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {
+		if e.awaitsData() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {
 			return
 		}
 		if q.doomed && q.doom == e.wr.Op {
@@ -39,20 +39,20 @@ func (q *qp) issue() {
 		}
 		q.seq++
 		e.seq = q.seq
-		p := q.id.packet(messageOf[e.wr.Op], nil)
+		p := q.id.newPacket(messageOf[e.wr.Op], nil)
 		p.seq, p.imm, p.flags = e.seq, e.wr.Imm, e.wireFlags()
 		p.mem = memory.Remote{Addr: e.wr.RemoteAddr, Key: e.wr.RKey, Len: e.n}
 		p.atomic = atomicOp{swaps: e.wr.Op == verbs.AtomicCmpSwap, compareAdd: e.wr.CompareAdd, swap: e.wr.Swap}
-		if e.fetches() {
+		if e.awaitsData() {
 			q.reads++
 		} else {
-			p.data = e.gather()
+			p.data = e.gatherBytes()
 		}
 		e.wr.Inline, e.wr.SGL = nil, nil
 		if q.next == 0 {
 			q.startClock()
 		}
-		q.in.f.send(p)
+		q.in.f.sendPacket(p)
 		if q.in.f.iwarp && e.wr.Op != verbs.Read { // TCP has it
 			e.done = true
 			q.settleLater()
@@ -75,8 +75,8 @@ func (e *sendEntry) wireFlags() (f sendFlags) {
 	return f
 }
 
-// gather copies the bytes to send.
-func (e *sendEntry) gather() *buffer {
+// gatherBytes copies the bytes to send.
+func (e *sendEntry) gatherBytes() *buffer {
 	b := buffers.Get().(*buffer)
 	b.b = append(b.b[:0], e.wr.Inline...)
 	for _, s := range e.wr.SGL {
@@ -85,9 +85,9 @@ func (e *sendEntry) gather() *buffer {
 	return b
 }
 
-// settle completes the work requests that are done, in posting order, and sends those that may
-// leave now.
-func (q *qp) settle() {
+// completeSends completes the work requests that are done, in posting order, and sends those that
+// may leave now.
+func (q *qp) completeSends() {
 	if q.over {
 		return
 	}
@@ -95,11 +95,11 @@ func (q *qp) settle() {
 		failed := q.sends.At(0).status != verbs.StatusSuccess
 		q.finishSend()
 		if failed { // Fabric.FailNext
-			q.die("a work request has failed")
+			q.enterError("a work request has failed")
 			return
 		}
 	}
-	q.issue()
+	q.issueSends()
 	if q.next > 0 {
 		q.startClock()
 	} else {
@@ -107,11 +107,11 @@ func (q *qp) settle() {
 	}
 }
 
-// settleLater is settle in a later turn, not inside the call that posted.
+// settleLater calls completeSends in a later turn, not inside the call that posted.
 func (q *qp) settleLater() {
 	if !q.settling {
 		q.settling = true
-		q.in.later(q.settleFn)
+		q.in.runLater(q.settleFn)
 	}
 }
 
@@ -129,9 +129,9 @@ func (q *qp) failAt(i int, st verbs.Status) {
 	q.fail()
 }
 
-// answered returns the index of the work request that p answers. ok is false when none waits for p.
-// The peer handles work requests in order, so those before it are done as well.
-func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
+// answeredIndex returns the index of the work request that p answers. ok is false when none waits
+// for p. The peer handles work requests in order, so those before it are done as well.
+func (id *ident) answeredIndex(p *packet) (q *qp, i int, ok bool) {
 	if id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
 		return nil, 0, false
 	}
@@ -142,7 +142,7 @@ func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 	}
 	i = int(p.seq - first)
 	for before := range i {
-		if e := q.sends.At(before); !e.fetches() { // a Read's answer was lost
+		if e := q.sends.At(before); !e.awaitsData() { // a Read's answer was lost
 			e.done = true
 		}
 	}
@@ -152,23 +152,23 @@ func (id *ident) answered(p *packet) (q *qp, i int, ok bool) {
 // gotAck handles the peer's report of how a Send or a Write ended, or why a Read or an atomic
 // operation failed.
 func (id *ident) gotAck(p *packet) {
-	q, i, ok := id.answered(p)
+	q, i, ok := id.answeredIndex(p)
 	switch {
 	case !ok:
 	case p.status == ackWait:
-		q.settle()
+		q.completeSends()
 		q.retry.stop()
 	case p.status != ackOK:
 		q.failAt(i, ackStatus[p.status])
 	default:
 		q.sends.At(i).done = true
-		q.settle()
+		q.completeSends()
 	}
 }
 
 // gotReadResponse handles the bytes that a Read or an atomic operation asked for.
 func (id *ident) gotReadResponse(p *packet) {
-	q, i, ok := id.answered(p)
+	q, i, ok := id.answeredIndex(p)
 	if !ok || q.sends.At(i).done {
 		return
 	}
@@ -183,5 +183,5 @@ func (id *ident) gotReadResponse(p *packet) {
 	copy(memory.Bytes(e.sink), p.data.b)
 	e.done = true
 	q.reads--
-	q.settle()
+	q.completeSends()
 }

@@ -19,7 +19,7 @@ func (in *instance) gotWork(id *ident, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.lost != nil || id.far != p.from {
 		// This end has given up the stream, and the other does not know. TCP answers with a reset.
 		if in.f.iwarp {
-			in.f.answer(p, p.to, MsgDREQ, connReset)
+			in.f.answerPacket(p, p.to, MsgDREQ, connReset)
 		}
 		return // without an acknowledgement
 	}
@@ -38,52 +38,52 @@ func (in *instance) gotWork(id *ident, p *packet) {
 		return // an earlier one was lost
 	}
 	q.came++
-	if q.came == 1 && id.key.in != nil && in.f.overlooked() {
+	if q.came == 1 && id.key.in != nil && in.f.isOverlooked() {
 		q.missed = true
 	} else if q.waiting.Len() == 0 {
-		if q.serve(p) {
+		if q.serveRequest(p) {
 			return
 		}
-		if q.patient() && q.waiting.Len() == 0 {
-			q.acknowledge(p, ackWait)
+		if q.waitsForReceive() && q.waiting.Len() == 0 {
+			q.sendAck(p, ackWait)
 		}
 	}
 	q.waiting.Push(*p)
 	p.data = nil
 	if q.came > 1 {
-		q.notice()
+		q.handleOverlooked()
 	}
 }
 
-// notice makes the queue pair handle overlooked messages (Fabric.Overlook).
-func (q *qp) notice() {
+// handleOverlooked makes the queue pair handle overlooked messages (Fabric.Overlook).
+func (q *qp) handleOverlooked() {
 	if q.missed {
 		q.missed = false
 		q.retryLater()
 	}
 }
 
-// serve executes a work request of the peer. It returns false when the message has to wait for a
-// receive.
-func (q *qp) serve(p *packet) (done bool) {
+// serveRequest executes a work request of the peer. It returns false when the message has to wait
+// for a receive.
+func (q *qp) serveRequest(p *packet) (done bool) {
 	switch p.kind {
 	case MsgWrite:
-		to, ok := q.reach(p, verbs.RemoteWrite, "a Write")
+		to, ok := q.reachMemory(p, verbs.RemoteWrite, "a Write")
 		if ok && p.flags&flagImmediate != 0 {
-			return q.receive(p, to)
+			return q.receiveSend(p, to)
 		}
 		if ok {
 			copy(to, p.data.b)
-			q.acknowledge(p, ackOK)
+			q.sendAck(p, ackOK)
 		}
 		return true
 	case MsgRead:
-		if from, ok := q.reach(p, verbs.RemoteRead, "a Read"); ok {
-			q.respond(p, from)
+		if from, ok := q.reachMemory(p, verbs.RemoteRead, "a Read"); ok {
+			q.sendReadResponse(p, from)
 		}
 		return true
 	case MsgAtomic:
-		if at, ok := q.reach(p, verbs.RemoteAtomic, "an atomic operation"); ok {
+		if at, ok := q.reachMemory(p, verbs.RemoteAtomic, "an atomic operation"); ok {
 			q.serveAtomic(p, at)
 		}
 		return true
@@ -93,43 +93,43 @@ func (q *qp) serve(p *packet) (done bool) {
 		}
 		return true
 	default:
-		return q.receive(p, nil)
+		return q.receiveSend(p, nil)
 	}
 }
 
-// reach returns the memory that p describes. An access that is not allowed ends the connection.
-// iWARP checks nothing of an access without bytes.
-func (q *qp) reach(p *packet, access verbs.Access, what string) (b []byte, ok bool) {
+// reachMemory returns the memory that p describes. An access that is not allowed ends the
+// connection. iWARP checks nothing of an access without bytes.
+func (q *qp) reachMemory(p *packet, access verbs.Access, what string) (b []byte, ok bool) {
 	if q.denied&access != 0 && (p.mem.Len > 0 || !q.in.f.iwarp) {
-		q.acknowledge(p, ackInvalid)
-		q.die(fmt.Sprintf("%s of %d bytes: the queue pair does not allow it", what, p.mem.Len))
+		q.sendAck(p, ackInvalid)
+		q.enterError(fmt.Sprintf("%s of %d bytes: the queue pair does not allow it", what, p.mem.Len))
 		return nil, false
 	}
 	b, err := q.pd.Reach(p.mem, access)
 	if err != nil {
-		q.acknowledge(p, ackAccess)
-		q.die(fmt.Sprintf("%s of %d bytes: %v", what, p.mem.Len, err))
+		q.sendAck(p, ackAccess)
+		q.enterError(fmt.Sprintf("%s of %d bytes: %v", what, p.mem.Len, err))
 	}
 	return b, err == nil
 }
 
-// respond sends the peer the bytes that it asked for.
-func (q *qp) respond(p *packet, b []byte) {
-	r := q.id.packet(MsgReadResponse, nil)
+// sendReadResponse sends the peer the bytes that it asked for.
+func (q *qp) sendReadResponse(p *packet, b []byte) {
+	r := q.id.newPacket(MsgReadResponse, nil)
 	r.seq, r.data = p.seq, buffers.Get().(*buffer)
 	r.data.b = append(r.data.b[:0], b...)
-	q.in.f.send(r)
+	q.in.f.sendPacket(r)
 }
 
 // serveAtomic does the peer's atomic operation and answers with the old value. Only the loop
 // changes the memory, so the operation is atomic.
 func (q *qp) serveAtomic(p *packet, at []byte) {
 	if p.mem.Addr%verbs.AtomicLen != 0 {
-		q.acknowledge(p, ackInvalid)
+		q.sendAck(p, ackInvalid)
 		q.fail()
 		return
 	}
-	q.respond(p, at)
+	q.sendReadResponse(p, at)
 	switch old := binary.NativeEndian.Uint64(at); {
 	case !p.atomic.swaps:
 		binary.NativeEndian.PutUint64(at, old+p.atomic.compareAdd)
@@ -138,13 +138,14 @@ func (q *qp) serveAtomic(p *packet, at []byte) {
 	}
 }
 
-// receive puts a Send into a receive. A Write with immediate data goes to the memory that it names,
-// and only uses up the receive. The result is false when the message has to wait for a receive.
-func (q *qp) receive(p *packet, named []byte) (done bool) {
+// receiveSend puts a Send into a receive. A Write with immediate data goes to the memory that it
+// names, and only uses up the receive. The result is false when the message has to wait for a
+// receive.
+func (q *qp) receiveSend(p *packet, named []byte) (done bool) {
 	wr, ok := q.takeRecv()
 	switch {
-	case !ok && q.patient():
-		q.await()
+	case !ok && q.waitsForReceive():
+		q.joinSRQ()
 		return false
 	case !ok && q.in.f.iwarp:
 		q.terminate("a Send came that found no receive posted")
@@ -154,17 +155,17 @@ func (q *qp) receive(p *packet, named []byte) (done bool) {
 		return false
 	}
 	wc := verbs.WC{ID: wr.ID, Op: verbs.Recv, QP: q}
-	st, answer, why := q.judge(p, wr.SGE)
+	st, answer, why := q.judgeReceive(p, wr.SGE)
 	if wc.Status = st; why != "" {
 		q.rq.add(wc, false)
-		q.acknowledge(p, answer)
-		q.die(why)
+		q.sendAck(p, answer)
+		q.enterError(why)
 		return true
 	}
 	if p.flags&flagInvalidate != 0 {
 		wc.InvalidatedRKey = p.mem.Key
 	}
-	p.immediate(&wc)
+	p.addImmediate(&wc)
 	to := named
 	if p.kind == MsgWrite {
 		wc.Op = verbs.RecvWrite
@@ -172,14 +173,14 @@ func (q *qp) receive(p *packet, named []byte) (done bool) {
 		to = memory.Bytes(wr.SGE)
 	}
 	wc.Bytes = uint32(copy(to, p.data.b))
-	q.complete(q.rq, wc, p.flags&flagSolicited != 0)
-	q.acknowledge(p, ackOK)
+	q.addCompletion(q.rq, wc, p.flags&flagSolicited != 0)
+	q.sendAck(p, ackOK)
 	return true
 }
 
-// judge returns how the receive of a message completes. If why is not empty, the message ends the
-// connection.
-func (q *qp) judge(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why string) {
+// judgeReceive returns how the receive of a message completes. If why is not empty, the message
+// ends the connection.
+func (q *qp) judgeReceive(p *packet, to verbs.SGE) (st verbs.Status, answer ack, why string) {
 	switch {
 	case q.doomed && q.doom == verbs.Recv:
 		q.doomed = false
@@ -205,7 +206,7 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 		return wr, false
 	}
 	if q.srq != nil {
-		return q.srq.take(q)
+		return q.srq.takeFor(q)
 	}
 	if q.recvs.Len() == 0 {
 		return wr, false
@@ -213,36 +214,36 @@ func (q *qp) takeRecv() (wr verbs.RecvWR, ok bool) {
 	return q.recvs.Pop(), true
 }
 
-// acknowledge answers the sender, on InfiniBand only.
-func (q *qp) acknowledge(p *packet, st ack) {
+// sendAck answers the sender, on InfiniBand only.
+func (q *qp) sendAck(p *packet, st ack) {
 	if q.in.f.iwarp {
 		return
 	}
-	a := q.id.packet(MsgAck, nil)
+	a := q.id.newPacket(MsgAck, nil)
 	a.seq, a.status = p.seq, st
-	q.in.f.send(a)
+	q.in.f.sendPacket(a)
 }
 
-// patient reports whether a message that finds no receive waits without a time limit. A program
-// that is asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
-func (q *qp) patient() bool {
-	return q.paused || q.srq != nil && q.srq.asks()
+// waitsForReceive reports whether a message that finds no receive waits without a time limit. A
+// program that is asked for receives may have none to post for a while (verbs.SRQInitAttr.OnEmpty).
+func (q *qp) waitsForReceive() bool {
+	return q.paused || q.srq != nil && q.srq.asksForReceives()
 }
 
-// await puts q into the line for the next shared receive.
-func (q *qp) await() {
+// joinSRQ puts q into the line for the next shared receive.
+func (q *qp) joinSRQ() {
 	if q.srq != nil && !q.inSRQ && !q.paused {
 		q.inSRQ = true
 		q.srq.waiting = append(q.srq.waiting, q)
-		q.srq.wake()
+		q.srq.scheduleServe()
 	}
 }
 
 // waitFor imitates InfiniBand's RNR (receiver not ready): the sender repeats the message as often
 // as this side allows.
 func (q *qp) waitFor(p *packet) {
-	q.await()
-	q.acknowledge(p, ackWait)
+	q.joinSRQ()
+	q.sendAck(p, ackWait)
 	n := q.id.own.RNRRetryCount
 	if n == retriesNoEnd {
 		return
@@ -253,7 +254,7 @@ func (q *qp) waitFor(p *packet) {
 // giveUp refuses messages that have waited for too long.
 func (q *qp) giveUp() {
 	if q.waiting.Len() > 0 {
-		q.acknowledge(q.waiting.At(0), ackNoRecv)
+		q.sendAck(q.waiting.At(0), ackNoRecv)
 	}
 	q.dropWaiting()
 }
@@ -263,7 +264,7 @@ func (q *qp) giveUp() {
 func (q *qp) retryLater() {
 	if q.waiting.Len() > 0 && !q.missed && !q.retrying {
 		q.retrying = true
-		q.in.later(q.retryNow)
+		q.in.runLater(q.retryNow)
 	}
 }
 
@@ -272,7 +273,7 @@ func (q *qp) retryNow() {
 	q.retrying = false
 	for !q.over && q.waiting.Len() > 0 {
 		p := q.waiting.Pop()
-		if !q.serve(&p) {
+		if !q.serveRequest(&p) {
 			q.waiting.PushFront(p)
 			return
 		}

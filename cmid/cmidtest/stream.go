@@ -12,7 +12,7 @@ import (
 // an event reports the failure.
 func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
-	_, what := id.lookup()
+	_, what := id.findListener()
 	f.mu.Lock()
 	rtt := 2 * f.latencyLocked(id.local.Addr(), id.peer.Addr())
 	f.mu.Unlock()
@@ -23,14 +23,14 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 	id.opening = c
 	switch {
 	case what == foundSilence, rtt > timeout:
-		id.arm(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
+		id.setTimer(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
 	case what == foundNobody, what == foundOther:
-		id.after(rtt, func() { id.streamFailed(c, states.KindRejected, unix.ECONNREFUSED) })
+		id.runAfter(rtt, func() { id.streamFailed(c, states.KindRejected, unix.ECONNREFUSED) })
 	default:
 		if f.embedded { // soft-iWARP has no timer: a full backlog rejects it
-			id.arm(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
+			id.setTimer(timeout, func() { id.streamFailed(c, states.KindUnreachable, unix.ETIMEDOUT) })
 		}
-		id.after(rtt, func() { id.streamOpen(c, m) })
+		id.runAfter(rtt, func() { id.streamOpen(c, m) })
 	}
 	return err
 }
@@ -42,10 +42,10 @@ func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errn
 	case id.opening != c:
 	case id.in.f.embedded:
 		id.opening = nil
-		id.ended(kind, -int32(errno))
+		id.failConnection(kind, -int32(errno))
 	default:
 		id.opening, id.state = nil, states.RouteResolved
-		id.done(errno)
+		id.reportDone(errno)
 	}
 }
 
@@ -54,29 +54,29 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 	if id.opening != c {
 		return
 	}
-	b, what := id.lookup()
+	b, what := id.findListener()
 	// TCP tries again when it finds the backlog full.
 	if what == foundFull && id.in.f.embedded {
-		id.after(synRepeat, func() { id.streamOpen(c, m) })
+		id.runAfter(synRepeat, func() { id.streamOpen(c, m) })
 		return
 	}
 	id.opening = nil
-	id.arm(replyTimeout, id.timedOut)
-	p := id.packet(MsgREQ, m)
+	id.setTimer(replyTimeout, id.timedOut)
+	p := id.newPacket(MsgREQ, m)
 	switch what {
 	case foundListener:
-		id.ask(p, b)
+		id.sendRequest(p, b)
 	case foundNobody, foundOther, foundFull:
-		id.in.f.answer(&p, endpoint{}, MsgDREQ, connReset)
+		id.in.f.answerPacket(&p, endpoint{}, MsgDREQ, connReset)
 	case foundSilence:
 	}
 	if !id.in.f.embedded {
-		id.done(nil)
+		id.reportDone(nil)
 	}
 }
 
 // timedOut closes a stream because no MPA reply came.
 func (id *ident) timedOut() {
-	id.say(MsgDREQ, connReset)
-	id.unanswered()
+	id.sendStatus(MsgDREQ, connReset)
+	id.failUnanswered()
 }

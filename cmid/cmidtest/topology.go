@@ -171,8 +171,8 @@ func (h *Host) String() string {
 	return strings.TrimSpace("the host " + h.name)
 }
 
-// count records that n identifiers of the host were made, or destroyed if n is negative.
-func (h *Host) count(n int) {
+// countIdents records that n identifiers of the host were made, or destroyed if n is negative.
+func (h *Host) countIdents(n int) {
 	h.f.left.add(resIdentifier, h.String(), n)
 }
 
@@ -195,8 +195,8 @@ func (d *device) removeLocked() {
 	d.host.devices = slices.DeleteFunc(d.host.devices, func(other *device) bool { return other == d })
 }
 
-// count records that n objects of the device were made, or freed if n is negative.
-func (d *device) count(what resource, n int) { d.host.f.left.add(what, d.name, n) }
+// countObjects records that n objects of the device were made, or freed if n is negative.
+func (d *device) countObjects(what resource, n int) { d.host.f.left.add(what, d.name, n) }
 
 // now returns the loop's time. It stands still while the loop does.
 func (in *instance) now() time.Time {

@@ -97,7 +97,7 @@ func (s *side) take() []delivered {
 	return ev
 }
 
-// only is the one event since the last take.
+// only returns the one event since the last take.
 func only[E cmid.Event](s *side) (e E, id *cmid.ID) {
 	s.t.Helper()
 	ev := s.take()

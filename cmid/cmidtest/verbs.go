@@ -18,20 +18,20 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	case id.ps.Datagram() && id.in.f.iwarp:
 		return nil, verbs.ErrNotSupported
 	}
-	if err := id.in.f.exhausted(resQP); err != nil {
+	if err := id.in.f.allocError(resQP); err != nil {
 		return nil, err
 	}
 	in := id.in
-	q := &qp{in: in, id: id, view: in.view(id.dev), attr: attr}
+	q := &qp{in: in, id: id, view: in.viewOf(id.dev), attr: attr}
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1
 	}
-	if !q.check() {
+	if !q.checkAttr() {
 		return nil, unix.EINVAL
 	}
 	q.settleFn = func() {
 		q.settling = false
-		q.settle()
+		q.completeSends()
 	}
 	q.retryFn = func() { q.failAt(0, verbs.StatusRetryExc) }
 	in.f.mu.Lock()
@@ -41,14 +41,14 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 		in.host.datagrams[q.num] = q
 	}
 	in.f.mu.Unlock()
-	q.use(1)
+	q.addUsers(1)
 	id.qp = q
-	q.view.dev.count(resQP, 1)
+	q.view.dev.countObjects(resQP, 1)
 	return q, nil
 }
 
-// use adds n to the number of users of the queue pair's queues and domain. n is 1 or -1.
-func (q *qp) use(n int) {
+// addUsers adds n to the number of users of the queue pair's queues and domain. n is 1 or -1.
+func (q *qp) addUsers(n int) {
 	q.sq.users += n
 	q.rq.users += n
 	q.pd.Use(n)
@@ -57,18 +57,18 @@ func (q *qp) use(n int) {
 	}
 }
 
-// check reports whether the attributes are valid, and sets the queues from them.
-func (q *qp) check() bool {
+// checkAttr reports whether the attributes are valid, and sets the queues from them.
+func (q *qp) checkAttr() bool {
 	a := &q.attr
 	var ok bool
-	if q.sq, ok = a.SendCQ.(*cq); !ok || !q.sq.usable(q.view) {
+	if q.sq, ok = a.SendCQ.(*cq); !ok || !q.sq.isUsable(q.view) {
 		return false
 	}
-	if q.rq, ok = a.RecvCQ.(*cq); !ok || !q.rq.usable(q.view) {
+	if q.rq, ok = a.RecvCQ.(*cq); !ok || !q.rq.isUsable(q.view) {
 		return false
 	}
 	if a.SRQ != nil {
-		if q.srq, ok = a.SRQ.(*srq); !ok || !q.srq.usable(q.view) {
+		if q.srq, ok = a.SRQ.(*srq); !ok || !q.srq.isUsable(q.view) {
 			return false
 		}
 	}
@@ -107,11 +107,11 @@ func (q *qp) PostSend(wr *verbs.SendWR) error {
 		return unix.ENOMEM
 	}
 	e := sendEntry{wr: *wr, n: n}
-	if e.fetches() && len(wr.SGL) > 0 {
+	if e.awaitsData() && len(wr.SGL) > 0 {
 		e.sink = wr.SGL[0]
 	}
 	q.sends.Push(e)
-	q.issue()
+	q.issueSends()
 	if q.next < q.sends.Len() { // it waits, and the caller may reuse the slices
 		e := q.sends.At(q.sends.Len() - 1)
 		e.wr.Inline, e.wr.SGL = bytes.Clone(e.wr.Inline), slices.Clone(e.wr.SGL)
@@ -177,12 +177,12 @@ func (q *qp) Destroy() error {
 func (q *qp) release() {
 	q.fail()
 	q.gone = true
-	q.use(-1)
+	q.addUsers(-1)
 	q.id.qp = nil
 	if q.id.ps.Datagram() {
-		q.unregister()
+		q.unregisterDatagram()
 	}
-	q.view.dev.count(resQP, -1)
+	q.view.dev.countObjects(resQP, -1)
 }
 
 // PostRecv adds a receive.
@@ -194,6 +194,6 @@ func (s *srq) PostRecv(wr verbs.RecvWR) error {
 		return unix.ENOMEM
 	}
 	s.posted.Push(wr)
-	s.wake()
+	s.scheduleServe()
 	return nil
 }

@@ -24,14 +24,14 @@ type view struct {
 	dev *device
 }
 
-// view returns this loop's view of d.
-func (in *instance) view(d *device) *view {
+// viewOf returns this loop's view of d.
+func (in *instance) viewOf(d *device) *view {
 	v := in.views[d]
 	if v == nil {
 		v = &view{in: in, dev: d, Device: memory.NewDevice(memory.Config{
 			Shares: !in.f.reserved, Atomics: !in.f.iwarp, Salt: in.salt,
-			Full:  func(what string) error { return in.f.exhausted(resource(what)) },
-			Count: func(what string, n int) { d.count(resource(what), n) },
+			Full:  func(what string) error { return in.f.allocError(resource(what)) },
+			Count: func(what string, n int) { d.countObjects(resource(what), n) },
 		})}
 		in.views[d] = v
 	}
@@ -47,14 +47,14 @@ type object struct {
 	closed bool
 }
 
-func (v *view) object(what resource, pd *memory.Domain) (object, error) {
-	if err := v.in.f.exhausted(what); err != nil {
+func (v *view) newObject(what resource, pd *memory.Domain) (object, error) {
+	if err := v.in.f.allocError(what); err != nil {
 		return object{}, err
 	}
 	if pd != nil {
 		pd.Use(1)
 	}
-	v.dev.count(what, 1)
+	v.dev.countObjects(what, 1)
 	return object{v: v, pd: pd, what: what}, nil
 }
 
@@ -70,12 +70,12 @@ func (o *object) close() error {
 		o.pd.Use(-1)
 	}
 	o.closed = true
-	o.v.dev.count(o.what, -1)
+	o.v.dev.countObjects(o.what, -1)
 	return nil
 }
 
-// usable reports whether a queue pair on v may use the object.
-func (o *object) usable(v *view) bool { return o.v == v && !o.closed }
+// isUsable reports whether a queue pair on v may use the object.
+func (o *object) isUsable(v *view) bool { return o.v == v && !o.closed }
 
 // Name is the device's.
 func (v *view) Name() string { return v.dev.name }
@@ -85,7 +85,7 @@ func (v *view) Attr() verbs.DeviceAttr {
 	attr := verbs.DeviceAttr{
 		MaxQP: 1 << 16, MaxQPWR: 1 << 14, MaxSGE: maxSGE, MaxInline: maxInline, MaxMessage: maxMessage,
 		MaxRDAtom: int(v.in.f.depth), AsksForReceives: !v.in.f.reserved, Invalidates: !v.in.f.reserved,
-		SharesMemory: !v.in.f.reserved, OverlooksFirst: v.in.f.overlooks(),
+		SharesMemory: !v.in.f.reserved, OverlooksFirst: v.in.f.mayOverlook(),
 		QPAccess: !v.in.f.iwarp || !v.in.f.reserved,
 	}
 	if v.in.f.reserved {

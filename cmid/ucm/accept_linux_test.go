@@ -13,7 +13,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// asked is a request's identifier with a queue pair, whose changes the kernel lets wait.
+// asked returns a request's identifier with a queue pair, whose changes the kernel lets wait.
 func (b *bench) asked() (*ident, *fakeQP) {
 	b.Helper()
 	id, q := b.withQP(false)

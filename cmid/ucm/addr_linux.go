@@ -20,9 +20,9 @@ const (
 	sizeofIB  = 48
 )
 
-// sockaddr is a as the kernel takes it; the zero Addr is all zeros. EINVAL for a family it does
-// not know, ENODEV for an unknown zone.
-func sockaddr(a cmid.Addr) (sa uabi.Sockaddr, err error) {
+// kernelSockaddr returns a as the kernel takes it; the zero Addr is all zeros. EINVAL for a family
+// it does not know, ENODEV for an unknown zone.
+func kernelSockaddr(a cmid.Addr) (sa uabi.Sockaddr, err error) {
 	if a.IB != nil {
 		putIB(&sa, a.IB)
 		return sa, nil
@@ -65,7 +65,7 @@ func putIB(sa *uabi.Sockaddr, ib *cmid.SockaddrIB) {
 	binary.NativeEndian.PutUint64(b[40:], ib.ScopeID)
 }
 
-// addrOf is a sockaddr of the kernel's in our terms: the zero Addr for none, and for a family that
+// addrOf converts a sockaddr of the kernel's: to the zero Addr for none, and for a family that
 // Addr does not know.
 func addrOf(b *[128]byte) cmid.Addr {
 	port := binary.BigEndian.Uint16(b[2:])
@@ -87,7 +87,7 @@ func addrOf(b *[128]byte) cmid.Addr {
 	return cmid.Addr{}
 }
 
-// scopeID is the number of an interface, 0 for no zone.
+// scopeID returns the number of an interface, 0 for no zone.
 func scopeID(zone string) (uint32, error) {
 	if zone == "" {
 		return 0, nil
@@ -102,7 +102,7 @@ func scopeID(zone string) (uint32, error) {
 	return uint32(i.Index), nil
 }
 
-// zoneName is the name of an interface, or its number when it has gone.
+// zoneName returns the name of an interface, or its number when it has gone.
 func zoneName(scope uint32) string {
 	if i, err := net.InterfaceByIndex(int(scope)); err == nil {
 		return i.Name

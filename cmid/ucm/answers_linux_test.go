@@ -242,7 +242,7 @@ func TestSockaddrs(t *testing.T) {
 		cmid.MustAddr("10.1.2.3:7471"), cmid.MustAddr("[2001:db8::1]:80"), cmid.MustAddr("[fe80::1%1]:80"),
 		{IB: &cmid.SockaddrIB{PKey: 0xffff, FlowInfo: 1, GID: [16]byte{1, 15: 2}, SID: 0x1060001, SIDMask: ^uint64(0), ScopeID: 3}},
 	} {
-		sa, err := sockaddr(a)
+		sa, err := kernelSockaddr(a)
 		if err != nil {
 			t.Errorf("%v: %v", a, err)
 			continue
@@ -258,7 +258,7 @@ func TestSockaddrs(t *testing.T) {
 			t.Errorf("%v came back as %v", a, got)
 		}
 	}
-	if _, err := sockaddr(cmid.MustAddr("[fe80::1%nosuchif]:1")); !errors.Is(err, unix.ENODEV) {
+	if _, err := kernelSockaddr(cmid.MustAddr("[fe80::1%nosuchif]:1")); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("an unknown zone: %v", err)
 	}
 }

@@ -18,21 +18,22 @@ import (
 // bindAddr binds. After a failure with ENODEV the identifier keeps the interface, and a new
 // identifier is needed.
 func (id *ident) bindAddr(a cmid.Addr) error {
-	sa, err := sockaddr(a)
+	sa, err := kernelSockaddr(a)
 	if err != nil {
 		return err
 	}
 	switch err := id.in.file.Bind(id.kid, &sa); {
-	case err == unix.EADDRNOTAVAIL && a.Port() != 0 && local(a.Addr()): //nolint:errorlint // uabi gives bare errnos
+	case err == unix.EADDRNOTAVAIL && a.Port() != 0 && isLocal(a.Addr()): //nolint:errorlint // uabi gives bare errnos
 		return cmid.ErrPortTaken
 	case err != nil:
 		return id.in.withoutDevices(err)
 	}
-	return id.learn()
+	return id.queryAddrs()
 }
 
-// local reports whether ip is this host's: an address of an interface, or one that means them all.
-func local(ip netip.Addr) bool {
+// isLocal reports whether ip is this host's: an address of an interface, or one that means them
+// all.
+func isLocal(ip netip.Addr) bool {
 	if ip = ip.Unmap().WithZone(""); ip.IsUnspecified() || ip.IsLoopback() {
 		return true
 	}
@@ -80,9 +81,9 @@ func noDeviceTo(dst netip.Addr) error {
 	return fmt.Errorf("this host sends to %v from %v on %s, which is no RDMA device's (`rdma link` lists those that are): %w", dst, src, name, unix.ENODEV)
 }
 
-// learn asks for the addresses and the device. The error is a *NodeGUIDError if there is a device
-// that cannot be identified.
-func (id *ident) learn() error {
+// queryAddrs asks for the addresses and the device. The error is a *NodeGUIDError if there is a
+// device that cannot be identified.
+func (id *ident) queryAddrs() error {
 	r, err := id.in.file.QueryAddr(id.kid)
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (id *ident) learn() error {
 	if !hasDevice(&r) {
 		return nil
 	}
-	d, err := id.in.device(identOf(&r))
+	d, err := id.in.findOrOpen(identOf(&r))
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (id *ident) learn() error {
 // of SR-IOV may be 0, and the first device has index 0, as has none. Ports begin with 1.
 func hasDevice(r *uabi.QueryAddrResp) bool { return r.NodeGUID != 0 || r.PortNum != 0 }
 
-// identOf is the device that an answer of the kernel's names.
+// identOf returns the device that an answer of the kernel's names.
 func identOf(r *uabi.QueryAddrResp) deviceIdent {
 	var b [8]byte
 	binary.NativeEndian.PutUint64(b[:], r.NodeGUID)
@@ -114,11 +115,11 @@ func identOf(r *uabi.QueryAddrResp) deviceIdent {
 }
 
 func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
-	src, err := sockaddr(c.Src)
+	src, err := kernelSockaddr(c.Src)
 	if err != nil {
 		return err
 	}
-	dst, err := sockaddr(c.Dst)
+	dst, err := kernelSockaddr(c.Dst)
 	if err != nil {
 		return err
 	}
@@ -129,8 +130,8 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 		}
 	}
 	id.dst = c.Dst.Addr()
-	if err = id.in.file.ResolveAddr(id.kid, &src, &dst, millis(c.Timeout)); err != nil {
-		_ = id.learn() // it has bound nevertheless, or there is nothing to learn
+	if err = id.in.file.ResolveAddr(id.kid, &src, &dst, timeoutMillis(c.Timeout)); err != nil {
+		_ = id.queryAddrs() // it has bound nevertheless, or there is nothing to learn
 	}
 	return err
 }
@@ -145,7 +146,7 @@ func (id *ident) listen(backlog int) error {
 		id.in.listeners++
 	}
 	if id.local.IsZero() {
-		return id.learn()
+		return id.queryAddrs()
 	}
 	return nil
 }
@@ -169,8 +170,8 @@ func (id *ident) setOption(o cmid.Option, value int) error {
 	return err
 }
 
-// millis is a timeout as the kernel takes it: 0 is cmid's default of 2 s.
-func millis(d time.Duration) uint32 {
+// timeoutMillis returns a timeout as the kernel takes it: 0 is cmid's default of 2 s.
+func timeoutMillis(d time.Duration) uint32 {
 	if d <= 0 {
 		d = 2 * time.Second
 	}

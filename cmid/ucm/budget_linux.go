@@ -35,9 +35,9 @@ type budget struct {
 // hostThreads returns what limits this process's threads.
 func hostThreads() (hostlimits.Limit, bool) { return hostlimits.Threads(os.DirFS("/")) }
 
-// ask returns how many threads a lane may have now, and if that is none, why. It reads files, and
-// is not for loops.
-func (b *budget) ask() (most int, err error) {
+// mostThreads returns how many threads a lane may have now, and if that is none, why. It reads
+// files, and is not for loops.
+func (b *budget) mostThreads() (most int, err error) {
 	if b.measure == nil {
 		return mostWorkers, nil
 	}

@@ -22,9 +22,9 @@ func (b *bench) limited(most, others *atomic.Int64) *lanes {
 		used := others.Load() + own.budget.threads.Load()
 		return hostlimits.Limit{Where: "/sys/fs/cgroup/x/pids.max", Max: uint64(most.Load()), Used: uint64(used)}, true
 	}
-	b.in.lanes.leave()
+	b.in.lanes.removeUser()
 	b.in.lanes = own
-	own.join()
+	own.addUser()
 	return own
 }
 

@@ -18,10 +18,10 @@ func (id *ident) Do(cmd cmid.Command) error {
 	if in.lost != nil {
 		return in.lost.err
 	}
-	return in.checked(id.do(cmd))
+	return in.checkError(id.doCommand(cmd))
 }
 
-func (id *ident) do(cmd cmid.Command) error {
+func (id *ident) doCommand(cmd cmid.Command) error {
 	f := id.in.file
 	switch c := cmd.(type) {
 	case *cmid.BindAddr:
@@ -29,7 +29,7 @@ func (id *ident) do(cmd cmid.Command) error {
 	case *cmid.ResolveAddr:
 		return id.resolveAddr(c)
 	case *cmid.ResolveRoute:
-		return f.ResolveRoute(id.kid, millis(c.Timeout))
+		return f.ResolveRoute(id.kid, timeoutMillis(c.Timeout))
 	case *cmid.SetIBPath:
 		return f.SetOption(id.kid, uabi.OptionLevelIB, uabi.OptionIBPath, c.Paths)
 	case *cmid.Listen:
@@ -53,9 +53,9 @@ func (id *ident) do(cmd cmid.Command) error {
 		}
 		return f.Notify(id.kid, event)
 	case *cmid.JoinMulticast:
-		return id.join(c)
+		return id.joinMulticast(c)
 	case *cmid.LeaveMulticast:
-		return id.leave(c.Addr)
+		return id.leaveMulticast(c.Addr)
 	case *cmid.ResolveIBService:
 		return id.resolveService(c)
 	case *cmid.WriteCMEvent:
@@ -66,7 +66,7 @@ func (id *ident) do(cmd cmid.Command) error {
 	return fmt.Errorf("rdma_cm has no %v: %w", cmd.Op(), unix.EOPNOTSUPP)
 }
 
-// resolveService is rdma_resolve_addrinfo(3) with RAI_SA.
+// resolveService implements rdma_resolve_addrinfo(3) with RAI_SA.
 func (id *ident) resolveService(c *cmid.ResolveIBService) error {
 	cmd := uabi.ResolveIBService{ID: id.kid}
 	if len(c.Name) >= len(cmd.Ibs.ServiceName) {

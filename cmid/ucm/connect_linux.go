@@ -13,14 +13,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// connParam is a connection's parameters as the kernel takes them: the requested ones, and
+// connParam returns a connection's parameters as the kernel takes them: the requested ones, and
 // librdmacm's defaults for the others. EINVAL for more reads than the device can.
 func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
 	if p == nil {
 		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: rnrMax}
 	}
 	c = uabi.ConnParam{
-		QPNum: p.QPNum, QKey: p.QKey, SRQ: bit(p.SRQ), FlowControl: bit(p.FlowControl), Valid: 1,
+		QPNum: p.QPNum, QKey: p.QKey, SRQ: boolBit(p.SRQ), FlowControl: boolBit(p.FlowControl), Valid: 1,
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth,
 		RetryCount: min(p.RetryCount, retryMax), RNRRetryCount: min(p.RNRRetryCount, rnrMax),
 	}
@@ -34,7 +34,7 @@ func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, lim
 		c.QPNum = id.qp.Num()
 	}
 	ece = uabi.ECE{VendorID: p.ECE.VendorID, AttrMod: p.ECE.AttrMod}
-	most := id.depth()
+	most := id.maxReads()
 	switch {
 	case len(private) > limit:
 		return c, ece, fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(private), limit, unix.EINVAL)
@@ -47,18 +47,18 @@ func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, lim
 	return c, ece, nil
 }
 
-// connect is rdma_connect(3). On iWARP the kernel waits for TCP.
+// connect implements rdma_connect(3). On iWARP the kernel waits for TCP.
 func (id *ident) connect(c *cmid.Connect) error {
 	in := id.in
 	cmd := &uabi.Connect{ID: id.kid}
 	var err error
-	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, id.depth(), id.depth(), c.PrivateData, id.Limits().ConnectData)
+	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, id.maxReads(), id.maxReads(), c.PrivateData, id.Limits().ConnectData)
 	switch {
 	case err != nil:
 		return err
-	case id.iwarp() && cmd.ConnParam.QPNum == 0:
+	case id.isIWARP() && cmd.ConnParam.QPNum == 0:
 		return fmt.Errorf("iWARP needs a queue pair before connect: %w", unix.EINVAL)
-	case !id.iwarp():
+	case !id.isIWARP():
 		if err := in.file.Connect(cmd); err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 // its request.
 func (id *ident) accept(c *cmid.Accept) error {
 	in, f := id.in, id.in.file
-	most := id.depth()
+	most := id.maxReads()
 	cmd := &uabi.Accept{UID: uint64(id.h), ID: id.kid}
 	var err error
 	cmd.ConnParam, cmd.ECE, err = id.connParam(c.Param, min(id.offered.ResponderResources, most), min(id.offered.InitiatorDepth, most),
@@ -94,8 +94,8 @@ func (id *ident) accept(c *cmid.Accept) error {
 		cmd.ConnParam.RetryCount = 0 // the peer's request
 	}
 	var way *climb
-	if err == nil && id.climbs() {
-		way, err = id.climb(&cmd.ConnParam)
+	if err == nil && id.bringsToRTS() {
+		way, err = id.prepareRTS(&cmd.ConnParam)
 	}
 	reject := func() { _ = f.Reject(&uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)}) }
 	if err != nil {
@@ -104,7 +104,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 	}
 	if way != nil {
 		return id.offLoop(&in.lanes.accepts, "accept", func() error {
-			if err := way.wait(); err != nil {
+			if err := way.makeChanges(); err != nil {
 				reject()
 				return err
 			}
@@ -113,14 +113,14 @@ func (id *ident) accept(c *cmid.Accept) error {
 			if e := (*ThreadsError)(nil); errors.As(err, &e) {
 				reject() // the call has not
 			}
-			if err = way.end(err); err != nil {
-				id.fail()
+			if err = way.passResults(err); err != nil {
+				id.flushQP()
 			}
 			return err
 		})
 	}
 	if err := f.Accept(cmd); err != nil {
-		id.fail()
+		id.flushQP()
 		return err
 	}
 	if id.datagram {
@@ -129,13 +129,13 @@ func (id *ident) accept(c *cmid.Accept) error {
 	return nil
 }
 
-// respond handles the answer to a connect as librdmacm does: it makes the queue pair ready and
-// sends the RTU. Like accept it does that off the loop. It reports the result.
-func (id *ident) respond(ev uabi.EventResp) {
+// handleResponse handles the answer to a connect as librdmacm does: it makes the queue pair ready
+// and sends the RTU. Like accept it does that off the loop. It reports the result.
+func (id *ident) handleResponse(ev uabi.EventResp) {
 	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
-	way, err := id.climb(nil)
+	way, err := id.prepareRTS(nil)
 	report := func() {
-		in.decode(false, &ev)
+		in.decodeEvent(false, &ev)
 		in.event.Kind = states.KindEstablished
 		if err != nil {
 			in.event.Kind = states.KindConnectError
@@ -144,18 +144,18 @@ func (id *ident) respond(ev uabi.EventResp) {
 		in.up.Event(id.h, &in.event)
 	}
 	if err != nil {
-		id.fail()
+		id.flushQP()
 		report()
 		return
 	}
-	id.aside(&in.lanes.accepts, "establish", func() error {
-		if err := way.wait(); err != nil {
+	id.callOffLoop(&in.lanes.accepts, "establish", func() error {
+		if err := way.makeChanges(); err != nil {
 			return err
 		}
 		return f.Accept(rtu)
 	}, func(e error) func() {
-		if err = way.end(e); err != nil {
-			id.fail()
+		if err = way.passResults(e); err != nil {
+			id.flushQP()
 		} else {
 			id.phase = connected
 		}
@@ -175,7 +175,7 @@ func (id *ident) reject(c *cmid.Reject) error {
 	return id.in.file.Reject(&cmd)
 }
 
-// establish is rdma_establish(3): the RTU, without parameters.
+// establish implements rdma_establish(3): the RTU, without parameters.
 func (id *ident) establish() error {
 	if err := id.in.file.Accept(&uabi.Accept{ID: id.kid}); err != nil {
 		return err
@@ -184,11 +184,11 @@ func (id *ident) establish() error {
 	return nil
 }
 
-// disconnect is rdma_disconnect(3). It first changes the queue pair's state, so that outstanding
+// disconnect runs rdma_disconnect(3). It first changes the queue pair's state, so that outstanding
 // requests are flushed. On iWARP the kernel's command waits while the peer's reply is outstanding.
 func (id *ident) disconnect() error {
 	in := id.in
-	iwarp := id.iwarp()
+	iwarp := id.isIWARP()
 	if id.qp != nil && id.phase == connected {
 		to := verbs.QPError
 		if iwarp {
@@ -205,14 +205,14 @@ func (id *ident) disconnect() error {
 		return err
 	}
 	id.leaving = true
-	id.over()
+	id.noteDisconnected()
 	return nil
 }
 
-// over notes when the kernel has nothing left to wait for: on InfiniBand when both sides have
-// disconnected, on iWARP when one side has.
-func (id *ident) over() {
-	if id.phase == connected && id.left && (id.leaving || id.iwarp()) {
+// noteDisconnected notes when the kernel has nothing left to wait for: on InfiniBand when both
+// sides have disconnected, on iWARP when one side has.
+func (id *ident) noteDisconnected() {
+	if id.phase == connected && id.left && (id.leaving || id.isIWARP()) {
 		id.phase = unconnected
 	}
 }

@@ -24,7 +24,7 @@ func TestSetuidReachesLanes(t *testing.T) {
 	}
 	begun, release := make(chan struct{}), make(chan struct{})
 	go func() {
-		undisturbed()
+		lockThread()
 		defer runtime.UnlockOSThread()
 		close(begun)
 		<-release

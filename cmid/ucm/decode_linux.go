@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// decode fills in event from the kernel's. Its private data is ev's memory, and valid until the
-// next event.
-func (in *instance) decode(datagram bool, ev *uabi.EventResp) {
+// decodeEvent fills in event from the kernel's. Its private data is ev's memory, and valid until
+// the next event.
+func (in *instance) decodeEvent(datagram bool, ev *uabi.EventResp) {
 	in.event = cmid.DriverEvent{Kind: states.Kind(ev.Event), Status: int32(ev.Status)}
 	t := &in.event
 	switch {
@@ -46,7 +46,7 @@ func errnoOf(err error) unix.Errno {
 	return unix.EIO
 }
 
-// qpAttr is the kernel's answer in our terms, and which fields it means. Some kernels set bits
+// qpAttr converts the kernel's answer, and returns which fields it means. Some kernels set bits
 // above those that exist.
 func qpAttr(r *uabi.QPAttr) (verbs.QPAttr, verbs.QPAttrMask) {
 	const known = verbs.QPAttrDestQPN<<1 - 1
@@ -68,7 +68,7 @@ func ahAttr(r *uabi.AHAttr) verbs.AHAttr {
 	}
 }
 
-func bit(b bool) uint8 {
+func boolBit(b bool) uint8 {
 	if b {
 		return 1
 	}

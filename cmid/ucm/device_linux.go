@@ -9,55 +9,55 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// device finds a device, and opens it when it is met for the first time. A device that has a data
-// path but could not be opened is not remembered: the next identifier tries again. A device without
-// a GUID must be found by its index, because another one may have no GUID either.
-func (in *instance) device(ident deviceIdent) (*device, error) {
-	if d := in.known(ident); d != nil {
+// findOrOpen finds a device, and opens it when it is met for the first time. A device that has a
+// data path but could not be opened is not remembered: the next identifier tries again. A device
+// without a GUID must be found by its index, because another one may have no GUID either.
+func (in *instance) findOrOpen(ident deviceIdent) (*device, error) {
+	if d := in.knownDevice(ident); d != nil {
 		return d, nil
 	}
 	s, ok := in.sys.deviceOf(ident)
 	switch {
 	case ok:
-		return in.add(s), nil
+		return in.openSysDevice(s), nil
 	case ident.guid == 0:
 		return nil, &NodeGUIDError{Err: unix.ENODEV}
 	}
-	return in.meet(&device{name: fmt.Sprintf("%016x", ident.guid), ident: ident, partitions: true}), nil
+	return in.openAndKeep(&device{name: fmt.Sprintf("%016x", ident.guid), ident: ident, partitions: true}), nil
 }
 
-// known returns the device that is meant if it was met before, or nil.
-func (in *instance) known(ident deviceIdent) *device {
+// knownDevice returns the device that is meant if it was met before, or nil.
+func (in *instance) knownDevice(ident deviceIdent) *device {
 	for _, d := range in.devices {
-		if d.ident.is(ident) {
+		if d.ident.isSame(ident) {
 			return d
 		}
 	}
 	return nil
 }
 
-// add opens a device of sysfs.
-func (in *instance) add(s sysDevice) *device {
-	return in.meet(&device{
-		name: s.name, ident: s.ident, iwarp: s.iwarp, partitions: in.sys.text(s.name, "ports/1/link_layer") != "Ethernet",
+// openSysDevice opens a device of sysfs.
+func (in *instance) openSysDevice(s sysDevice) *device {
+	return in.openAndKeep(&device{
+		name: s.name, ident: s.ident, iwarp: s.iwarp, partitions: in.sys.readAttr(s.name, "ports/1/link_layer") != "Ethernet",
 	})
 }
 
-// meet opens d and remembers it.
-func (in *instance) meet(d *device) *device {
-	if in.open(d) {
+// openAndKeep opens d and remembers it.
+func (in *instance) openAndKeep(d *device) *device {
+	if in.openDataPath(d) {
 		in.devices = append(in.devices, d)
 	}
 	return d
 }
 
-// open gives d its data path, if there is one, and reports whether that is settled.
-func (in *instance) open(d *device) (settled bool) {
+// openDataPath opens d's data path, if there is one, and reports whether that is settled.
+func (in *instance) openDataPath(d *device) (settled bool) {
 	if in.drv.provider == nil {
 		d.verbs = bare{d.name, fmt.Errorf("%s: the program has given the driver no data path: %w", d.name, verbs.ErrNotSupported)}
 		return true
 	}
-	in.watch() // before: it may go while it is opened
+	in.watchRemovals() // before: it may go while it is opened
 	d.file = in.sys.findDataFile(d.name)
 	data, err := in.drv.provider.Open(in.loop, verbs.DeviceIdent{Name: d.name, GUID: d.ident.guid})
 	if err != nil {
@@ -103,15 +103,15 @@ func (d *device) close() error {
 // listed without a data path.
 func (in *instance) Devices() []verbs.Device {
 	var list []verbs.Device
-	for _, s := range in.sys.devices() {
-		d := in.known(s.ident)
+	for _, s := range in.sys.listDevices() {
+		d := in.knownDevice(s.ident)
 		switch {
 		case d != nil:
 		case s.ident == deviceIdent{0, noIndex}:
 			list = append(list, bare{s.name, &noDataPath{s.name, &NodeGUIDError{Err: unix.ENODEV}}})
 			continue
 		default:
-			d = in.add(s)
+			d = in.openSysDevice(s)
 		}
 		list = append(list, d.verbs)
 	}

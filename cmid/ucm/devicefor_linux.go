@@ -31,7 +31,7 @@ func deviceFor(f *uabi.File, sys *sysfs, local netip.Addr) (name string, ok bool
 		return "", false, err
 	}
 	defer func() { _, _ = f.DestroyID(id) }()
-	sa, err := sockaddr(cmid.AddrFrom(local, 0))
+	sa, err := kernelSockaddr(cmid.AddrFrom(local, 0))
 	if err != nil {
 		return "", false, err
 	}

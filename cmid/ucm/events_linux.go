@@ -17,19 +17,19 @@ import (
 // have one. With few identifiers that saves the last attempt, which would find nothing. Events
 // that are left are found in the next turn.
 func (in *instance) Ready(eventloop.Events) {
-	in.fetch(min(max(len(in.ids)-in.listeners, 1), eventsPerTurn))
+	in.fetchEvents(min(max(len(in.ids)-in.listeners, 1), eventsPerTurn))
 }
 
 // catchUp fetches events that no wake-up has announced: when the kernel moves a migrated
 // identifier's events to this channel, it does not make the descriptor readable.
 func (in *instance) catchUp() {
-	if in.fetch(eventsPerTurn) {
+	if in.fetchEvents(eventsPerTurn) {
 		_ = in.loop.Post(in.catchUp) // refused when the loop ends, and events no longer matter
 	}
 }
 
-// fetch fetches up to n events, and reports whether there may be more.
-func (in *instance) fetch(n int) (more bool) {
+// fetchEvents fetches up to n events, and reports whether there may be more.
+func (in *instance) fetchEvents(n int) (more bool) {
 	for range n {
 		if in.closed || in.lost != nil {
 			return false
@@ -37,38 +37,38 @@ func (in *instance) fetch(n int) (more bool) {
 		err := in.file.GetEvent(&in.got)
 		switch {
 		case err == nil:
-			in.take(&in.got)
+			in.dispatchEvent(&in.got)
 		case errors.Is(err, unix.EAGAIN):
 			return false
 		default:
-			in.lose(fmt.Errorf("get_event: %w", err))
+			in.failChannel(fmt.Errorf("get_event: %w", err))
 			return false
 		}
 	}
 	return true
 }
 
-// take delivers an event if its identifier still exists. Identifiers are found by uid, because the
-// kernel reuses its numbers immediately.
-func (in *instance) take(ev *uabi.EventResp) {
+// dispatchEvent delivers an event if its identifier still exists. Identifiers are found by uid,
+// because the kernel reuses its numbers immediately.
+func (in *instance) dispatchEvent(ev *uabi.EventResp) {
 	h := cmid.Handle(ev.UID)
 	if ev.Event == uabi.EventConnectRequest {
-		in.request(in.ids[h], ev)
+		in.takeRequest(in.ids[h], ev)
 		return
 	}
 	if g := in.groups[h]; g != nil {
-		g.deliver(ev)
+		g.deliverEvent(ev)
 		return
 	}
 	if id := in.ids[h]; id != nil {
-		id.hear(ev)
+		id.deliverInOrder(ev)
 	}
 }
 
-// request takes the identifier that a request brings. It has no uid before it is accepted, so the
-// kernel reports nothing of it till then. If the listener is gone it is destroyed, because it
+// takeRequest takes the identifier that a request brings. It has no uid before it is accepted, so
+// the kernel reports nothing of it till then. If the listener is gone it is destroyed, because it
 // would never be answered.
-func (in *instance) request(listener *ident, ev *uabi.EventResp) {
+func (in *instance) takeRequest(listener *ident, ev *uabi.EventResp) {
 	child := &ident{in: in, kid: ev.ID, phase: half}
 	if listener == nil || !child.meantFor(listener) {
 		child.ending = &ended{}
@@ -76,7 +76,7 @@ func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 		return
 	}
 	in.ids[child.h] = child
-	in.decode(child.datagram, ev)
+	in.decodeEvent(child.datagram, ev)
 	child.offered = in.event.Param
 	in.event.Child = child
 	in.up.Event(listener.h, &in.event)
@@ -86,26 +86,26 @@ func (in *instance) request(listener *ident, ev *uabi.EventResp) {
 // not meant for the listener, and is rejected.
 func (id *ident) meantFor(listener *ident) bool {
 	id.h, id.datagram, id.listener = id.in.up.NewHandle(), listener.datagram, listener.h
-	err := id.learn()
-	if errors.Is(err, unix.EINVAL) && id.fetch(listener) {
-		err = id.learn()
+	err := id.queryAddrs()
+	if errors.Is(err, unix.EINVAL) && id.migrateHere(listener) {
+		err = id.queryAddrs()
 	}
-	if err != nil || listener.hears(id.local.Addr()) {
+	if err != nil || listener.acceptsFrom(id.local.Addr()) {
 		return err == nil
 	}
 	_ = id.in.file.Reject(&uabi.Reject{ID: id.kid, Reason: uint8(cmid.RejectConsumerDefined)})
 	return false
 }
 
-// hears reports whether a request to ip is meant for the listener. The kernel treats loopback as a
-// wildcard, but a listener there must be reachable from this host only.
-func (id *ident) hears(ip netip.Addr) bool {
+// acceptsFrom reports whether a request to ip is meant for the listener. The kernel treats loopback
+// as a wildcard, but a listener there must be reachable from this host only.
+func (id *ident) acceptsFrom(ip netip.Addr) bool {
 	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
 }
 
-// fetch brings a request's identifier here from the channel where its listener was when it came:
-// the kernel leaves it there.
-func (id *ident) fetch(listener *ident) bool {
+// migrateHere brings a request's identifier here from the channel where its listener was when it
+// came: the kernel leaves it there.
+func (id *ident) migrateHere(listener *ident) bool {
 	for _, f := range listener.past {
 		if f.Closed() {
 			continue
@@ -117,11 +117,12 @@ func (id *ident) fetch(listener *ident) bool {
 	return false
 }
 
-// hear delivers an event of the identifier, after the answer of the command that is under way.
-func (id *ident) hear(ev *uabi.EventResp) {
+// deliverInOrder delivers an event of the identifier, after the answer of the command that is under
+// way.
+func (id *ident) deliverInOrder(ev *uabi.EventResp) {
 	if id.away != nil {
 		late := *ev
-		id.late = append(id.late, func() { id.hear(&late) })
+		id.late = append(id.late, func() { id.deliverInOrder(&late) })
 		return
 	}
 	in := id.in
@@ -129,16 +130,16 @@ func (id *ident) hear(ev *uabi.EventResp) {
 		return // a newer kernel's
 	}
 	if ev.Event == uabi.EventConnectResponse && id.qp != nil { // else its owner does it
-		id.respond(*ev)
+		id.handleResponse(*ev)
 		return
 	}
-	in.decode(id.datagram, ev)
-	id.follow(&in.event)
+	in.decodeEvent(id.datagram, ev)
+	id.applyEvent(&in.event)
 	in.up.Event(id.h, &in.event)
 }
 
-// follow does what librdmacm does before it delivers an event, and may change the event's kind.
-func (id *ident) follow(ev *cmid.DriverEvent) {
+// applyEvent does what librdmacm does before it delivers an event, and may change the event's kind.
+func (id *ident) applyEvent(ev *cmid.DriverEvent) {
 	var err error
 	if ev.Kind == states.KindRejected && id.phase == connected {
 		// InfiniBand: the peer has gone before it got the RTU. Nothing else reports the end.
@@ -146,11 +147,11 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 	}
 	switch ev.Kind {
 	case states.KindAddrResolved:
-		if err = id.learn(); err != nil {
+		if err = id.queryAddrs(); err != nil {
 			ev.Kind = states.KindAddrError
 		}
 	case states.KindAddrError:
-		_ = id.learn() // resolving has bound it
+		_ = id.queryAddrs() // resolving has bound it
 		if ev.Status == -int32(unix.ENODEV) {
 			ev.Err = noDeviceTo(id.dst)
 		}
@@ -158,17 +159,17 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 		id.phase = connected
 		id.limitReads(ev.Param.ResponderResources)
 	case states.KindRejected, states.KindUnreachable, states.KindConnectError:
-		id.ended(ev.Kind)
+		id.noteFailed(ev.Kind)
 	case states.KindDisconnected:
 		id.left = true
-		id.over()
-		if id.iwarp() {
-			id.fail() // the connection is over, and siw forgets outstanding requests
+		id.noteDisconnected()
+		if id.isIWARP() {
+			id.flushQP() // the connection is over, and siw forgets outstanding requests
 		}
 	case states.KindDeviceRemoval:
 		id.phase = removed
 		if id.dev != nil {
-			id.in.drop(id.dev)
+			id.in.removeDevice(id.dev)
 		}
 	default:
 	}
@@ -177,15 +178,15 @@ func (id *ident) follow(ev *cmid.DriverEvent) {
 	}
 }
 
-// ended notes that a connection attempt has failed. The kernel also reports Unreachable, in every
-// state, when a neighbour has changed, which ends nothing. The two cannot be distinguished. So
-// after an Unreachable the kernel may still have something to wait for.
-func (id *ident) ended(kind states.Kind) {
+// noteFailed notes that a connection attempt has failed. The kernel also reports Unreachable, in
+// every state, when a neighbour has changed, which ends nothing. The two cannot be distinguished.
+// So after an Unreachable the kernel may still have something to wait for.
+func (id *ident) noteFailed(kind states.Kind) {
 	if id.phase != half {
 		return
 	}
 	if kind != states.KindUnreachable {
 		id.phase = unconnected
 	}
-	id.fail()
+	id.flushQP()
 }

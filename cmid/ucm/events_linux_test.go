@@ -197,7 +197,7 @@ func FuzzEvent(f *testing.F) {
 		copy(ev.Param[:], param)
 		ev.Conn().PrivateDataLen = length
 		ev.UD().PrivateDataLen = length
-		in.decode(datagram, ev)
+		in.decodeEvent(datagram, ev)
 		if n := len(in.event.PrivateData); n > 255 {
 			t.Errorf("%d bytes of private data", n)
 		}

@@ -91,7 +91,7 @@ func (k *kernel) Write(frame, response []byte) (int, error) {
 	return n, nil
 }
 
-// did are the commands that were written, without GET_EVENT.
+// did returns the commands that were written, without GET_EVENT.
 func (k *kernel) did() (list []uabi.Command) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

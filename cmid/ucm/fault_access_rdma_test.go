@@ -48,7 +48,7 @@ func without(t *testing.T, file string, do func()) {
 	do()
 }
 
-// mode gives a file another mode for a while.
+// mode changes a file's mode for a while.
 func mode(t *testing.T, file string, m fs.FileMode) {
 	t.Helper()
 	st, err := os.Stat(file)
@@ -65,7 +65,7 @@ func mode(t *testing.T, file string, m fs.FileMode) {
 	})
 }
 
-// dataFile is the file of the device's data path.
+// dataFile returns the file of the device's data path.
 func dataFile(t *testing.T) string {
 	t.Helper()
 	names, _ := filepath.Glob("/sys/class/infiniband_verbs/*/ibdev")
@@ -78,7 +78,7 @@ func dataFile(t *testing.T) string {
 	return ""
 }
 
-// command is a program that has to succeed.
+// command runs a program that has to succeed.
 func command(t *testing.T, words ...string) {
 	t.Helper()
 	if out, err := exec.Command(words[0], words[1:]...).CombinedOutput(); err != nil {

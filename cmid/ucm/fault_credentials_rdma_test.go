@@ -88,7 +88,7 @@ func TestFaultCredentialsAfter(t *testing.T) {
 	}
 }
 
-// changesCredentials is that process.
+// changesCredentials runs in that process.
 func changesCredentials(s *side, _ cmid.Addr) {
 	l := s.listen("RDMA_ADDR", 0)
 	a, b := pair(s, s, l)

@@ -19,7 +19,7 @@ func addDevice(t *testing.T, name, kind, netdev string) {
 	t.Cleanup(func() { _ = exec.Command("rdma", "link", "del", name).Run() })
 }
 
-// exchange has messages go there and back.
+// exchange sends messages there and back.
 func exchange(s *side, a, b *conn) {
 	s.Helper()
 	there, back := b.received+slots, a.received+slots

@@ -76,7 +76,7 @@ func init() {
 
 const manyDials = 80
 
-// dialsSilence has many connects wait for an answer that does not come, and then destroys them all.
+// dialsSilence makes many connects wait for an answer that does not come, and then destroys them.
 func dialsSilence(s *side, at cmid.Addr) {
 	joinGroup()
 	var ids []*cmid.ID

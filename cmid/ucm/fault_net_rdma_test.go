@@ -14,7 +14,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// talks has both ends talk for a while.
+// talks makes both ends talk for a while.
 func (s *side) talks(a, b *conn) {
 	s.Helper()
 	had := a.received
@@ -27,7 +27,7 @@ func (s *side) talks(a, b *conn) {
 	})
 }
 
-// peerOf is the other end of the machine's veth pair.
+// peerOf returns the other end of the machine's veth pair.
 func peerOf(t *testing.T) string { return env(t, "RDMA_NETDEV")[:2] + "1" }
 
 // An interface that goes down under connections: they are notified at most once, or live on;

@@ -232,7 +232,7 @@ func TestFaultHalfOpenIsDestroyed(t *testing.T) {
 	}
 }
 
-// pairWith is the active end of one more connection.
+// pairWith makes one more connection, and returns its active end.
 func pairWith(s *side, l *cmid.ID) *conn {
 	c, _ := pair(s, s, l)
 	return c

@@ -133,7 +133,7 @@ func (s *side) until(what string, cond func() bool) {
 	}
 }
 
-// await is the next event of the identifier's, which has to be an E; of any identifier's if id is
+// await returns the identifier's next event, which has to be an E; of any identifier's if id is
 // nil, and then others are passed over.
 func await[E cmid.Event](s *side, id *cmid.ID) (ev E) {
 	s.Helper()
@@ -191,7 +191,7 @@ func (s *side) wantDelivered(id *cmid.ID, wants ...string) {
 	}
 }
 
-// destroy gives an identifier back that the kernel does not keep.
+// destroy destroys an identifier, which the kernel then no longer has.
 func (s *side) destroy(id *cmid.ID) {
 	s.Helper()
 	begin := time.Now()
@@ -234,7 +234,7 @@ func (s *side) listen(name string, backlog int) *cmid.ID {
 	return id
 }
 
-// resolved has address and route.
+// resolved returns an identifier with address and route.
 func (s *side) resolved(to cmid.Addr) *cmid.ID {
 	s.Helper()
 	id := s.create(cmid.PortSpaceTCP)
@@ -259,7 +259,7 @@ func (s *side) connect(to cmid.Addr) *conn {
 	return c
 }
 
-// pair is a connection between two sides, or of one with itself.
+// pair makes a connection between two sides, or of one with itself.
 func pair(a, b *side, listener *cmid.ID) (active, passive *conn) {
 	a.Helper()
 	active = a.connect(listener.LocalAddr())
@@ -354,10 +354,10 @@ func (c *conn) poll() (came bool) {
 	return n > 0
 }
 
-// flushed is whether all that was posted has completed.
+// flushed reports whether all that was posted has completed.
 func (c *conn) flushed() bool { return c.failures == c.posted-c.received+c.issued-c.sent }
 
-// free gives the queues back: the queue pair has gone with its identifier.
+// free releases the queues: the queue pair has gone with its identifier.
 func (c *conn) free() {
 	c.s.Helper()
 	if c.cq == nil {
@@ -408,14 +408,14 @@ func (p *process) hears(word string) string {
 	return ""
 }
 
-// kill is kill -9, and ends when the kernel has let the process go.
+// kill does kill -9, and returns when the kernel has let the process go.
 func (p *process) kill() {
 	p.Helper()
 	p.shoot()
 	p.ends()
 }
 
-// shoot is kill -9.
+// shoot does kill -9.
 func (p *process) shoot() { _ = p.cmd.Process.Signal(syscall.SIGKILL) }
 
 // ends waits for the end of a process that was shot: first the kernel ends all that it had.
@@ -431,7 +431,7 @@ func (p *process) ends() {
 	}
 }
 
-// say is the other end of hears.
+// say prints a line for hears.
 func say(words ...any) { fmt.Println(append([]any{"fault:"}, words...)...) }
 
 // leavesNothing checks, when the test has ended, that nothing of it is left in the kernel and in
@@ -452,7 +452,7 @@ func leavesNothing(t *testing.T) {
 	})
 }
 
-// kernelHas is how many of each kind of thing the kernel has of the device. rdma(8) lists of many
+// kernelHas counts, by kind, the things that the kernel has of the device. rdma(8) lists of many
 // things only some, but counts them all.
 func kernelHas(t *testing.T) map[string]int {
 	t.Helper()

@@ -21,7 +21,7 @@ func (id *ident) Handle() cmid.Handle { return id.h }
 
 // Flavor is the device's; 0 without one.
 func (id *ident) Flavor() states.Flavor {
-	if id.iwarp() {
+	if id.isIWARP() {
 		return states.IWARP
 	}
 	return 0
@@ -66,7 +66,7 @@ func (id *ident) Info() cmid.Info {
 func (id *ident) Path() cmid.Path {
 	p := id.path
 	if p != (cmid.Path{}) {
-		a := id.dev.gid(id.in.sys, id.in.loop.Now(), place{id.port, p.GIDIndex})
+		a := id.dev.lookUpGID(id.in.sys, id.in.loop.Now(), place{id.port, p.GIDIndex})
 		p.GIDType, p.NetDev = a.kind, a.netdev
 	}
 	return p
@@ -80,7 +80,7 @@ func (id *ident) Device() verbs.Device {
 	return id.dev.verbs
 }
 
-func (id *ident) iwarp() bool { return id.dev != nil && id.dev.iwarp }
+func (id *ident) isIWARP() bool { return id.dev != nil && id.dev.iwarp }
 
 // QueryPath gives the path records.
 func (id *ident) QueryPath() ([]byte, error) {

@@ -21,7 +21,7 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 	}
 	in := newInstance(d, l, up, f)
 	if in.reg, err = l.Add(f.FD(), eventloop.Readable, in); err != nil {
-		in.lanes.leave()
+		in.lanes.removeUser()
 		return nil, errors.Join(err, f.Close())
 	}
 	return in, nil
@@ -37,9 +37,9 @@ func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *i
 		lanes:   &process,
 		sys:     hostSysfs,
 	}
-	in.lanes.join()
+	in.lanes.addUser()
 	in.mail.loop, in.mail.came = l, make(chan struct{}, 1)
-	in.mail.after = func() { in.lost.settle() }
+	in.mail.after = func() { in.lost.reportWaiting() }
 	return in
 }
 
@@ -64,7 +64,7 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (c
 	id := &ident{in: in, h: h, datagram: t == cmid.QPTypeUD}
 	var err error
 	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), uint8(t)); err != nil {
-		return nil, in.checked(err)
+		return nil, in.checkError(err)
 	}
 	in.ids[h] = id
 	return id, nil
@@ -85,9 +85,9 @@ func (in *instance) Close() error {
 	for _, id := range in.ids {
 		_ = id.destroy()
 	}
-	late := in.mail.settle(in.drv.closeWait)
-	in.lanes.leave()
-	err = errors.Join(err, in.unwatch())
+	late := in.mail.awaitResults(in.drv.closeWait)
+	in.lanes.removeUser()
+	err = errors.Join(err, in.unwatchRemovals())
 	for _, d := range append(in.gone, in.devices...) {
 		err = errors.Join(err, d.close())
 	}

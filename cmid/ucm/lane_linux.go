@@ -34,11 +34,12 @@ func (l *lanes) each(f func(*lane)) {
 	}
 }
 
-// join and leave count the channels that may have calls. Without any, no goroutine stays idle.
-func (l *lanes) join() {
-	l.each(func(one *lane) { one.join(&l.budget) })
+// addUser and removeUser count the channels that may have calls. Without any, no goroutine stays
+// idle.
+func (l *lanes) addUser() {
+	l.each(func(one *lane) { one.addUser(&l.budget) })
 }
-func (l *lanes) leave() { l.each((*lane).leave) }
+func (l *lanes) removeUser() { l.each((*lane).removeUser) }
 
 // lane runs calls that may wait in the kernel, each on a separate thread. Calls beyond atWork wait
 // in a queue, without a thread. When no call has ended for stuckAfter, others are started. So
@@ -58,8 +59,8 @@ type lane struct {
 	most          int // workers that the budget allows, as of the last time that it was asked
 	workers, idle int
 	begun         uint64
-	watched       bool // grow will come
-	filling       bool // fill will come
+	watched       bool // growThreads will come
+	filling       bool // startThreads will come
 }
 
 // job is a call. then gets its error: ECANCELED if it was not begun, a *ThreadsError if it was
@@ -71,7 +72,7 @@ type job struct {
 	refusable   bool // is not kept waiting if the process may have no thread
 }
 
-func (l *lane) join(b *budget) {
+func (l *lane) addUser(b *budget) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.budget == nil { // it never changes, and needs no lock
@@ -80,8 +81,8 @@ func (l *lane) join(b *budget) {
 	l.users++
 }
 
-// leave ends the idle goroutines with the last user; the others end with what there is to do.
-func (l *lane) leave() {
+// removeUser ends the idle goroutines with the last user; the others end with what there is to do.
+func (l *lane) removeUser() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.users--
@@ -95,8 +96,8 @@ func (l *lane) condLocked() *sync.Cond {
 	return l.more
 }
 
-// run has j executed.
-func (l *lane) run(j *job) {
+// runJob queues j for a thread.
+func (l *lane) runJob(j *job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls.Put(j, j.group, j.peer)
@@ -106,15 +107,15 @@ func (l *lane) run(j *job) {
 	}
 	if !l.filling && (l.workers < atWork || l.calls.Unserved()) {
 		l.filling = true
-		go l.fill()
+		go l.startThreads()
 	}
 	l.watchLocked()
 }
 
-// fill starts threads for the calls that wait: up to atWork, and then for groups that have no call
-// under way, and those whose turn is before them.
-func (l *lane) fill() {
-	l.ask(func() {
+// startThreads starts threads for the calls that wait: up to atWork, and then for groups that have
+// no call under way, and those whose turn is before them.
+func (l *lane) startThreads() {
+	l.askBudget(func() {
 		l.filling = false
 		for l.workers < atWork && l.idle < l.calls.Waiting() && l.hireLocked() {
 		}
@@ -123,10 +124,10 @@ func (l *lane) fill() {
 	})
 }
 
-// ask asks the budget, and then executes hire with the lock held. If the budget allows no thread at
-// all, the calls that cannot wait for one are refused.
-func (l *lane) ask(hire func()) {
-	most, err := l.budget.ask()
+// askBudget asks the budget, and then executes hire with the lock held. If the budget allows no
+// thread at all, the calls that cannot wait for one are refused.
+func (l *lane) askBudget(hire func()) {
+	most, err := l.budget.mostThreads()
 	l.mu.Lock()
 	l.most = most
 	hire()
@@ -164,21 +165,21 @@ func (l *lane) hireLocked() bool {
 		return false
 	}
 	l.workers++
-	go l.worker(j)
+	go l.runWorker(j)
 	return true
 }
 
-// watchLocked starts the timer after which grow checks whether any queued call has begun.
+// watchLocked starts the timer after which growThreads checks whether any queued call has begun.
 func (l *lane) watchLocked() {
 	if !l.watched && l.calls.Waiting() > 0 {
 		l.watched = true
 		before := l.begun
-		time.AfterFunc(stuckAfter, func() { l.grow(before) })
+		time.AfterFunc(stuckAfter, func() { l.growThreads(before) })
 	}
 }
 
-func (l *lane) grow(before uint64) {
-	l.ask(func() {
+func (l *lane) growThreads(before uint64) {
+	l.askBudget(func() {
 		l.watched = false
 		if l.begun != before {
 			return
@@ -192,8 +193,8 @@ func (l *lane) grow(before uint64) {
 	})
 }
 
-func (l *lane) worker(j *job) {
-	undisturbed()
+func (l *lane) runWorker(j *job) {
+	lockThread()
 	l.budget.threads.Add(1)
 	defer l.budget.threads.Add(-1)
 	for j != nil {
@@ -232,8 +233,8 @@ func (l *lane) nextLocked() *job {
 	return j
 }
 
-// drop takes j out of the queue if it has not begun.
-func (l *lane) drop(j *job) {
+// cancelJob takes j out of the queue if it has not begun.
+func (l *lane) cancelJob(j *job) {
 	l.mu.Lock()
 	dropped := l.dropLocked(j)
 	l.mu.Unlock()
@@ -246,13 +247,13 @@ func (l *lane) dropLocked(j *job) (dropped bool) {
 	return l.calls.Drop(func(other *job) bool { return other == j }, j.group, j.peer)
 }
 
-// undisturbed locks the goroutine to a thread, which ends with it, and blocks signals there. A
+// lockThread locks the goroutine to a thread, which ends with it, and blocks signals there. A
 // signal would make the kernel break off a wait and start the command again. A CONNECT of
 // soft-iWARP that is started again fails with EADDRNOTAVAIL, because it has bound its socket
 // already. And Go's scheduler sends signals to busy threads all the time. One signal is not
 // blocked: the one that makes all threads execute a system call (setuid), because the whole
 // program would wait for this thread.
-func undisturbed() {
+func lockThread() {
 	runtime.LockOSThread()
 	var all unix.Sigset_t
 	for i := range all.Val {

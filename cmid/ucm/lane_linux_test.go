@@ -69,9 +69,9 @@ func TestDestroyDropsQueuedConnect(t *testing.T) {
 // ownLanes gives b separate lanes: the threads of a test in virtual time are no other test's.
 func (b *bench) ownLanes() *lanes {
 	own := &lanes{}
-	b.in.lanes.leave()
+	b.in.lanes.removeUser()
 	b.in.lanes = own
-	own.join()
+	own.addUser()
 	return own
 }
 
@@ -84,11 +84,11 @@ type calls struct {
 
 func newCalls() *calls { return &calls{gate: make(chan struct{})} }
 
-// put has n calls run for a peer of a group.
+// put makes n calls run for a peer of a group.
 func (c *calls) put(l *lane, group, peer any, n int) {
 	for range n {
 		c.over.Add(1)
-		l.run(&job{
+		l.runJob(&job{
 			group: group, peer: peer,
 			call: func() error { c.begun.Add(1); <-c.gate; return nil },
 			then: func(error) { c.over.Done() },
@@ -138,9 +138,9 @@ func (l *lane) idles(t *testing.T, n int) {
 
 func newLane(t *testing.T) *lane {
 	l := &lane{}
-	l.join(&budget{})
+	l.addUser(&budget{})
 	t.Cleanup(func() {
-		l.leave()
+		l.removeUser()
 		l.idles(t, 0)
 		if l.calls.Waiting()+l.calls.Running() != 0 {
 			t.Errorf("what is left: %+v", l.calls)
@@ -158,7 +158,7 @@ func TestLaneGrows(t *testing.T) {
 		most := 0
 		for range 2000 {
 			over.Add(1)
-			l.run(&job{call: func() error { return nil }, then: func(error) { over.Done() }})
+			l.runJob(&job{call: func() error { return nil }, then: func(error) { over.Done() }})
 			most = max(most, l.size())
 		}
 		over.Wait()
@@ -170,7 +170,7 @@ func TestLaneGrows(t *testing.T) {
 		stuck := newCalls()
 		stuck.put(l, nil, nil, n)
 		quick := make(chan time.Duration, 1)
-		l.run(&job{call: func() error { quick <- time.Since(begin); return nil }, then: func(error) {}})
+		l.runJob(&job{call: func() error { quick <- time.Since(begin); return nil }, then: func(error) {}})
 		if took := <-quick; took < stuckAfter || took > 20*time.Second {
 			t.Errorf("behind %d calls that wait a call was begun after %v", n, took)
 		}
@@ -188,7 +188,7 @@ func TestLaneIsSharedOut(t *testing.T) {
 		t.Helper()
 		ended := make(chan error, 1)
 		begin := time.Now()
-		l.run(&job{group: group, peer: peer, call: func() error { return nil }, then: func(err error) { ended <- err }})
+		l.runJob(&job{group: group, peer: peer, call: func() error { return nil }, then: func(err error) { ended <- err }})
 		<-ended
 		t.Logf("%s has taken %v", why, time.Since(begin))
 	}
@@ -217,7 +217,7 @@ func TestPeersOfAListener(t *testing.T) {
 	ended := make(chan time.Time, 1)
 	begin := time.Now()
 	forged.put(l, "listener", "forged", mostWorkers/4)
-	l.run(&job{group: "listener", peer: "honest", call: func() error { ended <- time.Now(); return nil }, then: func(error) {}})
+	l.runJob(&job{group: "listener", peer: "honest", call: func() error { ended <- time.Now(); return nil }, then: func(error) {}})
 	if took := (<-ended).Sub(begin); took > 20*time.Second || forged.begun.Load() > 3*atWork {
 		t.Errorf("begun after %v, when %d forged were: it comes second", took, forged.begun.Load())
 	}

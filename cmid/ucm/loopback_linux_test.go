@@ -13,7 +13,7 @@ func (b *bench) cameTo(ip string) {
 	b.k.answer = func(w wrote, response []byte) error {
 		if w.cmd == uabi.CommandQuery {
 			const src = 16 // of struct rdma_ucm_query_addr_resp
-			sa, err := sockaddr(cmid.AddrFrom(netip.MustParseAddr(ip), 7471))
+			sa, err := kernelSockaddr(cmid.AddrFrom(netip.MustParseAddr(ip), 7471))
 			if err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func TestLoopbackHearsLoopback(t *testing.T) {
 	}
 }
 
-// rejected is the reason that id was rejected with, -1 if it was not.
+// rejected returns the reason that id was rejected with, -1 if it was not.
 func (k *kernel) rejected(id uint32) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// lose gives the channel up. It may be called in the middle of a command, so owners are notified
-// later, from the loop's queue.
-func (in *instance) lose(err error) {
+// failChannel gives the channel up. It may be called in the middle of a command, so owners are
+// notified later, from the loop's queue.
+func (in *instance) failChannel(err error) {
 	if in.lost != nil || in.closed {
 		return
 	}
@@ -20,18 +20,18 @@ func (in *instance) lose(err error) {
 	if in.reg != nil {
 		_ = in.reg.Remove() // it would stay readable
 	}
-	in.mail.start()
-	in.lanes.destroys.run(&job{
-		group: in, call: in.file.Close, then: func(error) { in.mail.put(func() { l.closed = true }) },
+	in.mail.countCall()
+	in.lanes.destroys.runJob(&job{
+		group: in, call: in.file.Close, then: func(error) { in.mail.putResult(func() { l.closed = true }) },
 	})
-	_ = in.loop.Post(l.report) // refused when the loop ends, and events no longer matter
+	_ = in.loop.Post(l.reportRemoval) // refused when the loop ends, and events no longer matter
 }
 
-// report reports the removal to every identifier.
-func (l *loss) report() {
+// reportRemoval reports the removal to every identifier.
+func (l *loss) reportRemoval() {
 	in := l.in
 	for _, d := range slices.Clone(in.devices) {
-		in.drop(d)
+		in.removeDevice(d)
 	}
 	for h, id := range in.ids {
 		if in.closed {
@@ -45,7 +45,7 @@ func (l *loss) report() {
 
 // giveBack gives an identifier back with the file.
 func (l *loss) giveBack(id *ident) error {
-	if l.over() {
+	if l.isFileUnused() {
 		return nil
 	}
 	l.in.busy[id] = "destroy_id"
@@ -53,30 +53,30 @@ func (l *loss) giveBack(id *ident) error {
 	return cmid.ErrPending
 }
 
-// over reports whether the file is unused.
-func (l *loss) over() bool { return l.closed && !l.in.mail.expects() }
+// isFileUnused reports whether the file is unused.
+func (l *loss) isFileUnused() bool { return l.closed && !l.in.mail.expectsResult() }
 
-// settle reports the end of the identifiers that have waited for the file to be closed.
-func (l *loss) settle() {
-	if l == nil || !l.over() {
+// reportWaiting reports the end of the identifiers that have waited for the file to be closed.
+func (l *loss) reportWaiting() {
+	if l == nil || !l.isFileUnused() {
 		return
 	}
 	list := l.waiting
 	l.waiting = nil
 	for _, id := range list {
 		delete(l.in.busy, id)
-		id.destroyed(nil)
+		id.reportDestroyed(nil)
 	}
 }
 
-// checked gives the channel up if err shows that the kernel takes no commands from this process,
+// checkError gives the channel up if err shows that the kernel takes no commands from this process,
 // and returns it.
-func (in *instance) checked(err error) error {
-	in.denied(err)
+func (in *instance) checkError(err error) error {
+	in.failIfDenied(err)
 	return err
 }
 
-func (in *instance) denied(err error) bool {
+func (in *instance) failIfDenied(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -84,12 +84,12 @@ func (in *instance) denied(err error) bool {
 	if !errors.As(err, &c) {
 		return false
 	}
-	in.lose(err)
+	in.failChannel(err)
 	return true
 }
 
-// destroyed reports that the kernel has destroyed the identifier, or why it has not.
-func (id *ident) destroyed(err error) {
+// reportDestroyed reports that the kernel has destroyed the identifier, or why it has not.
+func (id *ident) reportDestroyed(err error) {
 	if id.ending.reports && !id.in.closed {
 		id.in.up.Done(id.h, err)
 	}

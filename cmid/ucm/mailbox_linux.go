@@ -18,15 +18,15 @@ type mailbox struct {
 	queue bool // Run is scheduled
 }
 
-// start counts a call that has begun.
-func (m *mailbox) start() {
+// countCall counts a call that has begun.
+func (m *mailbox) countCall() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.away++
 }
 
-// put ends a call: fn will run on the loop. Any goroutine.
-func (m *mailbox) put(fn func()) {
+// putResult ends a call: fn will run on the loop. Any goroutine.
+func (m *mailbox) putResult(fn func()) {
 	m.mu.Lock()
 	m.away--
 	m.back = append(m.back, fn)
@@ -55,15 +55,15 @@ func (m *mailbox) Run(int) bool {
 	return false
 }
 
-// expects reports whether the result of a call is still to come.
-func (m *mailbox) expects() bool {
+// expectsResult reports whether the result of a call is still to come.
+func (m *mailbox) expectsResult() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.away > 0
 }
 
-// settle waits, on the loop, for the results of all calls, and reports whether some are late.
-func (m *mailbox) settle(d time.Duration) (late bool) {
+// awaitResults waits, on the loop, for the results of all calls, and reports whether some are late.
+func (m *mailbox) awaitResults(d time.Duration) (late bool) {
 	timeout := time.NewTimer(d)
 	defer timeout.Stop()
 	for {

@@ -26,7 +26,7 @@ func (id *ident) Detach() (cmid.DetachedInstance, error) {
 	if id.away != nil {
 		return nil, unix.EBUSY
 	}
-	in.strike(id)
+	in.removeIdent(id)
 	return &detached{id, in}, nil
 }
 
@@ -41,7 +41,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 	if to != d.from {
 		if dev != nil && id.qp == nil {
 			var err error
-			if dev, err = to.device(dev.ident); err != nil {
+			if dev, err = to.findOrOpen(dev.ident); err != nil {
 				return err
 			}
 		}
@@ -68,13 +68,13 @@ func (d *detached) Attach(other cmid.Instance) error {
 // identifier went with it.
 func (d *detached) Destroy() {
 	file, kid := d.from.file, d.id.kid
-	d.from.lanes.destroys.run(&job{
-		group: d.id.group(), peer: d.id.peer.Addr(),
+	d.from.lanes.destroys.runJob(&job{
+		group: d.id.threadGroup(), peer: d.id.peer.Addr(),
 		call: func() error { _, err := file.DestroyID(kid); return err },
 		then: func(err error) {
 			if err != nil {
 				// refused when the loop ends, and the file is closed with it
-				_ = d.from.loop.Post(func() { d.from.denied(err) })
+				_ = d.from.loop.Post(func() { d.from.failIfDenied(err) })
 			}
 		},
 	})

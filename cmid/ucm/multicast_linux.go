@@ -8,10 +8,10 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// join is rdma_join_multicast(3) and its _ex form.
-func (id *ident) join(c *cmid.JoinMulticast) error {
+// joinMulticast joins a group, as rdma_join_multicast(3) and its _ex form do.
+func (id *ident) joinMulticast(c *cmid.JoinMulticast) error {
 	in := id.in
-	sa, err := sockaddr(c.Addr)
+	sa, err := kernelSockaddr(c.Addr)
 	if err != nil {
 		return err
 	}
@@ -28,11 +28,12 @@ func (id *ident) join(c *cmid.JoinMulticast) error {
 	return nil
 }
 
-// leave is rdma_leave_multicast(3). EADDRNOTAVAIL for a group that was not joined.
-func (id *ident) leave(a cmid.Addr) error {
+// leaveMulticast leaves a group, as rdma_leave_multicast(3) does. EADDRNOTAVAIL for a group that
+// was not joined.
+func (id *ident) leaveMulticast(a cmid.Addr) error {
 	for _, g := range id.groups {
 		if g.addr.Equal(a) {
-			g.forget()
+			g.removeGroup()
 			if g.attached && id.qp != nil {
 				_ = id.qp.Detach(g.gid, g.lid) // the queue pair may have been destroyed
 			}
@@ -43,7 +44,7 @@ func (id *ident) leave(a cmid.Addr) error {
 	return unix.EADDRNOTAVAIL
 }
 
-func (g *group) forget() {
+func (g *group) removeGroup() {
 	delete(g.id.in.groups, g.h)
 	for i, other := range g.id.groups {
 		if other == g {
@@ -53,14 +54,14 @@ func (g *group) forget() {
 	}
 }
 
-// deliver takes an event of the membership: from now on the queue pair receives the group's
+// deliverEvent takes an event of the membership: from now on the queue pair receives the group's
 // messages.
-func (g *group) deliver(ev *uabi.EventResp) {
+func (g *group) deliverEvent(ev *uabi.EventResp) {
 	id, in := g.id, g.id.in
 	if ev.Event >= uint32(states.NumKernelKinds) {
 		return
 	}
-	in.decode(true, ev)
+	in.decodeEvent(true, ev)
 	in.event.Addr = g.addr
 	switch in.event.Kind {
 	case states.KindMulticastJoin:
@@ -68,14 +69,14 @@ func (g *group) deliver(ev *uabi.EventResp) {
 		if id.qp != nil && !g.sendOnly {
 			if err := id.qp.Attach(g.gid, g.lid); err != nil {
 				in.event.Kind, in.event.Err, in.event.Status = states.KindMulticastError, err, -int32(errnoOf(err))
-				g.forget()
+				g.removeGroup()
 				_, _ = in.file.LeaveMulticast(g.kid)
 				break
 			}
 			g.attached = true
 		}
 	case states.KindMulticastError:
-		g.forget()
+		g.removeGroup()
 		_, _ = in.file.LeaveMulticast(g.kid) // it failed, and exists nevertheless
 	default:
 	}

@@ -45,7 +45,7 @@ func (b *bench) attached(guid uint64, index uint32) {
 		if w.cmd != uabi.CommandQuery {
 			return nil
 		}
-		sa, err := sockaddr(cmid.MustAddr("10.0.0.7:7471"))
+		sa, err := kernelSockaddr(cmid.MustAddr("10.0.0.7:7471"))
 		if err != nil {
 			return err
 		}

@@ -108,9 +108,9 @@ type deviceIdent struct {
 	index uint32 // noIndex where the kernel does not report it: before 5.9, or without netlink
 }
 
-// is reports whether a and b are known to be the same device: by their indices, or else by their
-// GUIDs. Several devices may have the GUID 0.
-func (a deviceIdent) is(b deviceIdent) bool {
+// isSame reports whether a and b are known to be the same device: by their indices, or else by
+// their GUIDs. Several devices may have the GUID 0.
+func (a deviceIdent) isSame(b deviceIdent) bool {
 	if a.index != noIndex && b.index != noIndex {
 		return a.index == b.index
 	}

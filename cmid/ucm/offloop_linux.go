@@ -14,27 +14,27 @@ import (
 // the destruction starts when that has ended.
 func (id *ident) destroy() error {
 	in := id.in
-	in.strike(id)
+	in.removeIdent(id)
 	if id.waitsForPeer() {
-		id.fail()
+		id.flushQP()
 	}
 	id.late = nil
 	id.ending = &ended{reports: true}
 	switch {
 	case id.away != nil:
-		id.lane.drop(id.away)
+		id.lane.cancelJob(id.away)
 		return cmid.ErrPending
 	case in.lost != nil && id.qp == nil:
 		return in.lost.giveBack(id)
 	case id.phase == unconnected && id.qp == nil:
-		return id.given(id.giveBack())
+		return id.destroyResult(id.giveBack())
 	}
 	id.giveBackOffLoop()
 	return cmid.ErrPending
 }
 
-// strike removes the identifier from the tables, so that its events are not delivered.
-func (in *instance) strike(id *ident) {
+// removeIdent removes the identifier from the tables, so that its events are not delivered.
+func (in *instance) removeIdent(id *ident) {
 	delete(in.ids, id.h)
 	if id.listening {
 		in.listeners--
@@ -47,18 +47,17 @@ func (in *instance) strike(id *ident) {
 // waitsForPeer reports whether the kernel uses the queue pair until the peer answers, as a connect
 // on iWARP does. Such a queue pair is flushed when the identifier is destroyed, and destroyed
 // after the identifier. Any other queue pair is destroyed before the identifier.
-func (id *ident) waitsForPeer() bool { return id.phase == half && id.iwarp() }
+func (id *ident) waitsForPeer() bool { return id.phase == half && id.isIWARP() }
 
-// group is what shares threads with the identifier: the requests of its listener, or everything
-// else on the loop.
-func (id *ident) group() any {
+// threadGroup returns the key of the calls that share threads with the identifier's.
+func (id *ident) threadGroup() any {
 	if id.listener != 0 {
 		return id.listener
 	}
 	return id.in
 }
 
-// giveBack is DESTROY_ID. ENOENT counts as success: the identifier does not exist.
+// giveBack executes DESTROY_ID. ENOENT counts as success: the identifier does not exist.
 func (id *ident) giveBack() error {
 	if _, err := id.in.file.DestroyID(id.kid); !errors.Is(err, unix.ENOENT) {
 		return err
@@ -66,14 +65,14 @@ func (id *ident) giveBack() error {
 	return nil
 }
 
-// given interprets DESTROY_ID's answer: the identifier is destroyed, or it will be when the
+// destroyResult interprets DESTROY_ID's answer: the identifier is destroyed, or it will be when the
 // channel is closed, or the kernel keeps it.
-func (id *ident) given(err error) error {
+func (id *ident) destroyResult(err error) error {
 	in := id.in
 	switch {
 	case err == nil || in.closed: // then the file is, next
 		return nil
-	case in.lost != nil || in.denied(err):
+	case in.lost != nil || in.failIfDenied(err):
 		return in.lost.giveBack(id)
 	}
 	return &HeldError{IDs: []HeldID{id.keptBy("destroy_id")}, Err: err}
@@ -113,9 +112,9 @@ func (id *ident) giveBackOffLoop() {
 			_ = qp.End(went) // its owner may have destroyed it already
 		}
 		id.qp = nil
-		_ = in.checked(went)
-		if err = id.given(err); !errors.Is(err, cmid.ErrPending) {
-			id.destroyed(err)
+		_ = in.checkError(went)
+		if err = id.destroyResult(err); !errors.Is(err, cmid.ErrPending) {
+			id.reportDestroyed(err)
 		}
 	})
 }
@@ -124,35 +123,35 @@ func (id *ident) giveBackOffLoop() {
 // call's error.
 func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
 	in.busy[id] = doing
-	in.mail.start()
-	j := &job{group: id.group(), peer: id.peer.Source(), call: call, refusable: l != &in.lanes.destroys, then: func(err error) {
-		in.mail.put(func() {
+	in.mail.countCall()
+	j := &job{group: id.threadGroup(), peer: id.peer.Source(), call: call, refusable: l != &in.lanes.destroys, then: func(err error) {
+		in.mail.putResult(func() {
 			delete(in.busy, id)
 			then(err)
 		})
 	}}
-	l.run(j)
+	l.runJob(j)
 	return j
 }
 
 // offLoop executes a command that may wait in the kernel. after gets its error, and returns the
 // error to report.
 func (id *ident) offLoop(l *lane, doing string, call func() error, after func(error) error) error {
-	id.aside(l, doing, call, func(err error) (report func()) {
+	id.callOffLoop(l, doing, call, func(err error) (report func()) {
 		err = after(err)
 		return func() { id.in.up.Done(id.h, err) }
 	})
 	return cmid.ErrPending
 }
 
-// aside executes a call that may wait in the kernel, one at a time for each identifier. The
+// callOffLoop executes a call that may wait in the kernel, one at a time for each identifier. The
 // identifier's events and its destruction wait until that call has ended. After the destruction
 // nothing is reported.
-func (id *ident) aside(l *lane, doing string, call func() error, after func(error) (report func())) {
+func (id *ident) callOffLoop(l *lane, doing string, call func() error, after func(error) (report func())) {
 	id.lane = l
 	id.away = id.in.offLoop(l, id, doing, call, func(err error) {
 		id.away = nil
-		report := after(id.in.checked(err))
+		report := after(id.in.checkError(err))
 		if id.ending != nil {
 			id.giveBackOffLoop()
 			return

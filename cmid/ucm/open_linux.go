@@ -32,7 +32,7 @@ func openChannel(node string) (*uabi.File, error) {
 	asked := error(nil)
 	if node == "" {
 		var c nldev.Chardev
-		c, asked = discover()
+		c, asked = discoverDevice()
 		node = nodeDir + c.Name
 		if c.ABI != 0 && (c.ABI < minABI || c.ABI > uabi.ABIVersion) {
 			return nil, &OpenError{
@@ -58,7 +58,7 @@ func openShared() (*uabi.File, error) {
 	runtime.LockOSThread() // the file has this thread's credentials
 	defer runtime.UnlockOSThread()
 	f, err := openChannel("")
-	if err == nil && !shared(f.FD()) {
+	if err == nil && !isShared(f.FD()) {
 		_ = f.Close()
 		err := &verbs.CredentialsError{File: "rdma_cm", Err: unix.EACCES}
 		return nil, &OpenError{Path: nodeDir + "rdma_cm", Err: err, Remedy: "this process cannot use it"}
@@ -70,9 +70,9 @@ func openShared() (*uabi.File, error) {
 // changed its credentials they may not, except for threads that were started since.
 const witnesses = 4
 
-// shared reports whether other threads may use the file that this one, which its goroutine is
+// isShared reports whether other threads may use the file that this one, which its goroutine is
 // locked to, has opened.
-func shared(fd int) bool {
+func isShared(fd int) bool {
 	var begun, done sync.WaitGroup
 	var refused atomic.Bool
 	begun.Add(witnesses)
@@ -91,9 +91,9 @@ func shared(fd int) bool {
 	return !refused.Load()
 }
 
-// discover finds the device file. It asks the kernel, which loads the module; then sysfs; and else
-// takes the usual path. The error is the reason why the kernel did not name the file.
-func discover() (nldev.Chardev, error) {
+// discoverDevice finds the device file. It asks the kernel, which loads the module; then sysfs; and
+// else takes the usual path. The error is the reason why the kernel did not name the file.
+func discoverDevice() (nldev.Chardev, error) {
 	c, err := nldev.AskChardev("rdma_cm")
 	if err == nil {
 		return c, nil

@@ -31,7 +31,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := id.initialize(qp, t); err != nil {
+	if err := id.initQP(qp, t); err != nil {
 		_ = qp.Destroy()
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (id *ident) qpEvent(ev verbs.QPEvent) {
 	}
 }
 
-// initialize brings a new queue pair to INIT, and a datagram's on to RTS.
-func (id *ident) initialize(qp verbs.ProviderQP, t verbs.QPType) error {
+// initQP brings a new queue pair to INIT, and a datagram's on to RTS.
+func (id *ident) initQP(qp verbs.ProviderQP, t verbs.QPType) error {
 	attr, mask, err := id.initAttr(t)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (id *ident) initialize(qp verbs.ProviderQP, t verbs.QPType) error {
 	return qp.Modify(&verbs.QPAttr{State: verbs.QPRTS}, verbs.QPAttrState|verbs.QPAttrSQPSN)
 }
 
-// initAttr are the attributes for INIT. The kernel's attributes give a peer no rights before there
+// initAttr returns the attributes for INIT. The kernel's give a peer no rights before there
 // is a connection, so librdmacm goes through INIT twice. This function sets the rights itself.
 // Only on InfiniBand must the kernel be asked for the partition.
 func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrMask, err error) {
@@ -100,9 +100,9 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 	return attr, mask | verbs.QPAttrAccessFlags, nil
 }
 
-// climbs reports whether this driver brings the queue pair to RTS. On iWARP the kernel does that
-// when it takes the TCP stream over.
-func (id *ident) climbs() bool { return id.qp != nil && !id.datagram && !id.iwarp() }
+// bringsToRTS reports whether this driver brings the queue pair to RTS. On iWARP the kernel does
+// that when it takes the TCP stream over.
+func (id *ident) bringsToRTS() bool { return id.qp != nil && !id.datagram && !id.isIWARP() }
 
 // climb is the sequence of state changes that brings a queue pair to RTS. They may wait in the
 // kernel.
@@ -111,19 +111,19 @@ type climb struct {
 	errs  []error // of those that were taken
 }
 
-// climb prepares the sequence, on the accepting side with c, where the caller chooses the depths,
-// the traffic class and the retries. The kernel has the peer's there.
-func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
+// prepareRTS prepares the sequence, on the accepting side with c, where the caller chooses the
+// depths, the traffic class and the retries. The kernel has the peer's there.
+func (id *ident) prepareRTS(c *uabi.ConnParam) (*climb, error) {
 	way := &climb{}
 	var told [2]verbs.QPAttr
 	for i, state := range [...]uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
 		raw, err := id.in.file.InitQPAttr(id.kid, state)
 		if err != nil {
-			return nil, way.end(err)
+			return nil, way.passResults(err)
 		}
 		attr, mask := qpAttr(&raw)
 		if c != nil {
-			id.choose(&attr, c)
+			id.applyChoices(&attr, c)
 		}
 		attr.RetryCount = min(attr.RetryCount, retries)
 		attr.MinRNRTimer = id.minRNRTimer // the kernel's 0 is 655 ms
@@ -134,8 +134,8 @@ func (id *ident) climb(c *uabi.ConnParam) (*climb, error) {
 	return way, nil
 }
 
-// choose puts the accepting side's choices into attr.
-func (id *ident) choose(attr *verbs.QPAttr, c *uabi.ConnParam) {
+// applyChoices puts the accepting side's choices into attr.
+func (id *ident) applyChoices(attr *verbs.QPAttr, c *uabi.ConnParam) {
 	attr.MaxDestRDAtomic, attr.MaxRDAtomic = c.ResponderResources, c.InitiatorDepth
 	if c.RetryCount > 0 {
 		attr.RetryCount = c.RetryCount
@@ -145,8 +145,8 @@ func (id *ident) choose(attr *verbs.QPAttr, c *uabi.ConnParam) {
 	}
 }
 
-// wait makes the state changes, up to the first that fails. Any goroutine.
-func (w *climb) wait() error {
+// makeChanges makes the state changes, up to the first that fails. Any goroutine.
+func (w *climb) makeChanges() error {
 	for _, step := range w.steps {
 		err := step.Wait()
 		w.errs = append(w.errs, err)
@@ -157,9 +157,9 @@ func (w *climb) wait() error {
 	return nil
 }
 
-// end passes each state change its result. err is the result of all of them and of what followed.
-// A change that was not made ends with err.
-func (w *climb) end(err error) error {
+// passResults passes each state change its result. err is the result of all of them and of what
+// followed. A change that was not made ends with err.
+func (w *climb) passResults(err error) error {
 	for i, step := range w.steps {
 		if i >= len(w.errs) {
 			_ = step.End(err)
@@ -174,14 +174,14 @@ func (w *climb) end(err error) error {
 // kernel sets the queue pair up, and siw accepts more Reads than the peer serves, and then never
 // sends anything again.
 func (id *ident) limitReads(served uint8) {
-	if n := min(id.asks, served); id.qp != nil && id.dev.iwarp && n < id.depth() {
+	if n := min(id.asks, served); id.qp != nil && id.dev.iwarp && n < id.maxReads() {
 		// it may have been destroyed
 		_ = id.qp.Modify(&verbs.QPAttr{MaxRDAtomic: n}, verbs.QPAttrMaxRDAtomic)
 	}
 }
 
-// fail flushes the queue pair.
-func (id *ident) fail() {
+// flushQP flushes the queue pair.
+func (id *ident) flushQP() {
 	if id.qp != nil {
 		// it may have failed already
 		_ = id.qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
@@ -199,9 +199,8 @@ const (
 	rnrTimerMax = 31
 )
 
-// depth is how many reads the device can have outstanding; 1, which every device can, where that
-// is not known.
-func (id *ident) depth() uint8 {
+// maxReads returns how many reads the device can have outstanding, and 1 if not known.
+func (id *ident) maxReads() uint8 {
 	if id.dev == nil {
 		return 1
 	}

@@ -54,7 +54,7 @@ func (q *fakeQP) DestroyLater() verbs.Later {
 	return verbs.Later{Wait: q.wait, End: func(error) error { return q.Destroy() }}
 }
 
-// wait is a call that the kernel lets wait until hold is closed.
+// wait blocks like a call in the kernel, until hold is closed.
 func (q *fakeQP) wait() error {
 	if q.hold != nil {
 		q.waits.Add(1)
@@ -68,7 +68,7 @@ type roomy struct{ bare }
 
 func (roomy) Attr() verbs.DeviceAttr { return verbs.DeviceAttr{MaxRDAtom: 16} }
 
-// withQP is an identifier with a queue pair.
+// withQP returns an identifier with a queue pair.
 func (b *bench) withQP(iwarp bool) (*ident, *fakeQP) {
 	b.Helper()
 	id, q := b.create().on(iwarp), &fakeQP{}
@@ -234,7 +234,7 @@ func TestClimbThatCannotGoOn(t *testing.T) {
 		}
 		return nil
 	}
-	if way, err := id.climb(nil); way != nil || !errors.Is(err, unix.EINVAL) {
+	if way, err := id.prepareRTS(nil); way != nil || !errors.Is(err, unix.EINVAL) {
 		t.Fatalf("%v, %v, want what the kernel has said", way, err)
 	}
 	if q.begun != 1 || q.ended != 1 || len(q.states) != 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// watch begins to listen. Where that is not possible (a container without netlink), a removal
-// waits until the channel is closed.
-func (in *instance) watch() {
+// watchRemovals begins to listen. Where that is not possible (a container without netlink), a
+// removal waits until the channel is closed.
+func (in *instance) watchRemovals() {
 	if in.removals != nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (in *instance) watch() {
 	in.removals = r
 }
 
-func (in *instance) unwatch() error {
+func (in *instance) unwatchRemovals() error {
 	r := in.removals
 	if r == nil {
 		return nil
@@ -49,7 +49,7 @@ func (r *removals) Ready(eventloop.Events) {
 		case errors.Is(err, unix.EAGAIN):
 			return
 		case err != nil, ofDevice(r.buf[:n]):
-			r.in.look() // an error: some were lost
+			r.in.checkDevices() // an error: some were lost
 		}
 		if r.in.removals != r {
 			return
@@ -66,27 +66,27 @@ func ofDevice(msg []byte) bool {
 		bytes.HasPrefix(path, []byte("move@")) && bytes.Contains(path, []byte("/infiniband/"))
 }
 
-// look gives up the devices whose files have gone, or are another device's by now, and learns the
-// others' names.
-func (in *instance) look() {
+// checkDevices gives up the devices whose files have gone, or are another device's by now, and
+// learns the others' names.
+func (in *instance) checkDevices() {
 	for _, d := range slices.Clone(in.devices) {
-		switch name, gone := in.sys.look(d.file); {
+		switch name, gone := in.sys.dataFileDevice(d.file); {
 		case gone:
-			in.drop(d)
+			in.removeDevice(d)
 		case name != "":
 			d.name = name
 		}
 	}
 }
 
-// drop forgets a device that is being removed, because another one may come under the same name
-// and GUID. It also releases the objects that the kernel waits for. The device's memory stays
+// removeDevice forgets a device that is being removed, because another one may come under the same
+// name and GUID. It also releases the objects that the kernel waits for. The device's memory stays
 // usable for its owners until Close. The kernel may end rdma_cm or the data path's file first,
 // depending on the order in which its modules were loaded.
-func (in *instance) drop(d *device) {
+func (in *instance) removeDevice(d *device) {
 	i := slices.Index(in.devices, d)
 	if i < 0 { // those of d's time: the next device may have a data path
-		in.devices = slices.DeleteFunc(in.devices, func(at *device) bool { return at.ident.is(d.ident) && at.data == nil })
+		in.devices = slices.DeleteFunc(in.devices, func(at *device) bool { return at.ident.isSame(d.ident) && at.data == nil })
 		return
 	}
 	in.devices = slices.Delete(in.devices, i, i+1)

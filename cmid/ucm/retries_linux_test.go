@@ -43,7 +43,7 @@ func TestRetriesEnd(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := id.climb(nil); err != nil {
+	if _, err := id.prepareRTS(nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range q.retries {
@@ -107,13 +107,13 @@ func TestAcceptChooses(t *testing.T) {
 func TestGIDsAreReadAgain(t *testing.T) {
 	now, at, was := time.Now(), place{1, 3}, gidAttr{"RoCE v2", "eth0.5"}
 	d := &device{name: "no such device", gids: gids{now, map[place]gidAttr{at: was}}}
-	if got := d.gid(hostSysfs, now.Add(gidsFor), at); got != was {
+	if got := d.lookUpGID(hostSysfs, now.Add(gidsFor), at); got != was {
 		t.Errorf("within a second %+v, want %+v", got, was)
 	}
-	if got := d.gid(hostSysfs, now, place{2, 3}); got != (gidAttr{}) {
+	if got := d.lookUpGID(hostSysfs, now, place{2, 3}); got != (gidAttr{}) {
 		t.Errorf("another port's is %+v", got)
 	}
-	if got := d.gid(hostSysfs, now.Add(gidsFor+1), at); got != (gidAttr{}) {
+	if got := d.lookUpGID(hostSysfs, now.Add(gidsFor+1), at); got != (gidAttr{}) {
 		t.Errorf("later %+v, want what is there now, which is nothing", got)
 	}
 }

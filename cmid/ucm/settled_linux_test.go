@@ -19,7 +19,7 @@ var seven = deviceIdent{7, noIndex}
 // meets returns the device of an identifier.
 func (b *bench) meets(ident deviceIdent) *device {
 	b.Helper()
-	d, err := b.in.device(ident)
+	d, err := b.in.findOrOpen(ident)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestDropForgetsBare(t *testing.T) {
 	earlier := b.meets(seven)
 	p.err = verbs.ErrNotSupported
 	b.meets(seven)
-	b.in.drop(earlier)
+	b.in.removeDevice(earlier)
 	b.meets(seven)
 	if p.asked != 3 {
 		t.Errorf("asked %d times, want 3: the device has gone in between", p.asked)
@@ -110,7 +110,7 @@ func TestMigrateToAndFro(t *testing.T) {
 	if err := two.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if (&ident{in: one.in, kid: 9}).fetch(id); len(one.k.did()) != asked {
+	if (&ident{in: one.in, kid: 9}).migrateHere(id); len(one.k.did()) != asked {
 		t.Error("a request is looked for on a channel that was closed: its descriptor's number is another file's")
 	}
 }

@@ -42,16 +42,16 @@ type sysDevice struct {
 
 // deviceOf returns the device that is meant.
 func (f *sysfs) deviceOf(ident deviceIdent) (s sysDevice, ok bool) {
-	list := f.devices()
-	i := slices.IndexFunc(list, func(s sysDevice) bool { return s.ident.is(ident) })
+	list := f.listDevices()
+	i := slices.IndexFunc(list, func(s sysDevice) bool { return s.ident.isSame(ident) })
 	if i < 0 {
 		return sysDevice{}, false
 	}
 	return list[i], true
 }
 
-// devices lists the devices, by name.
-func (f *sysfs) devices() []sysDevice {
+// listDevices lists the devices, by name.
+func (f *sysfs) listDevices() []sysDevice {
 	entries, err := os.ReadDir(f.class)
 	if err != nil {
 		return nil // the directory is there when ib_core is loaded
@@ -59,7 +59,7 @@ func (f *sysfs) devices() []sysDevice {
 	indices, _ := f.indices() // without them the node GUIDs must do
 	var list []sysDevice
 	for _, e := range entries {
-		guid, ok := parseGUID(f.text(e.Name(), "node_guid"))
+		guid, ok := parseGUID(f.readAttr(e.Name(), "node_guid"))
 		if !ok {
 			continue
 		}
@@ -68,13 +68,13 @@ func (f *sysfs) devices() []sysDevice {
 			index = noIndex
 		}
 		const rnic = "4" // RDMA_NODE_RNIC
-		list = append(list, sysDevice{e.Name(), deviceIdent{guid, index}, strings.HasPrefix(f.text(e.Name(), "node_type"), rnic)})
+		list = append(list, sysDevice{e.Name(), deviceIdent{guid, index}, strings.HasPrefix(f.readAttr(e.Name(), "node_type"), rnic)})
 	}
 	return list
 }
 
-// text returns an attribute of a device, "" when it has gone.
-func (f *sysfs) text(device, attr string) string {
+// readAttr returns an attribute of a device, "" when it has gone.
+func (f *sysfs) readAttr(device, attr string) string {
 	text, err := os.ReadFile(f.class + device + "/" + attr)
 	if err != nil {
 		return ""
@@ -101,8 +101,8 @@ type gidAttr struct{ kind, netdev string }
 // gidsFor is how long the tables are believed.
 const gidsFor = time.Second
 
-// gid looks an entry up.
-func (d *device) gid(sys *sysfs, now time.Time, at place) gidAttr {
+// lookUpGID looks an entry up.
+func (d *device) lookUpGID(sys *sysfs, now time.Time, at place) gidAttr {
 	g := &d.gids
 	if g.known == nil || now.Sub(g.at) > gidsFor {
 		g.at, g.known = now, make(map[place]gidAttr)
@@ -110,7 +110,7 @@ func (d *device) gid(sys *sysfs, now time.Time, at place) gidAttr {
 	a, ok := g.known[at]
 	if !ok {
 		dir, index := fmt.Sprintf("ports/%d/gid_attrs/", at.port), fmt.Sprint(at.index)
-		a = gidAttr{sys.text(d.name, dir+"types/"+index), sys.text(d.name, dir+"ndevs/"+index)}
+		a = gidAttr{sys.readAttr(d.name, dir+"types/"+index), sys.readAttr(d.name, dir+"ndevs/"+index)}
 		g.known[at] = a
 	}
 	return a
@@ -141,9 +141,9 @@ func (f *sysfs) findDataFile(device string) dataFile {
 	return dataFile{}
 }
 
-// look returns the name of the device of d, "" when that is not known, and reports whether it has
-// gone.
-func (f *sysfs) look(d dataFile) (device string, gone bool) {
+// dataFileDevice returns the name of the device of d, "" when that is not known, and reports
+// whether it has gone.
+func (f *sysfs) dataFileDevice(d dataFile) (device string, gone bool) {
 	if d == (dataFile{}) {
 		return "", false
 	}

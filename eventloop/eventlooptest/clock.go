@@ -33,7 +33,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 }
 
-func (c *Clock) add(nudge func()) {
+func (c *Clock) addNudge(nudge func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nudges = append(c.nudges, nudge)

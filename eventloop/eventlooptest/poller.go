@@ -64,7 +64,7 @@ func NewPollerOn(clock *Clock) *Poller {
 		kick:   make(chan struct{}, 1),
 	}
 	if clock != nil {
-		clock.add(p.nudge)
+		clock.addNudge(p.interruptWait)
 	}
 	return p
 }
@@ -73,7 +73,7 @@ func NewPollerOn(clock *Clock) *Poller {
 func (p *Poller) Add(fd int, ev eventloop.Events, tag uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.fault(OpAdd); err != nil {
+	if err := p.nextFault(OpAdd); err != nil {
 		return err
 	}
 	if fd < 0 {
@@ -90,7 +90,7 @@ func (p *Poller) Add(fd int, ev eventloop.Events, tag uint64) error {
 func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.fault(OpModify); err != nil {
+	if err := p.nextFault(OpModify); err != nil {
 		return err
 	}
 	w := p.fds[fd]
@@ -98,7 +98,7 @@ func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 		return unix.ENOENT
 	}
 	w.interest, w.tag = ev, tag
-	p.signal() // earlier reports may match the new interest
+	p.recheckWait() // earlier reports may match the new interest
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (p *Poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 func (p *Poller) Remove(fd int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.fault(OpRemove); err != nil {
+	if err := p.nextFault(OpRemove); err != nil {
 		return err
 	}
 	w := p.fds[fd]
@@ -122,11 +122,11 @@ func (p *Poller) Remove(fd int) error {
 func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error) {
 	p.mu.Lock()
 	p.waits++
-	if err := p.fault(OpWait); err != nil {
+	if err := p.nextFault(OpWait); err != nil {
 		p.mu.Unlock()
 		return 0, err
 	}
-	n, done := p.collect(dst)
+	n, done := p.collectReady(dst)
 	p.mu.Unlock()
 	if done || timeout == 0 {
 		return n, nil
@@ -148,9 +148,9 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 			return 0, nil
 		}
 		p.mu.Lock()
-		err := p.fault(OpWait)
+		err := p.nextFault(OpWait)
 		if err == nil {
-			n, done = p.collect(dst)
+			n, done = p.collectReady(dst)
 		}
 		p.mu.Unlock()
 		if done || err != nil {
@@ -159,8 +159,8 @@ func (p *Poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	}
 }
 
-// collect moves due reports to dst, and reports whether Wait is over.
-func (p *Poller) collect(dst []eventloop.Ready) (n int, done bool) {
+// collectReady moves due reports to dst, and reports whether Wait is over.
+func (p *Poller) collectReady(dst []eventloop.Ready) (n int, done bool) {
 	kept := p.pending[:0]
 	for _, r := range p.pending {
 		bits := r.events
@@ -191,11 +191,11 @@ func (p *Poller) Wake() error {
 		return nil
 	}
 	p.wakes++
-	if err := p.fault(OpWake); err != nil {
+	if err := p.nextFault(OpWake); err != nil {
 		return err
 	}
 	p.woken = true
-	p.signal()
+	p.recheckWait()
 	return nil
 }
 
@@ -204,27 +204,27 @@ func (p *Poller) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	return p.fault(OpClose)
+	return p.nextFault(OpClose)
 }
 
-// nudge ends the Wait under way, or the next, without counting as a Wake.
-func (p *Poller) nudge() {
+// interruptWait ends the Wait under way, or the next, without counting as a Wake.
+func (p *Poller) interruptWait() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.woken = true
-	p.signal()
+	p.recheckWait()
 }
 
-// signal makes the current Wait, or the next one, check again.
-func (p *Poller) signal() {
+// recheckWait makes the current Wait, or the next one, check again.
+func (p *Poller) recheckWait() {
 	select {
 	case p.kick <- struct{}{}:
 	default:
 	}
 }
 
-// fault takes the next scripted error of op.
-func (p *Poller) fault(op Op) error {
+// nextFault removes and returns the next scripted error of op.
+func (p *Poller) nextFault(op Op) error {
 	queued := p.faults[op]
 	if len(queued) == 0 {
 		return nil
@@ -245,7 +245,7 @@ func (p *Poller) Fire(fd int, ev eventloop.Events) {
 		panic(fmt.Sprintf("eventlooptest: Fire(%d, %v): the fd was never added", fd, ev))
 	}
 	p.pending = append(p.pending, report{w, w.tag, ev})
-	p.signal()
+	p.recheckWait()
 }
 
 // Fail makes the next calls of op fail, one per error. A Wait that already blocks returns its error
@@ -254,7 +254,7 @@ func (p *Poller) Fail(op Op, errs ...error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults[op] = append(p.faults[op], errs...)
-	p.signal()
+	p.recheckWait()
 }
 
 // Interest returns the events that fd is watched for; false when it is not watched.

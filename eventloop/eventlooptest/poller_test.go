@@ -21,7 +21,7 @@ const (
 	out = eventloop.Writable
 )
 
-// wait is one Wait; nothing is expected to fail.
+// wait calls Wait once; nothing is expected to fail.
 func wait(t *testing.T, p *eventlooptest.Poller, room int, timeout time.Duration) []eventloop.Ready {
 	t.Helper()
 	dst := make([]eventloop.Ready, room)

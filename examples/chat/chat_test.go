@@ -191,7 +191,7 @@ func TestSecured(t *testing.T) {
 func TestSlow(t *testing.T) {
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		const addr, lines = "10.0.0.1:7471", 1000
-		if _, err := host(w.T().Context(), w.Runtime(), addr); err != nil {
+		if _, err := hostRoom(w.T().Context(), w.Runtime(), addr); err != nil {
 			t.Fatal(err)
 		}
 		enter := func(nick, from string) *actortest.Probe {

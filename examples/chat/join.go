@@ -34,8 +34,8 @@ type client struct {
 // typed is a line from the user.
 type typed struct{ line []byte }
 
-// join talks in the room at addr until in, ctx or the connection ends.
-func join(ctx context.Context, rt *rdma.Runtime, addr, nick string, in io.Reader, out io.Writer) error {
+// joinRoom talks in the room at addr until in, ctx or the connection ends.
+func joinRoom(ctx context.Context, rt *rdma.Runtime, addr, nick string, in io.Reader, out io.Writer) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	next := make(chan struct{}, 1)
 	c := &client{rt: rt, addr: addr, nick: nick, out: out, next: next, leave: leave}
@@ -69,7 +69,7 @@ func (c *client) Receive(ctx actor.Context) {
 		c.id = c.rt.CreateID(ctx.Self())
 		ctx.Request(c.id, &rdma.Dial{Addr: c.addr, Timeout: dialFor, PrivateData: []byte(c.nick)})
 	case *rdma.Established:
-		c.print("-- you are " + c.nick)
+		c.printLine("-- you are " + c.nick)
 		c.next <- struct{}{}
 	case typed:
 		send := rdma.NewSend(m.line)
@@ -79,15 +79,15 @@ func (c *client) Receive(ctx actor.Context) {
 		c.next <- struct{}{}
 	case *rdma.SendFailed:
 		if errors.Is(m, rdma.ErrTooLarge) {
-			c.print("-- that line is too long")
+			c.printLine("-- that line is too long")
 			c.next <- struct{}{}
 		} // else the connection is lost, and Closed follows
 	case *rdma.Received:
-		c.print(string(m.Data))
+		c.printLine(string(m.Data))
 	case *rdma.Rejected:
 		c.why = m
 		if len(m.PrivateData) > 0 {
-			c.why = errors.New(clean(string(m.PrivateData)))
+			c.why = errors.New(cleanLine(string(m.PrivateData)))
 		}
 	case *rdma.Closed: // always the last event
 		if c.why == nil {
@@ -102,15 +102,15 @@ func (c *client) Receive(ctx actor.Context) {
 	}
 }
 
-// print prints a line. If that fails, the program ends.
-func (c *client) print(line string) {
-	if _, err := fmt.Fprintln(c.out, clean(line)); err != nil {
+// printLine prints a line. If that fails, the program ends.
+func (c *client) printLine(line string) {
+	if _, err := fmt.Fprintln(c.out, cleanLine(line)); err != nil {
 		c.leave(err)
 	}
 }
 
-// clean removes what could change the terminal.
-func clean(line string) string {
+// cleanLine removes what could change the terminal.
+func cleanLine(line string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
 			return c

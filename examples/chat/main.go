@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected %q; see chat --help", f.Arg(0))
 	}
-	security, err := secure(*key, *insecure)
+	security, err := newSecurity(*key, *insecure)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 		err = errors.Join(err, rt.Shutdown(end))
 	}()
 	if command != "join" {
-		local, err := host(ctx, rt, *addr)
+		local, err := hostRoom(ctx, rt, *addr)
 		switch {
 		case err == nil:
 			fmt.Fprintln(out, "-- hosting on", local)
@@ -93,11 +93,11 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) (err e
 		<-ctx.Done()
 		return nil
 	}
-	return join(ctx, rt, *addr, *nick, in, out)
+	return joinRoom(ctx, rt, *addr, *nick, in, out)
 }
 
-// secure returns how connections are secured; nil: not at all, and only on loopback.
-func secure(key string, insecure bool) (*rdma.Security, error) {
+// newSecurity returns how connections are secured; nil: not at all, and only on loopback.
+func newSecurity(key string, insecure bool) (*rdma.Security, error) {
 	if insecure {
 		return &rdma.Security{Mode: rdma.Insecure}, nil
 	}

@@ -33,8 +33,9 @@ type person struct {
 	missed int  // lines since the connection had no room for them
 }
 
-// host starts a room that listens at addr. It returns the address with the port that was chosen.
-func host(ctx context.Context, rt *rdma.Runtime, addr string) (rdma.Addr, error) {
+// hostRoom starts a room that listens at addr. It returns the address with the port that was
+// chosen.
+func hostRoom(ctx context.Context, rt *rdma.Runtime, addr string) (rdma.Addr, error) {
 	pid := rt.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &room{people: make(map[string]*person)}
 	}, rt.OnLoop()))
@@ -48,7 +49,7 @@ func host(ctx context.Context, rt *rdma.Runtime, addr string) (rdma.Addr, error)
 // Receive handles the events of the connections. The Sender is the connection.
 func (r *room) Receive(ctx actor.Context) {
 	if m, ok := ctx.Message().(*rdma.ConnectRequest); ok {
-		r.answer(ctx, m)
+		r.answerRequest(ctx, m)
 		return
 	}
 	if ctx.Sender() == nil {
@@ -61,9 +62,9 @@ func (r *room) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Established:
 		p.here = true
-		r.say(ctx, nil, "-- "+p.name+" joined")
+		r.sendLine(ctx, nil, "-- "+p.name+" joined")
 	case *rdma.Received:
-		r.say(ctx, p, p.name+": "+string(m.Data))
+		r.sendLine(ctx, p, p.name+": "+string(m.Data))
 	case *rdma.SendFailed:
 		p.missed += m.Sends
 	case *rdma.Writable:
@@ -72,15 +73,15 @@ func (r *room) Receive(ctx actor.Context) {
 	case *rdma.Closed: // always the last event
 		delete(r.people, p.pid.Id)
 		if p.here {
-			r.say(ctx, nil, "-- "+p.name+" left")
+			r.sendLine(ctx, nil, "-- "+p.name+" left")
 		}
 	}
 }
 
-// answer answers a connection request, whose private data is a name.
-func (r *room) answer(ctx actor.Context, m *rdma.ConnectRequest) {
+// answerRequest answers a connection request, whose private data is a name.
+func (r *room) answerRequest(ctx actor.Context, m *rdma.ConnectRequest) {
 	name := string(bytes.TrimRight(m.PrivateData, "\x00")) // InfiniBand pads with zeros
-	if err := r.check(name); err != nil {
+	if err := r.checkName(name); err != nil {
 		ctx.Respond(&rdma.Reject{PrivateData: []byte(err.Error())})
 		return
 	}
@@ -91,7 +92,7 @@ func (r *room) answer(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Respond(&rdma.Accept{})
 }
 
-func (r *room) check(name string) error {
+func (r *room) checkName(name string) error {
 	other := func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }
 	if name == "" || len(name) > maxName || strings.ContainsFunc(name, other) {
 		return errors.New("a name is a few letters")
@@ -104,8 +105,8 @@ func (r *room) check(name string) error {
 	return nil
 }
 
-// say sends a line to all people but from.
-func (r *room) say(ctx actor.Context, from *person, line string) {
+// sendLine sends a line to all people but from.
+func (r *room) sendLine(ctx actor.Context, from *person, line string) {
 	for _, p := range r.people {
 		if p.here && p != from {
 			ctx.Request(p.pid, rdma.NewSend([]byte(line)))

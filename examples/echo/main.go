@@ -30,18 +30,18 @@ func main() {
 	}
 	if len(os.Args) > 1 {
 		var answer string
-		answer, err = say(rt, addr, os.Args[1])
+		answer, err = sendText(rt, addr, os.Args[1])
 		fmt.Println(answer)
 	} else {
-		err = serve(ctx, rt, addr)
+		err = serveEcho(ctx, rt, addr)
 	}
 	if err = errors.Join(err, rt.Shutdown(context.Background())); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// serve echoes until ctx ends.
-func serve(ctx context.Context, rt *rdma.Runtime, addr string) error {
+// serveEcho echoes until ctx ends.
+func serveEcho(ctx context.Context, rt *rdma.Runtime, addr string) error {
 	owner := rt.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *rdma.ConnectRequest: // the Sender is the new identifier
@@ -55,8 +55,8 @@ func serve(ctx context.Context, rt *rdma.Runtime, addr string) error {
 	return rt.ListenAndServe(ctx, addr, owner)
 }
 
-// say connects, sends text, and disconnects when an answer has come.
-func say(rt *rdma.Runtime, addr, text string) (answer string, err error) {
+// sendText connects, sends text, and disconnects when an answer has come.
+func sendText(rt *rdma.Runtime, addr, text string) (answer string, err error) {
 	closed := make(chan error, 1)
 	rt.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {

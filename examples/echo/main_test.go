@@ -25,15 +25,15 @@ func TestEcho(t *testing.T) {
 		return rt
 	}
 	client, server := open(), open()
-	if _, err := say(client, addr, "hello"); !errors.Is(err, unix.ECONNREFUSED) {
+	if _, err := sendText(client, addr, "hello"); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Fatalf("without a server: %v", err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- serve(ctx, server, addr) }()
-	answer, err := say(client, addr, "hello")
+	go func() { served <- serveEcho(ctx, server, addr) }()
+	answer, err := sendText(client, addr, "hello")
 	for errors.Is(err, unix.ECONNREFUSED) { // the server does not listen yet
-		answer, err = say(client, addr, "hello")
+		answer, err = sendText(client, addr, "hello")
 	}
 	if answer != "hello" || err != nil {
 		t.Errorf("%q, %v", answer, err)

@@ -73,20 +73,20 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		err = errors.Join(err, rt.Shutdown(end))
 	}()
 	if f.Arg(0) == "serve" {
-		return serve(ctx, rt, *addr, out)
+		return serveCalls(ctx, rt, *addr, out)
 	}
 	c, err := rpc.Dial(ctx, rt, *addr, rpc.ClientConfig{Timeout: callFor})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return call(ctx, kv.NewStoreClient(c), f.Args(), out)
+	return makeCall(ctx, kv.NewStoreClient(c), f.Args(), out)
 }
 
-// serve answers calls until ctx ends, and then finishes those in flight.
-func serve(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) error {
+// serveCalls answers calls until ctx ends, and then finishes those in flight.
+func serveCalls(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) error {
 	srv := rpc.NewServer(rt)
-	register(srv)
+	registerStore(srv)
 	rpcreflect.Register(srv) // for rdmactor list and rdmactor call
 	local, err := srv.Listen(ctx, addr)
 	if err != nil {
@@ -99,8 +99,8 @@ func serve(ctx context.Context, rt *rdma.Runtime, addr string, out io.Writer) er
 	return srv.Shutdown(end)
 }
 
-// call makes the call of a command line.
-func call(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
+// makeCall makes the call of a command line.
+func makeCall(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) error {
 	command := "" // with the number of its arguments
 	if len(args) > 0 {
 		command = fmt.Sprint(args[0], " ", len(args)-1)
@@ -134,17 +134,19 @@ func call(ctx context.Context, c kv.StoreAPI, args []string, out io.Writer) erro
 			case err != nil:
 				return err
 			}
-			show(out, e)
+			printEntry(out, e)
 		}
 		return nil
 	default:
 		return errors.New("serve, get KEY, put KEY VALUE, cas KEY REVISION VALUE or watch [PREFIX]?")
 	}
 	if err == nil {
-		show(out, e)
+		printEntry(out, e)
 	}
 	return err
 }
 
-// show prints an entry. Keys and values are quoted, because they are not trusted.
-func show(out io.Writer, e *kv.Entry) { fmt.Fprintf(out, "%d %q %q\n", e.Revision, e.Key, e.Value) }
+// printEntry prints an entry. Keys and values are quoted, because they are not trusted.
+func printEntry(out io.Writer, e *kv.Entry) {
+	fmt.Fprintf(out, "%d %q %q\n", e.Revision, e.Key, e.Value)
+}

@@ -27,9 +27,9 @@ type store struct {
 	watchers map[chan *kv.Entry]string // with their prefixes; closed: the watcher is too far behind
 }
 
-// register makes a store callable. Get, Put and CompareAndSwap do not block, so they are called on
-// the loop of their connection. Watch blocks, and streams always have a goroutine.
-func register(srv *rpc.Server) {
+// registerStore makes a store callable. Get, Put and CompareAndSwap do not block, so they are
+// called on the loop of their connection. Watch blocks, and streams always have a goroutine.
+func registerStore(srv *rpc.Server) {
 	kv.RegisterStoreServer(srv, &store{
 		draining: srv.Draining(), entries: make(map[string]*kv.Entry), watchers: make(map[chan *kv.Entry]string),
 	}, rpc.HandlerConfig{OnLoop: true})
@@ -47,7 +47,7 @@ func (s *store) Get(_ context.Context, q *kv.GetRequest) (*kv.Entry, error) {
 func (s *store) Put(_ context.Context, q *kv.PutRequest) (*kv.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.set(q.Key, q.Value)
+	return s.setEntry(q.Key, q.Value)
 }
 
 func (s *store) CompareAndSwap(_ context.Context, q *kv.CompareAndSwapRequest) (*kv.Entry, error) {
@@ -55,7 +55,7 @@ func (s *store) CompareAndSwap(_ context.Context, q *kv.CompareAndSwapRequest) (
 	defer s.mu.Unlock()
 	old := s.entries[q.Key]
 	if old.GetRevision() == q.Revision {
-		return s.set(q.Key, q.Value)
+		return s.setEntry(q.Key, q.Value)
 	}
 	changed, err := rpc.NewError(kv.ErrChanged, q.Key, old)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s *store) CompareAndSwap(_ context.Context, q *kv.CompareAndSwapRequest) (
 	return nil, changed
 }
 
-// set changes an entry and notifies the watchers. The caller holds mu.
-func (s *store) set(key string, value []byte) (*kv.Entry, error) {
+// setEntry changes an entry and notifies the watchers. The caller holds mu.
+func (s *store) setEntry(key string, value []byte) (*kv.Entry, error) {
 	grown := len(key) + len(value)
 	if old := s.entries[key]; old != nil {
 		grown -= len(key) + len(old.Value)

@@ -20,8 +20,8 @@ type (
 
 var messages = codec.New(codec.JSON[*Do]("do"), codec.JSON[*Done]("done"))
 
-// send sends one of these messages.
-func send(ctx actor.Context, to *actor.PID, msg any) {
+// sendMessage sends one of these messages.
+func sendMessage(ctx actor.Context, to *actor.PID, msg any) {
 	b, err := messages.Marshal(msg)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -51,16 +51,16 @@ func (c *Coordinator) Receive(ctx actor.Context) {
 	case *rdma.Established:
 		c.idle = append(c.idle, ctx.Sender())
 	case *rdma.Received:
-		c.received(ctx, m)
+		c.handleReceived(ctx, m)
 	case *rdma.Closed:
-		c.lost(ctx.Sender())
+		c.reclaimJob(ctx.Sender())
 	}
-	c.assign(ctx)
+	c.assignJobs(ctx)
 }
 
-// received marks a worker's job as done. It disconnects a peer that is not a worker: Closed
+// handleReceived marks a worker's job as done. It disconnects a peer that is not a worker: Closed
 // follows.
-func (c *Coordinator) received(ctx actor.Context, m *rdma.Received) {
+func (c *Coordinator) handleReceived(ctx actor.Context, m *rdma.Received) {
 	msg, err := messages.Unmarshal(m.Data)
 	done, ok := msg.(*Done)
 	if err != nil || !ok {
@@ -72,8 +72,8 @@ func (c *Coordinator) received(ctx actor.Context, m *rdma.Received) {
 	c.idle = append(c.idle, ctx.Sender())
 }
 
-// lost takes back the job of a lost worker.
-func (c *Coordinator) lost(worker *actor.PID) {
+// reclaimJob takes back the job of a lost worker.
+func (c *Coordinator) reclaimJob(worker *actor.PID) {
 	for i, w := range c.idle {
 		if w.Equal(worker) {
 			c.idle = append(c.idle[:i], c.idle[i+1:]...)
@@ -86,13 +86,13 @@ func (c *Coordinator) lost(worker *actor.PID) {
 	}
 }
 
-// assign gives jobs to idle workers.
-func (c *Coordinator) assign(ctx actor.Context) {
+// assignJobs assigns jobs to idle workers.
+func (c *Coordinator) assignJobs(ctx actor.Context) {
 	for len(c.idle) > 0 && len(c.Waiting) > 0 {
 		worker, job := c.idle[0], c.Waiting[0]
 		c.idle, c.Waiting = c.idle[1:], c.Waiting[1:]
 		c.has[worker.Id] = job
-		send(ctx, worker, &Do{job})
+		sendMessage(ctx, worker, &Do{job})
 	}
 }
 
@@ -119,16 +119,16 @@ func (w *Worker) Receive(ctx actor.Context) {
 	case *actor.Started, redial:
 		ctx.Request(w.Runtime.CreateID(ctx.Self()), &rdma.Dial{Addr: w.Addr})
 	case *rdma.Received:
-		w.received(ctx, m)
+		w.handleReceived(ctx, m)
 	case done:
-		send(ctx, m.coordinator, &Done{m.job})
+		sendMessage(ctx, m.coordinator, &Done{m.job})
 	case *rdma.Closed:
 		rdma.After(ctx, time.Second, redial{})
 	}
 }
 
-// received starts a job. It disconnects a peer that is not a Coordinator: Closed follows.
-func (w *Worker) received(ctx actor.Context, m *rdma.Received) {
+// handleReceived starts a job. It disconnects a peer that is not a Coordinator: Closed follows.
+func (w *Worker) handleReceived(ctx actor.Context, m *rdma.Received) {
 	msg, err := messages.Unmarshal(m.Data)
 	do, ok := msg.(*Do)
 	if err != nil || !ok {

@@ -26,7 +26,7 @@ type Browser struct {
 	to, from *os.File
 	session  string
 	last     int
-	ended    chan struct{} // closed when receive has returned
+	ended    chan struct{} // closed when receiveMessages has returned
 
 	mu      sync.Mutex
 	waiting map[int]chan answer
@@ -67,9 +67,9 @@ func Start(width, height int) (*Browser, error) {
 	b.cmd.ExtraFiles = []*os.File{in, out}
 	err = b.cmd.Start()
 	_, _ = in.Close(), out.Close()
-	go b.receive()
+	go b.receiveMessages()
 	if err == nil {
-		err = b.attach(width, height)
+		err = b.openTab(width, height)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -77,23 +77,23 @@ func Start(width, height int) (*Browser, error) {
 	return b, nil
 }
 
-// attach opens the tab.
-func (b *Browser) attach(width, height int) error {
+// openTab opens the tab.
+func (b *Browser) openTab(width, height int) error {
 	var target struct{ TargetID string }
-	if err := b.call("Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
+	if err := b.callMethod("Target.createTarget", map[string]any{"url": "about:blank"}, &target); err != nil {
 		return err
 	}
 	var attached struct{ SessionID string }
-	if err := b.call("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
+	if err := b.callMethod("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached); err != nil {
 		return err
 	}
 	b.session = attached.SessionID
 	for _, domain := range []string{"Page", "Runtime", "Log"} {
-		if err := b.call(domain+".enable", nil, nil); err != nil {
+		if err := b.callMethod(domain+".enable", nil, nil); err != nil {
 			return err
 		}
 	}
-	return b.call("Emulation.setDeviceMetricsOverride",
+	return b.callMethod("Emulation.setDeviceMetricsOverride",
 		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 }
 
@@ -107,12 +107,12 @@ func (b *Browser) Close() error {
 	}
 	<-b.ended
 	_ = b.from.Close()
-	return removed(b.dir)
+	return removeProfile(b.dir)
 }
 
-// removed removes the profile. Chromium's other processes outlive the first one for a moment, and
-// may write there until they notice.
-func removed(dir string) error {
+// removeProfile removes the profile. Chromium's other processes outlive the first one for a moment,
+// and may write there until they notice.
+func removeProfile(dir string) error {
 	for left := 100; ; left-- {
 		if err := os.RemoveAll(dir); err == nil || left == 0 {
 			return err
@@ -121,8 +121,8 @@ func removed(dir string) error {
 	}
 }
 
-// receive distributes the browser's messages.
-func (b *Browser) receive() {
+// receiveMessages distributes the browser's messages.
+func (b *Browser) receiveMessages() {
 	defer close(b.ended)
 	r := bufio.NewReaderSize(b.from, 1<<20)
 	for {
@@ -146,8 +146,8 @@ func (b *Browser) receive() {
 	}
 }
 
-// call calls a method of the debugging protocol.
-func (b *Browser) call(method string, params any, result any) error {
+// callMethod calls a method of the debugging protocol.
+func (b *Browser) callMethod(method string, params any, result any) error {
 	b.last++
 	message := map[string]any{"id": b.last, "method": method}
 	if params != nil {
@@ -188,7 +188,7 @@ func (b *Browser) call(method string, params any, result any) error {
 // Open goes to an address.
 func (b *Browser) Open(url string) error {
 	var r struct{ ErrorText string }
-	err := b.call("Page.navigate", map[string]any{"url": url}, &r)
+	err := b.callMethod("Page.navigate", map[string]any{"url": url}, &r)
 	if err == nil && r.ErrorText != "" {
 		err = errors.New("chromium: " + url + ": " + r.ErrorText)
 	}
@@ -204,7 +204,7 @@ func (b *Browser) Eval(expression string, value any) error {
 			Exception struct{ Description string }
 		}
 	}
-	err := b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
+	err := b.callMethod("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (b *Browser) Click(selector string) error {
 				event["button"], event["clickCount"] = "none", 0
 			}
 			if err == nil {
-				err = b.call("Input.dispatchMouseEvent", event, nil)
+				err = b.callMethod("Input.dispatchMouseEvent", event, nil)
 			}
 		}
 		missed := false
@@ -277,7 +277,7 @@ func (b *Browser) Key(name string) error {
 		down["type"], down["text"] = "keyDown", name
 	}
 	up := map[string]any{"type": "keyUp", "key": name}
-	return errors.Join(b.call("Input.dispatchKeyEvent", down, nil), b.call("Input.dispatchKeyEvent", up, nil))
+	return errors.Join(b.callMethod("Input.dispatchKeyEvent", down, nil), b.callMethod("Input.dispatchKeyEvent", up, nil))
 }
 
 // Type types a text into the element with the focus.
@@ -296,14 +296,14 @@ func (b *Browser) Dark(dark bool) error {
 	if dark {
 		scheme = "dark"
 	}
-	return b.call("Emulation.setEmulatedMedia",
+	return b.callMethod("Emulation.setEmulatedMedia",
 		map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
 // Picture returns a screenshot of the tab as a PNG.
 func (b *Browser) Picture() ([]byte, error) {
 	var r struct{ Data string }
-	if err := b.call("Page.captureScreenshot", map[string]any{"format": "png"}, &r); err != nil {
+	if err := b.callMethod("Page.captureScreenshot", map[string]any{"format": "png"}, &r); err != nil {
 		return nil, err
 	}
 	return base64.StdEncoding.DecodeString(r.Data)
@@ -311,7 +311,7 @@ func (b *Browser) Picture() ([]byte, error) {
 
 // Downloads makes the browser write the page's downloads to a directory.
 func (b *Browser) Downloads(dir string) error {
-	return b.call("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
+	return b.callMethod("Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": dir}, nil)
 }
 
 // Errors returns the page's errors: exceptions, and requests that the browser refused.

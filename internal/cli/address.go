@@ -24,7 +24,7 @@ func (a Address) String() string { return net.JoinHostPort(a.Host, a.Port) }
 // IPV6 and [IPV6] alone get the given port. A zone belongs to its IPv6 address: fe80::1%eth0. Port
 // 0 means a free one, and is an error unless passive.
 func ParseAddress(s, port string, passive bool) (Address, error) {
-	a, err := split(s)
+	a, err := splitAddress(s)
 	if a.Port == "" {
 		a.Port = port
 	}
@@ -37,8 +37,8 @@ func ParseAddress(s, port string, passive bool) (Address, error) {
 	return a, nil
 }
 
-// split takes an address apart. Without a port, that is "".
-func split(s string) (Address, error) {
+// splitAddress takes an address apart. Without a port, that is "".
+func splitAddress(s string) (Address, error) {
 	if inside, ok := strings.CutPrefix(s, "["); ok {
 		host, behind, closed := strings.Cut(inside, "]")
 		port, colon := strings.CutPrefix(behind, ":")

@@ -48,7 +48,7 @@ func Execute(ctx context.Context, name string, args []string, stdout, stderr io.
 	} else {
 		err = run(ctx, args, out, stderr)
 	}
-	switch full := out.error(); {
+	switch full := out.writeError(); {
 	case full != nil: // run's own error only reports the cancellation
 		fmt.Fprintf(stderr, "%s: standard output: %v\n", name, full)
 		return failed
@@ -58,15 +58,15 @@ func Execute(ctx context.Context, name string, args []string, stdout, stderr io.
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		err = ErrInterrupted
 	default:
-		report(stderr, name, err)
+		printError(stderr, name, err)
 		return failed
 	}
-	report(stderr, name, err)
+	printError(stderr, name, err)
 	return interrupted
 }
 
-// report prints an error behind the command's name, which is there only once.
-func report(stderr io.Writer, name string, err error) {
+// printError prints an error behind the command's name, which is there only once.
+func printError(stderr io.Writer, name string, err error) {
 	fmt.Fprintf(stderr, "%s: %s\n", name, strings.TrimPrefix(err.Error(), name+": "))
 }
 
@@ -94,7 +94,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (o *output) error() error {
+func (o *output) writeError() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.err

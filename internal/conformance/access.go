@@ -44,13 +44,13 @@ var misuses = map[string]func(x *access){
 		} else if x.wr.Op.Atomic() {
 			rights = x.rights &^ verbs.RemoteAtomic
 		}
-		x.aim(x.w.Memory(x.c.BQ, accessed, rights, 9))
-		if x.wr.Op == verbs.Read && x.w.differs(ReadsUnchecked) {
-			x.succeeds()
+		x.setTarget(x.w.Memory(x.c.BQ, accessed, rights, 9))
+		if x.wr.Op == verbs.Read && x.w.hasDeviation(ReadsUnchecked) {
+			x.requireSuccess()
 		}
 	},
 	"memory of another domain": func(x *access) {
-		x.aim(x.w.foreign(x.c.Passive, accessed, x.rights))
+		x.setTarget(x.w.foreignMemory(x.c.Passive, accessed, x.rights))
 	},
 	"a key that was taken back": func(x *access) {
 		if x.over = !x.w.canInvalidate(); x.over {
@@ -62,11 +62,11 @@ var misuses = map[string]func(x *access){
 	},
 }
 
-// aim directs the access to the start of mr.
-func (x *access) aim(mr *verbs.MR) { x.mr, x.wr.RemoteAddr, x.wr.RKey = mr, mr.Addr, mr.RKey }
+// setTarget directs the access to the start of mr.
+func (x *access) setTarget(mr *verbs.MR) { x.mr, x.wr.RemoteAddr, x.wr.RKey = mr, mr.Addr, mr.RKey }
 
-// succeeds requires that a Read succeeds although it has no right to read the memory.
-func (x *access) succeeds() {
+// requireSuccess requires that a Read succeeds although it has no right to read the memory.
+func (x *access) requireSuccess() {
 	x.w.Helper()
 	x.over = true
 	x.wr.Flags |= verbs.Signaled
@@ -81,7 +81,7 @@ var accessScenarios = func() scenarios {
 	s := scenarios{"a key is taken back by a Send": takenBack}
 	for name, key := range map[string]func(w *world, c *sides.Link) uint32{
 		"a key of nobody cannot be taken back": func(*world, *sides.Link) uint32 { return 0x5a5a5a5a },
-		"nor one of another domain":            func(w *world, c *sides.Link) uint32 { return w.foreign(c.Passive, 64, sides.RemoteAll).RKey },
+		"nor one of another domain":            func(w *world, c *sides.Link) uint32 { return w.foreignMemory(c.Passive, 64, sides.RemoteAll).RKey },
 		"nor one that was taken back before": func(w *world, c *sides.Link) uint32 {
 			mr := w.Memory(c.BQ, 64, sides.RemoteAll, 0)
 			w.Must(c.AQ.Post(&verbs.SendWR{ID: 1, Op: verbs.SendWithInvalidate, RKey: mr.RKey}))
@@ -94,14 +94,14 @@ var accessScenarios = func() scenarios {
 	s = s.where((*world).canInvalidate)
 	s["a connection lives on beside another's end"] = besideAnother
 	for why, change := range misuses {
-		s["Write: "+why] = func(w *world) { refused(w, verbs.Write, change) }
-		s["Read: "+why] = func(w *world) { refused(w, verbs.Read, change) }
+		s["Write: "+why] = func(w *world) { requireRefusal(w, verbs.Write, change) }
+		s["Read: "+why] = func(w *world) { requireRefusal(w, verbs.Read, change) }
 	}
 	return s
 }()
 
-// refused makes the active side do what its peer does not allow.
-func refused(w *world, op verbs.Opcode, change func(*access)) {
+// requireRefusal makes the active side do what its peer does not allow.
+func requireRefusal(w *world, op verbs.Opcode, change func(*access)) {
 	c := w.Connected(3)
 	near := w.Memory(c.AQ, 64, verbs.LocalWrite, 1)
 	good := w.Memory(c.BQ, 64, sides.RemoteAll, 2)
@@ -111,7 +111,7 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 		x.rights |= verbs.RemoteAtomic
 		x.wr.SGL[0].Length = verbs.AtomicLen
 	}
-	x.aim(w.Memory(c.BQ, accessed, x.rights, 3))
+	x.setTarget(w.Memory(c.BQ, accessed, x.rights, 3))
 	if change(x); x.over {
 		return
 	}
@@ -120,14 +120,14 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	w.Must(c.AQ.Write(2, verbs.Signaled, sides.Part(near, 0, 64), good, 0))
 	w.Must(c.AQ.Post(&x.wr)) // not signalled; a failure completes nevertheless
 	w.Must(c.AQ.PostSend(4, "behind it"))
-	w.ended(c)
+	w.awaitEnd(c)
 
 	w.Same("what was written before the access that is refused is there", good.Bytes, keepNear)
 	w.Same("a refused Write changes nothing, nor does a refused Read or atomic", x.mr.Bytes, keepFar)
 	w.Same("a refused Read brings nothing", near.Bytes, keepNear)
-	x.initiator(op)
+	x.checkInitiator(op)
 	for i, wc := range c.BQ.Of(verbs.Recv) {
-		if i >= x.got && wc.Status != verbs.StatusFlushed && (i > x.got || !x.taken(wc) && !x.used(wc)) {
+		if i >= x.got && wc.Status != verbs.StatusFlushed && (i > x.got || !x.hasTakenSend(wc) && !x.hasUsedReceive(wc)) {
 			w.Errorf("receive %d of the target's completed as %+v: nothing may come after an access that was refused", i, wc)
 		}
 	}
@@ -136,8 +136,8 @@ func refused(w *world, op verbs.Opcode, change func(*access)) {
 	}
 }
 
-// initiator checks the completions of the side whose access was refused.
-func (x *access) initiator(op verbs.Opcode) {
+// checkInitiator checks the completions of the side whose access was refused.
+func (x *access) checkInitiator(op verbs.Opcode) {
 	w := x.w
 	want := x.want
 	switch {
@@ -156,45 +156,45 @@ func (x *access) initiator(op verbs.Opcode) {
 	if wc := sent[2]; wc.Op != verbs.Write || wc.Status != verbs.StatusSuccess {
 		w.Errorf("the Write before it completed as %+v: what is refused later is nothing to it", wc)
 	}
-	caught := w.IWARP && op == verbs.Write && w.differs(CaughtWriteFails) && sent[3].Status == verbs.StatusLocQPOp
+	caught := w.IWARP && op == verbs.Write && w.hasDeviation(CaughtWriteFails) && sent[3].Status == verbs.StatusLocQPOp
 	if wc, ok := sent[3]; !caught && (ok != (want != verbs.StatusSuccess) || wc.Status != want) {
 		w.Errorf("what was refused completed (%v) as %+v; want %v: iWARP knows of Reads only that they were not answered, "+
 			"and of Writes nothing", ok, wc, want)
 	}
-	if wc, ok := sent[4]; !ok || wc.Status != verbs.StatusFlushed && wc.Status != want && !x.taken(wc) {
+	if wc, ok := sent[4]; !ok || wc.Status != verbs.StatusFlushed && wc.Status != want && !x.hasTakenSend(wc) {
 		w.Errorf("the Send behind it completed (%v) as %+v: it is flushed where something before it has failed", ok, wc)
 	}
 }
 
-// taken reports whether a Send has arrived although the Read before it was refused.
-func (x *access) taken(wc verbs.WC) bool {
-	return wc.Status == verbs.StatusSuccess && x.wr.Op == verbs.Read && x.w.differs(SentBehindRefused)
+// hasTakenSend reports whether a Send has arrived although the Read before it was refused.
+func (x *access) hasTakenSend(wc verbs.WC) bool {
+	return wc.Status == verbs.StatusSuccess && x.wr.Op == verbs.Read && x.w.hasDeviation(SentBehindRefused)
 }
 
-// used reports whether a receive was taken for a Write with immediate data before that was refused.
-// It then fails in its own way, or is flushed.
-func (x *access) used(wc verbs.WC) bool {
+// hasUsedReceive reports whether a receive was taken for a Write with immediate data before that
+// was refused. It then fails in its own way, or is flushed.
+func (x *access) hasUsedReceive(wc verbs.WC) bool {
 	return x.wr.Op == verbs.WriteWithImm && wc.Status != verbs.StatusSuccess
 }
 
-// ended waits for the end of a connection that the passive side has given up because of an access
-// by the active side. On iWARP both sides are notified of the end and its reason. On InfiniBand
-// only the requester gets a completion, and the owners have to disconnect.
-func (w *world) ended(c *sides.Link) {
+// awaitEnd waits for the end of a connection that the passive side has given up because of an
+// access by the active side. On iWARP both sides are notified of the end and its reason. On
+// InfiniBand only the requester gets a completion, and the owners have to disconnect.
+func (w *world) awaitEnd(c *sides.Link) {
 	w.Helper()
 	if !w.IWARP {
-		w.Until("the requester's failure", func() bool { return failed(c.AQ.Of(verbs.Send)) > 0 })
+		w.Until("the requester's failure", func() bool { return countFailed(c.AQ.Of(verbs.Send)) > 0 })
 		w.WantState("InfiniBand leaves the disconnect to the owner", c.Active, states.Connected)
 		w.Must(c.Active.Disconnect())
 	}
 	active, passive := w.Disconnected(c)
-	if w.IWARP && (passive.Err == nil || active.Err == nil) && !w.differs(EndsWithoutReason) {
+	if w.IWARP && (passive.Err == nil || active.Err == nil) && !w.hasDeviation(EndsWithoutReason) {
 		w.Errorf("the target was disconnected with %v, the requester with %v: both must learn that the end was not orderly", passive.Err, active.Err)
 	}
 	w.Settle()
 }
 
-func failed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
+func countFailed(wc []verbs.WC) int { return len(wc) - sides.Succeeded(wc) }
 
 // takenBack checks that the receive of a Send with invalidate names the invalidated key. Other keys
 // stay valid, and the memory stays allocated.
@@ -224,7 +224,7 @@ func takenBack(w *world) {
 // canInvalidate reports whether the device can invalidate keys.
 func (w *world) canInvalidate() bool {
 	w.Helper()
-	return w.can(func(a verbs.DeviceAttr) bool { return a.Invalidates }, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
+	return w.hasFeature(func(a verbs.DeviceAttr) bool { return a.Invalidates }, &verbs.SendWR{Op: verbs.SendWithInvalidate, RKey: 1})
 }
 
 // badInvalidate checks that a Send with a key that it must not invalidate fails the receive and
@@ -233,7 +233,7 @@ func badInvalidate(w *world, key func(*world, *sides.Link) uint32) {
 	c := w.Connected(3)
 	bad := key(w, c)
 	w.Must(c.AQ.Post(&verbs.SendWR{ID: 2, Op: verbs.SendWithInvalidate, Flags: verbs.Signaled, Inline: []byte("back"), RKey: bad}))
-	w.ended(c)
+	w.awaitEnd(c)
 	recv := c.BQ.Of(verbs.Recv)
 	if len(recv) != 3 {
 		w.Fatalf("%d completions of 3 receives", len(recv))
@@ -256,7 +256,7 @@ func besideAnother(w *world) {
 	near, far := w.Memory(good.AQ, 64, verbs.LocalWrite, 1), w.Memory(good.BQ, 64, sides.RemoteAll, 2)
 	back := w.Memory(good.AQ, 64, verbs.LocalWrite, 3)
 	w.Must(bad.AQ.Write(1, verbs.Signaled, sides.Part(near, 0, 64), far, 1))
-	w.ended(bad)
+	w.awaitEnd(bad)
 	w.Must(good.AQ.Write(1, verbs.Signaled, sides.Part(near, 0, 64), far, 0))
 	w.Must(good.AQ.Read(2, verbs.Signaled, sides.Part(back, 0, 64), far, 0))
 	w.Barrier(good.AQ, good.BQ)

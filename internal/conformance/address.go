@@ -15,9 +15,9 @@ import (
 // These scenarios ask the peer which address and port an identifier has, because a driver's report
 // about itself may be wrong.
 
-// asks connects an identifier whose address is resolved, and waits for the request at the peer. The
-// request must come from the address that the identifier reports.
-func (w *world) asks(id *cmid.ID) {
+// awaitRequest connects an identifier whose address is resolved, and waits for the request at the
+// peer. The request must come from the address that the identifier reports.
+func (w *world) awaitRequest(id *cmid.ID) {
 	w.Helper()
 	w.Must(id.ResolveRoute(time.Second))
 	sides.Next[*cmid.RouteResolved](w.A, id)
@@ -32,7 +32,7 @@ func (w *world) asks(id *cmid.ID) {
 // heardAtItsPort checks that port 0 lets the device choose a port, and that rdma_get_src_port(3)
 // returns it.
 func heardAtItsPort(w *world) {
-	id := w.B.Bound(tcp, w.device())
+	id := w.B.Bound(tcp, w.deviceAddr())
 	port := id.SrcPort()
 	w.Must(id.Listen(0))
 	if child := w.Reaches(sides.At(w.rig.Address, port)); child.SrcPort() != port || id.SrcPort() != port {
@@ -42,7 +42,7 @@ func heardAtItsPort(w *world) {
 
 // heardAtThePort checks that the device uses a port that was asked for.
 func heardAtThePort(w *world) {
-	id := w.B.Bound(tcp, w.device()) // one that is free
+	id := w.B.Bound(tcp, w.deviceAddr()) // one that is free
 	want := id.LocalAddr()
 	w.Must(id.Destroy())
 	id = w.B.Bound(tcp, want)
@@ -79,23 +79,23 @@ func routedSource(w *world) {
 		}
 		id := w.Resolving(tcp, sides.At(ip, w.Port))
 		ev := sides.Next[*cmid.AddrResolved](w.A, id)
-		if want := w.routed(ip); ev.Local.Addr() != want || id.LocalAddr() != ev.Local {
+		if want := w.routeSource(ip); ev.Local.Addr() != want || id.LocalAddr() != ev.Local {
 			w.Errorf("source %v, then %v towards %v; the routing table says %v", ev.Local, id.LocalAddr(), ip, want)
 		}
 		if id.Device() == nil || ev.Device != id.Device().Name() {
 			w.Errorf("device %q towards %v", ev.Device, ip)
 		}
 		devices = append(devices, ev.Device)
-		w.asks(id)
+		w.awaitRequest(id)
 	}
 	if last := len(devices) - 1; w.rig.Other.IsValid() && w.Clock == nil && devices[0] == devices[last] {
 		w.Errorf("one device towards addresses of two: %q", devices)
 	}
 }
 
-// routed returns the source for a destination from this host's routing table. The active host in
-// memory has only one source.
-func (w *world) routed(dst netip.Addr) netip.Addr {
+// routeSource returns the source for a destination from this host's routing table. The active host
+// in memory has only one source.
+func (w *world) routeSource(dst netip.Addr) netip.Addr {
 	w.Helper()
 	if w.Clock != nil {
 		return w.rig.Local
@@ -108,7 +108,7 @@ func (w *world) routed(dst netip.Addr) netip.Addr {
 // noRouteFromSource checks that a route from loopback to another host does not exist, because the
 // routing table decides.
 func noRouteFromSource(w *world) {
-	w.skipIf(w.Clock != nil || !w.differs(LoopbackHasDevice), "loopback is like a wildcard here, or there is no routing table")
+	w.skipIf(w.Clock != nil || !w.hasDeviation(LoopbackHasDevice), "loopback is like a wildcard here, or there is no routing table")
 	id := w.A.Create(tcp)
 	err := id.ResolveAddr(cmid.MustAddr("127.0.0.1:0"), sides.At(w.rig.NotLocal, 1), time.Second)
 	if err == nil {

@@ -27,12 +27,12 @@ func (w *world) canAtomics() bool {
 		w.Errorf("memory for atomics that there are not: %v, want ErrNotSupported", err)
 	}
 	into := []verbs.SGE{sides.Part(c.AQ.MR, 0, verbs.AtomicLen)}
-	return w.can(func(a verbs.DeviceAttr) bool { return a.Atomics },
+	return w.hasFeature(func(a verbs.DeviceAttr) bool { return a.Atomics },
 		&verbs.SendWR{Op: verbs.AtomicCmpSwap, SGL: into}, &verbs.SendWR{Op: verbs.AtomicFetchAdd, SGL: into})
 }
 
-// word returns integer i of a region.
-func word(mr *verbs.MR, i int) uint64 {
+// wordAt returns integer i of a region.
+func wordAt(mr *verbs.MR, i int) uint64 {
 	return binary.NativeEndian.Uint64(mr.Bytes[i*verbs.AtomicLen:])
 }
 
@@ -49,7 +49,7 @@ var atomicScenarios = func() scenarios {
 		"they count as Reads":                          atomicDepth,
 		"malformed":                                    atomicMalformed,
 		"a misaligned address": func(w *world) {
-			refused(w, verbs.AtomicFetchAdd, func(x *access) { x.wr.RemoteAddr, x.want = x.wr.RemoteAddr+4, verbs.StatusRemInvReq })
+			requireRefusal(w, verbs.AtomicFetchAdd, func(x *access) { x.wr.RemoteAddr, x.want = x.wr.RemoteAddr+4, verbs.StatusRemInvReq })
 		},
 	}
 	aligned := maps.Clone(misuses)
@@ -57,8 +57,8 @@ var atomicScenarios = func() scenarios {
 	delete(aligned, "one byte before the start")
 	delete(aligned, "one byte behind the end")
 	for why, change := range aligned {
-		s["fetch and add: "+why] = func(w *world) { refused(w, verbs.AtomicFetchAdd, change) }
-		s["compare and swap: "+why] = func(w *world) { refused(w, verbs.AtomicCmpSwap, change) }
+		s["fetch and add: "+why] = func(w *world) { requireRefusal(w, verbs.AtomicFetchAdd, change) }
+		s["compare and swap: "+why] = func(w *world) { requireRefusal(w, verbs.AtomicCmpSwap, change) }
 	}
 	return s.where((*world).canAtomics)
 }()
@@ -87,10 +87,10 @@ func atomicValues(w *world) {
 			RemoteAddr: far.Addr + 8, RKey: far.RKey, CompareAdd: x.compareAdd, Swap: x.new,
 		}))
 		w.Sent("an atomic operation", c.AQ)
-		if got := word(near, 1); got != x.old {
+		if got := wordAt(near, 1); got != x.old {
 			w.Errorf("operation %d, %v, has brought %#x, want %#x", i, x.op, got, x.old)
 		}
-		if got := word(far, 1); got != x.after {
+		if got := wordAt(far, 1); got != x.after {
 			w.Errorf("operation %d, %v, leaves %#x, want %#x", i, x.op, got, x.after)
 		}
 	}
@@ -121,7 +121,7 @@ func atomicRace(w *world) {
 		}
 		w.Until("all additions", func() bool { return len(c.AQ.Done) == sides.Depth && len(d.AQ.Done) == sides.Depth })
 		for i := range sides.Depth {
-			seen = append(seen, word(near[0], i), word(near[1], i))
+			seen = append(seen, wordAt(near[0], i), wordAt(near[1], i))
 		}
 		w.Must(c.Active.Device().Free(near[0]))
 		w.Must(d.Active.Device().Free(near[1]))
@@ -132,7 +132,7 @@ func atomicRace(w *world) {
 			w.Fatalf("an addition has found %d, and none %d: two have found the same, or one is lost", v, i)
 		}
 	}
-	if got := word(far, 0); got != 2*rounds*sides.Depth {
+	if got := wordAt(far, 0); got != 2*rounds*sides.Depth {
 		w.Errorf("%d additions come to %d", 2*rounds*sides.Depth, got)
 	}
 }
@@ -147,12 +147,12 @@ func atomicOrder(w *world) {
 	w.Must(c.AQ.FetchAdd(2, verbs.Signaled, near, far, 1))
 	w.Must(c.AQ.Read(3, verbs.Signaled, sides.Part(near, 24, 8), far, 0))
 	w.Barrier(c.AQ, c.BQ)
-	if got := word(far, 0); got != 101 {
+	if got := wordAt(far, 0); got != 101 {
 		w.Errorf("when a Send behind it is received an addition to 100 has left %d", got)
 	}
 	w.Sent("in posting order", c.AQ)
-	if word(near, 2) != 100 || word(near, 3) != 101 {
-		w.Errorf("behind a Write of 100 an addition has found %d, and the Read behind it %d", word(near, 2), word(near, 3))
+	if wordAt(near, 2) != 100 || wordAt(near, 3) != 101 {
+		w.Errorf("behind a Write of 100 an addition has found %d, and the Read behind it %d", wordAt(near, 2), wordAt(near, 3))
 	}
 	w.Must(c.AQ.FetchAdd(4, 0, near, far, 1))
 	w.Must(c.AQ.Post(&verbs.SendWR{ID: 5, Flags: verbs.Fence, SGL: []verbs.SGE{sides.Part(near, 32, 8)}}))
@@ -175,7 +175,7 @@ func atomicDepth(w *world) {
 	w.Barrier(c.AQ, c.BQ)
 	w.Sent("additions that nobody wants to hear of", c.AQ)
 	for i := range sides.Depth - 1 {
-		if got := word(near, i); got != uint64(i) {
+		if got := wordAt(near, i); got != uint64(i) {
 			w.Errorf("addition %d has found %d", i, got)
 		}
 	}

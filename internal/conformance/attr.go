@@ -27,21 +27,21 @@ var attrScenarios = scenarios{
 		}
 		w.Must(id.Connect(nil, param))
 		child, _ := w.B.Request()
-		init := w.attr(child, verbs.QPInit)
+		init := w.initAttr(child, verbs.QPInit)
 		if init.State != verbs.QPInit || init.Port == 0 || init.AccessFlags&remoteWrite == 0 || init.AccessFlags&remoteRead == 0 {
 			w.Errorf("INIT: %+v, want the port, and what a peer may do", init)
 		}
 		if w.IWARP {
 			return // the device does the rest
 		}
-		rtr := w.attr(child, verbs.QPRTR)
+		rtr := w.initAttr(child, verbs.QPRTR)
 		if rtr.DestQPN != param.QPNum || rtr.MaxDestRDAtomic != 5 || rtr.PathMTU == 0 || !rtr.AH.Global {
 			w.Errorf("RTR: %+v, want queue pair %d, 5 reads to serve, a path", rtr, param.QPNum)
 		}
 		if got, want := netip.AddrFrom16(rtr.AH.GRH.DGID).Unmap(), id.LocalAddr().Addr(); got != want {
 			w.Errorf("RTR: the way leads to %v, want %v", got, want)
 		}
-		rts := w.attr(child, verbs.QPRTS)
+		rts := w.initAttr(child, verbs.QPRTS)
 		if rts.MaxRDAtomic != 3 || rts.RetryCount != 6 || rts.RNRRetry != 4 || rts.Timeout == 0 {
 			w.Errorf("RTS: %+v, want 3 reads to ask, 6 and 4 retries, a timeout", rts)
 		}
@@ -49,7 +49,7 @@ var attrScenarios = scenarios{
 	"of a datagram identifier": func(w *world) {
 		w.needAttr()
 		w.needDatagrams()
-		attr := w.attr(w.B.Bound(udp, w.device()), verbs.QPInit)
+		attr := w.initAttr(w.B.Bound(udp, w.deviceAddr()), verbs.QPInit)
 		if attr.QKey != globalQKey || attr.Port == 0 {
 			w.Errorf("%+v, want the queue key %#x and a port", attr, globalQKey)
 		}
@@ -62,14 +62,14 @@ var attrScenarios = scenarios{
 
 func (w *world) needAttr() {
 	w.Helper()
-	if w.differs(NoQPAttr) {
-		_, _, err := w.B.Bound(tcp, w.device()).InitQPAttr(verbs.QPInit)
+	if w.hasDeviation(NoQPAttr) {
+		_, _, err := w.B.Bound(tcp, w.deviceAddr()).InitQPAttr(verbs.QPInit)
 		w.WantErr("init_qp_attr", err, unix.EOPNOTSUPP)
 		w.Skip("the device drives queue pairs alone")
 	}
 }
 
-func (w *world) attr(id *cmid.ID, s verbs.QPState) verbs.QPAttr {
+func (w *world) initAttr(id *cmid.ID, s verbs.QPState) verbs.QPAttr {
 	w.Helper()
 	attr, _, err := id.InitQPAttr(s)
 	w.Must(err)
@@ -96,7 +96,7 @@ var eceScenarios = scenarios{
 	},
 	"rejected": func(w *world) {
 		c, _ := w.Requested(0, nil, &cmid.ConnParam{ECE: cmid.ECE{VendorID: 1}})
-		w.Must(do(c.Passive, &cmid.Reject{VendorECE: true}))
+		w.Must(doCommand(c.Passive, &cmid.Reject{VendorECE: true}))
 		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
 }
@@ -154,14 +154,14 @@ var pathScenarios = scenarios{
 	},
 }.where((*world).needPaths).and(scenarios{
 	"no service can be resolved": func(w *world) { // only a subnet administrator knows services
-		id := w.B.Bound(tcp, w.device())
+		id := w.B.Bound(tcp, w.deviceAddr())
 		w.WantErrIn("resolve_addrinfo", id, id.ResolveIBService(1, ""), unix.EOPNOTSUPP, states.Bound)
 	},
 })
 
 func (w *world) needPaths() bool {
 	w.Helper()
-	if !w.differs(NoPath) {
+	if !w.hasDeviation(NoPath) {
 		return true
 	}
 	id := w.AddrResolved(tcp, w.Target())
@@ -208,7 +208,7 @@ var userEventScenarios = scenarios{
 
 func (w *world) needUserEvents() bool {
 	w.Helper()
-	if w.lacks(states.OpWriteCMEvent) {
+	if w.lacksCall(states.OpWriteCMEvent) {
 		id := w.A.Create(tcp)
 		w.WantErr("write_cm_event", id.WriteCMEvent(1), unix.EOPNOTSUPP)
 		w.Skip("no user events here")

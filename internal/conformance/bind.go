@@ -24,7 +24,7 @@ var bindAddrScenarios = scenarios{
 	},
 	// manpages: bind_addr-2, bind_addr-3
 	"specific address and its device": func(w *world) {
-		id := w.B.Bound(tcp, w.device())
+		id := w.B.Bound(tcp, w.deviceAddr())
 		if id.LocalAddr().Addr() != w.rig.Address || id.Device() == nil || id.Info().Device != id.Device().Name() || id.Info().Port == 0 {
 			w.Errorf("bound to %+v: the address decides the device and its port", id.Info())
 		}
@@ -41,7 +41,7 @@ var bindAddrScenarios = scenarios{
 	"a port of one's choice": heardAtThePort,
 	"loopback": func(w *world) {
 		id := w.B.Bound(tcp, cmid.MustAddr("127.0.0.1:0"))
-		if w.differs(LoopbackHasDevice) {
+		if w.hasDeviation(LoopbackHasDevice) {
 			if id.Device() == nil {
 				w.Error("no device, although the driver says that loopback has one")
 			}
@@ -56,7 +56,7 @@ var bindAddrScenarios = scenarios{
 	},
 	"port 0 read back before resolve": func(w *world) {
 		id := w.A.Bound(tcp, sides.Any4(0))
-		w.keepsPort("resolve_addr", id, func() { w.resolves(id, cmid.Addr{}) })
+		w.keepsPort("resolve_addr", id, func() { w.resolvePassive(id, cmid.Addr{}) })
 	},
 	// manpages: bind_addr-7
 	"two wildcards get two ports": func(w *world) {
@@ -79,7 +79,7 @@ var bindAddrScenarios = scenarios{
 		w.skipIf(!w.rig.Plain.IsValid(), "every interface here has a device")
 		id := w.B.Create(tcp)
 		w.notBound("bind_addr", id, sides.At(w.rig.Plain, 0), unix.ENODEV)
-		w.notBound("a good address, after that", id, w.device(), unix.ENODEV)
+		w.notBound("a good address, after that", id, w.deviceAddr(), unix.ENODEV)
 	},
 	"privileged port": func(w *world) {
 		w.skipIf(w.rig.Privileged, "privileged here")
@@ -94,7 +94,7 @@ var bindAddrScenarios = scenarios{
 	"reuseaddr": reuseAddr,
 	"afonly":    afOnly,
 	"freed by destroy": func(w *world) {
-		id := w.B.Bound(tcp, w.device())
+		id := w.B.Bound(tcp, w.deviceAddr())
 		a := id.LocalAddr()
 		w.Must(id.Destroy())
 		w.Must(w.B.Create(tcp).BindAddr(a))
@@ -140,8 +140,8 @@ func (w *world) keepsPort(over string, id *cmid.ID, do func()) {
 	}
 }
 
-// resolves resolves the passive side's address.
-func (w *world) resolves(id *cmid.ID, src cmid.Addr) {
+// resolvePassive resolves the passive side's address.
+func (w *world) resolvePassive(id *cmid.ID, src cmid.Addr) {
 	w.Helper()
 	w.Must(id.ResolveAddr(src, w.Target(), time.Second))
 	sides.Next[*cmid.AddrResolved](w.A, id)
@@ -187,7 +187,7 @@ func reuseAddr(w *world) {
 		w.Must(id.BindAddr(a))
 		return id
 	}
-	one := shared(w.device())
+	one := shared(w.deviceAddr())
 	two := shared(one.LocalAddr())
 	if err := two.Listen(1); !errors.Is(err, unix.EADDRINUSE) && !errors.Is(err, unix.EADDRNOTAVAIL) {
 		w.Errorf("listen on a shared port: %v", err)
@@ -196,7 +196,7 @@ func reuseAddr(w *world) {
 	w.notBound("one side without the option", w.B.Create(tcp), one.LocalAddr(), unix.EADDRINUSE)
 	w.Must(one.Destroy())
 	w.Must(two.Listen(1))
-	plain := w.B.Bound(tcp, w.device())
+	plain := w.B.Bound(tcp, w.deviceAddr())
 	// This is legal on a bound identifier, and has an effect from then on.
 	w.Must(plain.SetOption(cmid.OptionReuseAddr, 1))
 	shared(plain.LocalAddr())
@@ -230,11 +230,11 @@ var resolveAddrScenarios = scenarios{
 	"a given source binds": func(w *world) {
 		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Create(tcp)
-		w.resolves(id, sides.At(w.rig.Local, 0))
+		w.resolvePassive(id, sides.At(w.rig.Local, 0))
 		if id.LocalAddr().Addr() != w.rig.Local || id.SrcPort() == 0 {
 			w.Errorf("source %v, want %v", id.LocalAddr(), w.rig.Local)
 		}
-		w.asks(id)
+		w.awaitRequest(id)
 	},
 	// manpages: resolve_addr-7
 	"a given source binds, whatever comes of it": boundBySource,
@@ -247,11 +247,11 @@ var resolveAddrScenarios = scenarios{
 		w.Listener(tcp, sides.Any4(0))
 		id := w.A.Bound(tcp, sides.At(w.rig.Local, 0))
 		before := id.LocalAddr()
-		w.resolves(id, sides.At(w.rig.NotLocal, 9)) // a source that is given now is ignored
+		w.resolvePassive(id, sides.At(w.rig.NotLocal, 9)) // a source that is given now is ignored
 		if id.LocalAddr() != before {
 			w.Errorf("source %v, want %v", id.LocalAddr(), before)
 		}
-		w.asks(id)
+		w.awaitRequest(id)
 	},
 	// manpages: resolve_addr-2, resolve_addr-5, resolve_addr-6
 	"timeout": func(w *world) {
@@ -274,7 +274,7 @@ var resolveAddrScenarios = scenarios{
 		w.needSilent()
 		id := w.A.Create(tcp)
 		w.timesOut(id, time.Second, time.Second)
-		w.keepsPort("another resolve_addr", id, func() { w.resolves(id, cmid.Addr{}) })
+		w.keepsPort("another resolve_addr", id, func() { w.resolvePassive(id, cmid.Addr{}) })
 	},
 	// manpages: resolve_addr-5, resolve_addr-6
 	"no route": func(w *world) {

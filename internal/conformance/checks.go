@@ -28,9 +28,9 @@ const (
 	udConnect               = 180        // private data of a service lookup
 )
 
-// can reports whether the device has a feature. If it has not, can requires that the device refuses
-// the work requests that would use it.
-func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
+// hasFeature reports whether the device has a feature. If not, it requires that the device
+// refuses the work requests that would use it.
+func (w *world) hasFeature(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool {
 	w.Helper()
 	if sides.Probe(w.World, func(id *cmid.ID) bool { return has(id.Device().Attr()) }) {
 		return true
@@ -46,8 +46,8 @@ func (w *world) can(has func(verbs.DeviceAttr) bool, uses ...*verbs.SendWR) bool
 	return false
 }
 
-// foreign makes memory in a protection domain that has no queue pair.
-func (w *world) foreign(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
+// foreignMemory makes memory in a protection domain that has no queue pair.
+func (w *world) foreignMemory(id *cmid.ID, n int, access verbs.Access) *verbs.MR {
 	w.Helper()
 	return sides.Got(sides.Got(id.Device().AllocPD())(w).Alloc(n, access))(w)
 }
@@ -60,8 +60,8 @@ func somePath() []byte {
 	return b
 }
 
-// do returns the failure of a command that fails immediately.
-func do(id *cmid.ID, cmd cmid.Command) (err error) {
+// doCommand returns the failure of a command that fails immediately.
+func doCommand(id *cmid.ID, cmd cmid.Command) (err error) {
 	id.Do(cmd, func(ev cmid.Event) {
 		if f, ok := ev.(cmid.Failure); ok {
 			err = f

@@ -112,7 +112,7 @@ var connectScenarios = scenarios{
 		w.Must(c.Active.Destroy())
 		w.WantQuiet("nobody is notified")
 		w.Queues(c.Passive, 0)
-		if w.differs(DestroyAwaitsAnswer) {
+		if w.hasDeviation(DestroyAwaitsAnswer) {
 			w.Must(c.Passive.Accept(nil, nil))
 			sides.Next[*cmid.Established](w.B, c.Passive)
 			sides.Next[*cmid.Disconnected](w.B, c.Passive)
@@ -139,7 +139,7 @@ var connectScenarios = scenarios{
 	},
 	"vendor option": func(w *world) {
 		c, _ := w.Requested(0, nil, nil)
-		w.Must(do(c.Passive, &cmid.Reject{VendorECE: true}))
+		w.Must(doCommand(c.Passive, &cmid.Reject{VendorECE: true}))
 		w.WantRejected(c.Active, cmid.RejectVendorOption)
 	},
 	"nobody answers": func(w *world) {

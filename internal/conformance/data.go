@@ -129,7 +129,7 @@ func tooLong(w *world) {
 	}
 	w.Until("the sender's error", func() bool { return len(c.AQ.Of(verbs.Send)) == 1 })
 	want := verbs.StatusRemInvReq
-	if w.differs(TooLongIsRemOp) {
+	if w.hasDeviation(TooLongIsRemOp) {
 		want = verbs.StatusRemOp
 	}
 	if wc := c.AQ.Of(verbs.Send)[0]; wc.Status != want {
@@ -144,22 +144,22 @@ func tooLong(w *world) {
 func sharedReceives(w *world) {
 	asks := w.asksForReceives()
 	var s *shared
-	s = w.shared(verbs.SRQInitAttr{
+	s = w.newShared(verbs.SRQInitAttr{
 		MaxWR: 2,
 		OnEmpty: func(verbs.QP) {
 			if !asks {
 				w.Error("asked for receives by a device that says it does not (Attr.AsksForReceives)")
 			}
-			s.post()
+			s.postReceive()
 		},
 		OnLimit: func() {
-			s.post()
+			s.postReceive()
 			w.Must(s.srq.Arm(2))
 		},
 	})
 	if !asks {
-		s.post()
-		s.post()
+		s.postReceive()
+		s.postReceive()
 		w.Must(s.srq.Arm(2))
 	}
 	for i := range 3 {
@@ -187,7 +187,7 @@ type shared struct {
 	posted int
 }
 
-func (w *world) shared(attr verbs.SRQInitAttr) *shared {
+func (w *world) newShared(attr verbs.SRQInitAttr) *shared {
 	w.Helper()
 	s := &shared{w: w}
 	s.Link = w.ConnectedWith(sides.Setup{Passive: func(dev verbs.Device, qp *verbs.QPInitAttr) {
@@ -197,8 +197,8 @@ func (w *world) shared(attr verbs.SRQInitAttr) *shared {
 	return s
 }
 
-// post posts a receive to the next slot.
-func (s *shared) post() {
+// postReceive posts a receive to the next slot.
+func (s *shared) postReceive() {
 	s.w.Helper()
 	s.w.Must(s.srq.PostRecv(verbs.RecvWR{ID: uint64(100 + s.posted), SGE: sides.Part(s.BQ.MR, s.posted*sides.SlotSize, sides.SlotSize)}))
 	s.posted++
@@ -253,11 +253,11 @@ func lateReceivesOfReset(w *world) {
 	s.wantReset()
 }
 
-// waitingMessages is a connection whose passive side has got three messages, and has no receives.
+// waitingMessages makes a connection whose passive side has three messages, and has no receives.
 func (w *world) waitingMessages() *shared {
 	w.Helper()
 	// Its owner posts nothing when it is asked.
-	s := w.shared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
+	s := w.newShared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
 	for i := range 3 {
 		w.Must(s.AQ.PostSend(i, fmt.Sprintf("message %d", i)))
 	}
@@ -277,7 +277,7 @@ func (s *shared) receiveLate() {
 		if n := sides.Succeeded(s.BQ.Of(verbs.Recv)); n != i {
 			w.Fatalf("%d messages in %d receives", n, i)
 		}
-		s.post()
+		s.postReceive()
 		w.Until("a message", func() bool { return sides.Succeeded(s.BQ.Of(verbs.Recv)) == i+1 })
 		if got, want := string(s.BQ.Slot(i)[:s.BQ.Of(verbs.Recv)[i].Bytes]), fmt.Sprintf("message %d", i); got != want {
 			w.Errorf("receive %d has %q, want %q", i, got, want)
@@ -298,9 +298,9 @@ func pausedReceiver(w *world) {
 		return
 	}
 	// Its owner posts nothing when it is asked.
-	s := w.shared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
-	s.post()
-	s.post()
+	s := w.newShared(verbs.SRQInitAttr{MaxWR: sides.Depth, OnEmpty: func(verbs.QP) {}})
+	s.postReceive()
+	s.postReceive()
 	p, ok := s.BQ.QP.(verbs.Pauser)
 	if !ok {
 		w.Fatalf("%T of a device that asks for receives is no verbs.Pauser", s.BQ.QP)

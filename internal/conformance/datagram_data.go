@@ -34,7 +34,7 @@ func (w *world) looksUp(recvs int) *datagrams {
 	if c.to == nil || c.to.QPN != c.bq.QP.Num() {
 		w.Fatalf("looked up %+v, want queue pair %d", c.to, c.bq.QP.Num())
 	}
-	c.ah = w.handle(c.active, c.to.AH)
+	c.ah = w.newAddrHandle(c.active, c.to.AH)
 	return c
 }
 
@@ -42,25 +42,25 @@ func (w *world) looksUp(recvs int) *datagrams {
 func (w *world) needDatagramData() {
 	w.Helper()
 	w.needDatagrams()
-	if dev := w.B.Bound(udp, w.device()).Device(); dev == nil || dev.Attr().MaxDatagram == 0 {
+	if dev := w.B.Bound(udp, w.deviceAddr()).Device(); dev == nil || dev.Attr().MaxDatagram == 0 {
 		w.Skip("the device has no datagrams (Attr.MaxDatagram): only services are looked up")
 	}
 }
 
-// handle makes an address handle.
-func (w *world) handle(id *cmid.ID, attr verbs.AHAttr) verbs.AH {
+// newAddrHandle makes an address handle.
+func (w *world) newAddrHandle(id *cmid.ID, attr verbs.AHAttr) verbs.AH {
 	w.Helper()
 	ah := sides.Got(id.Device().CreateAH(nil, &attr))(w)
 	return ah
 }
 
-// send sends text from the active side.
-func (c *datagrams) send(i int, text string) error {
+// sendText sends text from the active side.
+func (c *datagrams) sendText(i int, text string) error {
 	return c.aq.PostTo(i, text, c.ah, c.to.QPN, c.to.QKey)
 }
 
-// post posts a work request of the active side's to the passive side.
-func (c *datagrams) post(wr verbs.SendWR) error {
+// postToPassive posts a work request of the active side's to the passive side.
+func (c *datagrams) postToPassive(wr verbs.SendWR) error {
 	wr.AH, wr.RemoteQPN, wr.RemoteQKey = c.ah, c.to.QPN, c.to.QKey
 	return c.aq.Post(&wr)
 }
@@ -89,11 +89,12 @@ func (w *world) wantDatagrams(q *sides.Queues, texts ...string) []verbs.WC {
 	return good
 }
 
-// answer sends text to the sender of a datagram, whose address is in the completion and the header.
-func (w *world) answer(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
+// answerDatagram sends text to the sender of a datagram, whose address is in the completion and the
+// header.
+func (w *world) answerDatagram(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
 	w.Helper()
 	attr := sides.Got(id.Device().InitAHFromWC(&wc, q.Slot(int(wc.ID - 100))[:verbs.GRHLen]))(w)
-	ah := w.handle(id, attr)
+	ah := w.newAddrHandle(id, attr)
 	w.Must(q.PostTo(0, text, ah, wc.SrcQPN, globalQKey))
 }
 
@@ -101,12 +102,12 @@ func (w *world) answer(id *cmid.ID, q *sides.Queues, wc verbs.WC, text string) {
 var datagramDataScenarios = scenarios{
 	"there and back": func(w *world) {
 		c := w.looksUp(2)
-		w.Must(c.send(1, "to whom it may concern"))
+		w.Must(c.sendText(1, "to whom it may concern"))
 		wc := w.wantDatagrams(c.bq, "to whom it may concern")[0]
 		if wc.SrcQPN != c.aq.QP.Num() || wc.HasImm || wc.QP != c.bq.QP {
 			w.Errorf("%+v, want queue pair %d as the sender", wc, c.aq.QP.Num())
 		}
-		w.answer(c.passive, c.bq, wc, "back")
+		w.answerDatagram(c.passive, c.bq, wc, "back")
 		if wc := w.wantDatagrams(c.aq, "back")[0]; wc.SrcQPN != c.bq.QP.Num() {
 			w.Errorf("the answer comes from %d, want %d", wc.SrcQPN, c.bq.QP.Num())
 		}
@@ -117,14 +118,14 @@ var datagramDataScenarios = scenarios{
 	"immediate data": func(w *world) {
 		c := w.looksUp(1)
 		w.skipIf(!c.active.Device().Attr().Immediate, "the device has no immediate data (Attr.Immediate)")
-		w.Must(c.post(verbs.SendWR{Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x")}))
+		w.Must(c.postToPassive(verbs.SendWR{Op: verbs.SendWithImm, Imm: 0x01020304, Inline: []byte("x")}))
 		if wc := w.wantDatagrams(c.bq, "x")[0]; !wc.HasImm || wc.Imm != 0x01020304 {
 			w.Errorf("%+v, want 0x01020304", wc)
 		}
 	},
 	"empty": func(w *world) {
 		c := w.looksUp(1)
-		w.Must(c.send(1, ""))
+		w.Must(c.sendText(1, ""))
 		w.wantDatagrams(c.bq, "")
 	},
 	"before connect": func(w *world) {
@@ -132,25 +133,25 @@ var datagramDataScenarios = scenarios{
 		id := w.A.Bound(udp, sides.At(w.rig.Local, 0))
 		q := w.Queues(id, 1)
 		c := w.looksUp(1) // a sender does not have to look up a service
-		w.Must(q.PostTo(1, "by hand", w.handle(id, c.to.AH), c.to.QPN, c.to.QKey))
+		w.Must(q.PostTo(1, "by hand", w.newAddrHandle(id, c.to.AH), c.to.QPN, c.to.QKey))
 		w.wantDatagrams(c.bq, "by hand")
 	},
 	"no receive posted": func(w *world) {
 		c := w.looksUp(0)
-		w.Must(c.send(1, "lost"))
+		w.Must(c.sendText(1, "lost"))
 		w.Until("the Send to complete", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
 		w.Settle()
 		w.Must(c.bq.PostRecv(0, sides.SlotSize))
-		w.Must(c.send(2, "found"))
+		w.Must(c.sendText(2, "found"))
 		w.wantDatagrams(c.bq, "found")
 	},
 	"receive too short": func(w *world) {
 		c := w.looksUp(0)
 		w.Must(c.bq.PostRecv(0, verbs.GRHLen+4))
 		w.Must(c.bq.PostRecv(1, verbs.GRHLen+4))
-		w.Must(c.send(1, "too long"))
-		w.Must(c.send(2, "fits"))
-		if w.differs(TooLongEnds) {
+		w.Must(c.sendText(1, "too long"))
+		w.Must(c.sendText(2, "fits"))
+		if w.hasDeviation(TooLongEnds) {
 			w.Until("the end of its queue pair", func() bool { return len(c.bq.Of(verbs.Recv)) == 2 })
 			w.wantDatagrams(c.bq)
 			return
@@ -165,10 +166,10 @@ var datagramDataScenarios = scenarios{
 			w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100 + id, SGE: sides.Part(far, 0, verbs.GRHLen+limit+1)}))
 		}
 		// A device may also accept it and drop it.
-		if err := c.post(verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}}); err != nil {
+		if err := c.postToPassive(verbs.SendWR{ID: 1, Flags: verbs.Signaled, SGL: []verbs.SGE{sides.Part(near, 0, limit+1)}}); err != nil {
 			w.WantErr("a byte too many", err, unix.EINVAL)
 		}
-		w.Must(c.send(2, "behind it"))
+		w.Must(c.sendText(2, "behind it"))
 		w.Until("what is behind it", func() bool { return len(c.bq.Of(verbs.Recv)) > 0 })
 		w.Settle()
 		if wc := c.bq.Of(verbs.Recv); len(wc) != 1 || wc[0].Bytes != verbs.GRHLen+9 || string(far.Bytes[verbs.GRHLen:][:9]) != "behind it" {
@@ -180,7 +181,7 @@ var datagramDataScenarios = scenarios{
 		limit := c.active.Device().Attr().MaxDatagram
 		near, far := w.Memory(c.aq, limit, verbs.LocalWrite, 5), w.Memory(c.bq, verbs.GRHLen+limit, verbs.LocalWrite, 0)
 		w.Must(c.bq.QP.PostRecv(verbs.RecvWR{ID: 100, SGE: sides.Part(far, 0, verbs.GRHLen+limit)}))
-		w.Must(c.post(verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}}))
+		w.Must(c.postToPassive(verbs.SendWR{SGL: []verbs.SGE{sides.Part(near, 0, limit)}}))
 		w.Until("the datagram", func() bool { return sides.Succeeded(c.bq.Of(verbs.Recv)) == 1 })
 		w.Same("every byte", far.Bytes[verbs.GRHLen:], near.Bytes)
 	},
@@ -188,14 +189,14 @@ var datagramDataScenarios = scenarios{
 		c := w.looksUp(1)
 		w.Must(c.aq.PostTo(1, "another key", c.ah, c.to.QPN, c.to.QKey+1))
 		w.Must(c.aq.PostTo(2, "another number", c.ah, c.to.QPN^0x400000, c.to.QKey))
-		w.Must(c.send(3, "to you"))
+		w.Must(c.sendText(3, "to you"))
 		w.wantDatagrams(c.bq, "to you")
 		w.Until("all Sends to complete", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 3 })
 	},
 	"what cannot be sent": func(w *world) {
 		c := w.looksUp(1)
 		for _, op := range []verbs.Opcode{verbs.Write, verbs.WriteWithImm, verbs.Read, verbs.SendWithInvalidate} {
-			w.WantErr(op.String(), c.post(verbs.SendWR{Op: op}), unix.EINVAL)
+			w.WantErr(op.String(), c.postToPassive(verbs.SendWR{Op: op}), unix.EINVAL)
 		}
 		w.WantErr("without an address", c.aq.Post(&verbs.SendWR{RemoteQPN: c.to.QPN, RemoteQKey: c.to.QKey}), unix.EINVAL)
 		w.WantErr("an address to nowhere", sides.Err(c.active.Device().CreateAH(nil, &verbs.AHAttr{})), unix.EINVAL)
@@ -206,7 +207,7 @@ var datagramDataScenarios = scenarios{
 		w.Must(c.bq.QP.Destroy())
 		w.Settle()
 		w.wantFlushed("the passive side", c.bq, 3)
-		w.Must(c.send(1, "too late"))
+		w.Must(c.sendText(1, "too late"))
 		w.Until("the Send to complete", func() bool { return sides.Succeeded(c.aq.Of(verbs.Send)) == 1 })
 		w.Must(c.ah.Close())
 	},
@@ -215,7 +216,7 @@ var datagramDataScenarios = scenarios{
 		var texts []string
 		for i := range sides.Depth {
 			texts = append(texts, strings.Repeat("x", i))
-			w.Must(c.send(i, texts[i]))
+			w.Must(c.sendText(i, texts[i]))
 		}
 		w.wantDatagrams(c.bq, texts...)
 	},
@@ -224,7 +225,7 @@ var datagramDataScenarios = scenarios{
 // multicastScenarios test datagrams to groups.
 var multicastScenarios = scenarios{
 	"members hear": func(w *world) {
-		from, one, other := w.joins(w.A, true), w.joins(w.B, false), w.joins(w.B, false)
+		from, one, other := w.joinGroup(w.A, true), w.joinGroup(w.B, false), w.joinGroup(w.B, false)
 		from.toGroup("to all")
 		wc := w.wantDatagrams(one.q, "to all")[0]
 		w.wantDatagrams(other.q, "to all")
@@ -238,14 +239,14 @@ var multicastScenarios = scenarios{
 		w.Must(other.id.Destroy())
 	},
 	"senders only do not": func(w *world) {
-		from, quiet, other := w.joins(w.A, false), w.joins(w.B, true), w.joins(w.B, false)
+		from, quiet, other := w.joinGroup(w.A, false), w.joinGroup(w.B, true), w.joinGroup(w.B, false)
 		from.toGroup("not to everybody")
 		w.wantDatagrams(other.q, "not to everybody")
 		w.wantDatagrams(quiet.q)
 	},
 	"nor does who has not joined": func(w *world) {
-		from, other := w.joins(w.A, true), w.joins(w.B, false)
-		q := w.Queues(w.B.Bound(udp, w.device()), 1)
+		from, other := w.joinGroup(w.A, true), w.joinGroup(w.B, false)
+		q := w.Queues(w.B.Bound(udp, w.deviceAddr()), 1)
 		from.toGroup("to members")
 		w.wantDatagrams(other.q, "to members")
 		w.wantDatagrams(q)
@@ -268,9 +269,9 @@ type member struct {
 	ah verbs.AH
 }
 
-func (w *world) joins(e *sides.Side, sendOnly bool) *member {
+func (w *world) joinGroup(e *sides.Side, sendOnly bool) *member {
 	w.Helper()
-	at, group := w.device(), sides.At(w.rig.Group, 0)
+	at, group := w.deviceAddr(), sides.At(w.rig.Group, 0)
 	if e == w.A {
 		at = sides.At(w.rig.Local, 0)
 	}
@@ -282,7 +283,7 @@ func (w *world) joins(e *sides.Side, sendOnly bool) *member {
 		w.Must(id.JoinMulticast(group))
 	}
 	to := sides.Next[*cmid.MulticastJoin](e, id).UD
-	return &member{w, id, q, to, w.handle(id, to.AH)}
+	return &member{w, id, q, to, w.newAddrHandle(id, to.AH)}
 }
 
 // toGroup sends text to the group.

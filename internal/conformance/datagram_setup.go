@@ -14,7 +14,7 @@ import (
 var datagramsScenarios = scenarios{
 	// manpages: listen-3
 	"service lookup": func(w *world) {
-		l, id, child, ev := w.lookup([]byte("who"), nil)
+		l, id, child, ev := w.lookUpService([]byte("who"), nil)
 		if ev.Listener != l.Handle() || string(ev.PrivateData[:3]) != "who" || len(ev.PrivateData) != udConnect {
 			w.Errorf("%+v", ev)
 		}
@@ -29,7 +29,7 @@ var datagramsScenarios = scenarios{
 		w.WantErr("a datagram identifier has no connection", id.Disconnect(), unix.EINVAL)
 	},
 	"lookup rejected": func(w *world) {
-		_, id, child, _ := w.lookup(nil, nil)
+		_, id, child, _ := w.lookUpService(nil, nil)
 		w.Must(child.Reject(nil))
 		w.wantUnreachable(id, 2)
 	},
@@ -39,7 +39,7 @@ var datagramsScenarios = scenarios{
 		w.wantUnreachable(id, 1)
 	},
 	"accept over the limit rejects": func(w *world) {
-		_, id, child, _ := w.lookup(nil, nil)
+		_, id, child, _ := w.lookUpService(nil, nil)
 		w.WantErr("accept", child.Accept(make([]byte, 137), nil), unix.EINVAL)
 		w.wantUnreachable(id, 2)
 	},
@@ -49,7 +49,7 @@ var datagramsScenarios = scenarios{
 	},
 	"multicast": func(w *world) {
 		group := cmid.MustAddr("239.1.2.3:0")
-		id := w.B.Bound(udp, w.device())
+		id := w.B.Bound(udp, w.deviceAddr())
 		w.Must(id.JoinMulticast(group))
 		if ev := sides.Next[*cmid.MulticastJoin](w.B, id); ev.Addr != group || ev.UD.QPN != 0xffffff || ev.UD.QKey == 0 {
 			w.Errorf("%+v", ev)
@@ -61,7 +61,7 @@ var datagramsScenarios = scenarios{
 	},
 	"queue key": func(w *world) {
 		// Only AF_IB identifiers have private keys.
-		_, id, child, _ := w.lookup(nil, &cmid.ConnParam{QKey: 7})
+		_, id, child, _ := w.lookUpService(nil, &cmid.ConnParam{QKey: 7})
 		w.Must(child.Accept(nil, &cmid.ConnParam{QPNum: 1, QKey: 8}))
 		if est := sides.Next[*cmid.Established](w.A, id); est.UD.QKey != globalQKey {
 			w.Errorf("queue key %#x, want %#x", est.UD.QKey, globalQKey)
@@ -69,7 +69,7 @@ var datagramsScenarios = scenarios{
 	},
 	"no answer": func(w *world) {
 		w.skipIf(w.Clock == nil, "takes as long as the device's clocks")
-		_, id, _, _ := w.lookup(nil, nil)
+		_, id, _, _ := w.lookUpService(nil, nil)
 		begin := w.A.Loop.Now()
 		w.WantErr("connect", sides.Next[*cmid.Unreachable](w.A, id), unix.ETIMEDOUT)
 		if d := w.A.Loop.Now().Sub(begin); d < 30*time.Second {
@@ -84,8 +84,8 @@ func (w *world) needDatagrams() bool {
 	return true
 }
 
-// lookup looks up a service, and returns when the request has arrived.
-func (w *world) lookup(private []byte, param *cmid.ConnParam) (l, id, child *cmid.ID, ev *cmid.ConnectRequest) {
+// lookUpService looks up a service, and returns when the request has arrived.
+func (w *world) lookUpService(private []byte, param *cmid.ConnParam) (l, id, child *cmid.ID, ev *cmid.ConnectRequest) {
 	w.Helper()
 	l, id = w.Pair(udp)
 	w.Must(id.Connect(private, param))

@@ -15,8 +15,8 @@ import (
 
 // disconnectScenarios test rdma_disconnect(3).
 var disconnectScenarios = scenarios{
-	"active side":  func(w *world) { c := w.Connected(2); w.disconnects(w.A, c.Active, w.B, c.Passive) },
-	"passive side": func(w *world) { c := w.Connected(2); w.disconnects(w.B, c.Passive, w.A, c.Active) },
+	"active side":  func(w *world) { c := w.Connected(2); w.checkDisconnect(w.A, c.Active, w.B, c.Passive) },
+	"passive side": func(w *world) { c := w.Connected(2); w.checkDisconnect(w.B, c.Passive, w.A, c.Active) },
 	"both at once": func(w *world) {
 		c := w.Connected(0)
 		w.Must(c.Active.Disconnect())
@@ -48,8 +48,8 @@ var disconnectScenarios = scenarios{
 	},
 }
 
-// disconnects makes one side disconnect, and checks the flavor's steps.
-func (w *world) disconnects(e *sides.Side, id *cmid.ID, other *sides.Side, peer *cmid.ID) {
+// checkDisconnect makes one side disconnect, and checks the flavor's steps.
+func (w *world) checkDisconnect(e *sides.Side, id *cmid.ID, other *sides.Side, peer *cmid.ID) {
 	w.Helper()
 	w.Must(id.Disconnect())
 	if ev := sides.Next[*cmid.Disconnected](other, peer); ev.Err != nil {
@@ -143,19 +143,19 @@ var destroyScenarios = scenarios{
 // deviceRemoval tests RDMA_CM_EVENT_DEVICE_REMOVAL.
 func deviceRemoval(t *testing.T, r *run) {
 	t.Run("removal", func(t *testing.T) {
-		w := r.world(t)
+		w := r.newWorld(t)
 		if w.rig.RemoveDevice == nil {
 			t.Skip("this driver's device cannot go")
 		}
 		c := w.Connected(2)
-		specific := w.Listener(tcp, w.device())
+		specific := w.Listener(tcp, w.deviceAddr())
 		idle := w.B.Create(tcp)
 
 		one := c.Active.Info().Device == c.Passive.Info().Device
 		w.rig.RemoveDevice()
 		if one {
 			w.bothRemoved(c.Active, specific, c.Passive)
-			w.WantErr("its address has no device", idle.BindAddr(w.device()), unix.ENODEV)
+			w.WantErr("its address has no device", idle.BindAddr(w.deviceAddr()), unix.ENODEV)
 			w.wantFlushed("the passive side", c.BQ, 2)
 			return
 		}
@@ -169,7 +169,7 @@ func deviceRemoval(t *testing.T, r *run) {
 		sides.Next[*cmid.Disconnected](w.A, c.Active)
 		w.WantState("a wildcard has no device to lose", c.Listener, states.Listening)
 		w.WantState("nor has a new identifier", idle, states.Idle)
-		w.WantErr("its address is gone", idle.BindAddr(w.device()), unix.EADDRNOTAVAIL)
+		w.WantErr("its address is gone", idle.BindAddr(w.deviceAddr()), unix.EADDRNOTAVAIL)
 		w.wantFlushed("the passive side", c.BQ, 2)
 		w.Must(c.Passive.Destroy())
 		w.Must(c.Active.Destroy())

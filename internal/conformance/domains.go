@@ -50,7 +50,7 @@ var domainScenarios = scenarios{
 	},
 	"memory of another domain": func(w *world) {
 		c := w.Connected(0)
-		mr := w.foreign(c.Active, 64, sides.RemoteAll)
+		mr := w.foreignMemory(c.Active, 64, sides.RemoteAll)
 		w.noneOf("a region of another domain than the queue pair's", c, mr)
 	},
 	"memory that the device shares": func(w *world) {
@@ -76,7 +76,7 @@ var domainScenarios = scenarios{
 
 		theirs := sides.Got(c.Passive.Device().Alloc(64, sides.RemoteAll))(w)
 		w.Must(c.AQ.Write(5, verbs.Signaled, sides.Part(mr, 0, 8), theirs, 0))
-		w.ended(c)
+		w.awaitEnd(c)
 		w.Same("but not for the peer", theirs.Bytes, make([]byte, 64))
 	},
 	"freed memory": func(w *world) {

@@ -33,6 +33,6 @@ var immediateScenarios = scenarios{
 // canImmediate reports whether the device has immediate data.
 func (w *world) canImmediate() bool {
 	w.Helper()
-	return w.can(func(a verbs.DeviceAttr) bool { return a.Immediate }, &verbs.SendWR{Op: verbs.SendWithImm},
+	return w.hasFeature(func(a verbs.DeviceAttr) bool { return a.Immediate }, &verbs.SendWR{Op: verbs.SendWithImm},
 		&verbs.SendWR{Op: verbs.WriteWithImm})
 }

@@ -34,39 +34,39 @@ var listenScenarios = scenarios{
 	},
 	// manpages: listen-4, listen-7
 	"on the bound address only": func(w *world) {
-		w.Listener(tcp, w.device())
+		w.Listener(tcp, w.deviceAddr())
 		w.Reaches(w.Target())
 		other := w.rig.Second
 		if !other.IsValid() { // every device has this address
 			other = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		}
-		w.refuses(sides.At(other, w.Port), cmid.RejectConsumerDefined)
+		w.requireReject(sides.At(other, w.Port), cmid.RejectConsumerDefined)
 	},
 	// manpages: listen-4
 	"on loopback": func(w *world) {
 		w.Listener(tcp, cmid.MustAddr("127.0.0.1:0"))
-		if !w.differs(LoopbackOnly) {
+		if !w.hasDeviation(LoopbackOnly) {
 			w.Reaches(w.Target())
 			return
 		}
 		if w.rig.Address.IsLoopback() && w.rig.Address == netip.AddrFrom4([4]byte{127, 0, 0, 1}) {
 			w.Fatal("the rig has no address by which loopback can be distinguished")
 		}
-		w.refuses(w.Target(), cmid.RejectConsumerDefined)
+		w.requireReject(w.Target(), cmid.RejectConsumerDefined)
 	},
 	"nobody listens": func(w *world) {
 		id := w.Listener(tcp, sides.Any4(0))
 		w.Must(id.Destroy())
-		w.refuses(w.Target(), cmid.RejectInvalidServiceID)
+		w.requireReject(w.Target(), cmid.RejectInvalidServiceID)
 	},
 	"bound is not listening": func(w *world) {
 		id := w.B.Bound(tcp, sides.Any4(0))
-		w.refuses(sides.At(w.rig.Address, id.SrcPort()), cmid.RejectInvalidServiceID)
+		w.requireReject(sides.At(w.rig.Address, id.SrcPort()), cmid.RejectInvalidServiceID)
 	},
 	// manpages: bind_addr-1, listen-8
 	"dual stack": func(w *world) {
 		w.Listener(tcp, cmid.MustAddr("[::]:0"))
-		if w.differs(SeparateFamilies) {
+		if w.hasDeviation(SeparateFamilies) {
 			w.WantRejected(w.Connecting(w.Target()), cmid.RejectConsumerDefined)
 			return
 		}
@@ -115,7 +115,7 @@ var listenScenarios = scenarios{
 func backlogOfUnread(w *world) {
 	const backlog = 2
 	clients := 5
-	if w.differs(OverflowHarms) {
+	if w.hasDeviation(OverflowHarms) {
 		clients = backlog
 	}
 	l := w.B.Bound(tcp, sides.Any4(0))
@@ -124,7 +124,7 @@ func backlogOfUnread(w *world) {
 	w.connectAll(clients)
 	room, turnedAway := backlog, 0
 	switch {
-	case w.IWARP && w.differs(BacklogIsTCPs):
+	case w.IWARP && w.hasDeviation(BacklogIsTCPs):
 		room++
 	case w.IWARP:
 		turnedAway = clients - backlog
@@ -156,13 +156,13 @@ func backlogOfUnread(w *world) {
 	w.WantQuiet("each is notified once")
 }
 
-// refuses connects to dst, which has no listener. reason is that of InfiniBand's reject.
-func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
+// requireReject connects to dst, which has no listener. reason is that of InfiniBand's reject.
+func (w *world) requireReject(dst cmid.Addr, reason cmid.RejectReason) {
 	w.Helper()
 	id := w.Connecting(dst)
 	switch {
 	case !w.IWARP:
-	case w.differs(RefusedIsRejected):
+	case w.hasDeviation(RefusedIsRejected):
 		reason = cmid.RejectRefused
 	default:
 		w.WantErrIn("connect where nobody listens, which may be tried again", id, sides.Next[*cmid.CommandFailed](w.A, id), unix.ECONNREFUSED, states.RouteResolved)
@@ -176,10 +176,10 @@ func (w *world) refuses(dst cmid.Addr, reason cmid.RejectReason) {
 	w.WantErr("connect again", id.Connect(nil, nil), unix.EINVAL)
 }
 
-// channel tests rdma_create_event_channel(3) and rdma_get_cm_event(3).
-func channel(t *testing.T, r *run) {
+// testChannel tests rdma_create_event_channel(3) and rdma_get_cm_event(3).
+func testChannel(t *testing.T, r *run) {
 	t.Run("readable and EAGAIN", func(t *testing.T) { pollsChannel(t, r.open(t)) })
-	channelScenarios.run(t, r)
+	channelScenarios.runAll(t, r)
 }
 
 // pollsChannel waits for a channel's events with poll(2). Its loop does not run.
@@ -233,7 +233,7 @@ var channelScenarios = scenarios{
 		}
 	},
 	"devices": func(w *world) {
-		dev := w.B.Bound(tcp, w.device()).Device()
+		dev := w.B.Bound(tcp, w.deviceAddr()).Device()
 		for _, d := range w.B.Ch.Devices() {
 			if d.Name() == dev.Name() {
 				return

@@ -193,7 +193,7 @@ var memoryScenarios = scenarios{
 			}
 			near, far := w.Memory(from, 8, verbs.LocalWrite, 1), w.Memory(to, 8, sides.RemoteAll, 2)
 			err := from.Read(1, verbs.Signaled, sides.Part(near, 0, 8), far, 0)
-			if s.Accept != nil && w.differs(AcceptServesAsked) {
+			if s.Accept != nil && w.hasDeviation(AcceptServesAsked) {
 				w.Must(err)
 				w.Sent("a Read that accept did not want to serve", from)
 				w.Same("and what it brings", near.Bytes, far.Bytes)
@@ -254,5 +254,5 @@ var memoryScenarios = scenarios{
 		w.Sent("who disconnects does not wait for Reads", c.AQ, flushed...)
 		w.Same("a flushed Read's memory is its owner's again, whatever is still on its way", near.Bytes, keep)
 	},
-	"mixed": mixed,
+	"mixed": testMixed,
 }

@@ -179,7 +179,7 @@ func (w *world) acceptsOn(c *sides.Link, active, passive *cmid.Channel) {
 // with EOPNOTSUPP. Otherwise needMigration returns true.
 func (w *world) needMigration() bool {
 	w.Helper()
-	if w.differs(NoMigration) {
+	if w.hasDeviation(NoMigration) {
 		id := w.A.Create(tcp)
 		w.WantErrIn("migrate", id, id.Migrate(w.A.Other()), unix.EOPNOTSUPP, states.Idle)
 		w.Skip("identifiers stay on their channel here")

@@ -25,13 +25,13 @@ const (
 	mixerSlot  = 70_000
 )
 
-// slot returns the offset of work request i's slot.
-func (m *mixer) slot(i int) int { return i % mixerSlots * mixerSlot }
+// slotOffset returns the offset of work request i's slot.
+func (m *mixer) slotOffset(i int) int { return i % mixerSlots * mixerSlot }
 
-// step posts one work request if there is room, and reports whether there was.
-func (m *mixer) step() bool {
+// postNext posts one work request if there is room, and reports whether there was.
+func (m *mixer) postNext() bool {
 	i := len(m.posted)
-	if i >= mixerSlots && !m.check(i-mixerSlots) {
+	if i >= mixerSlots && !m.checkOutcome(i-mixerSlots) {
 		return false
 	}
 	n := m.rng.IntN([]int{2, 65, 3000, mixerSlot}[m.rng.IntN(4)])
@@ -42,8 +42,8 @@ func (m *mixer) step() bool {
 	switch kind := m.rng.IntN(5); {
 	case kind < 2:
 		wc.Op, wc.Bytes = verbs.Write, uint32(n)
-		wr.SGL = []verbs.SGE{sides.Part(m.near, m.slot(i), n)}
-		from := m.near.Bytes[m.slot(i):][:n]
+		wr.SGL = []verbs.SGE{sides.Part(m.near, m.slotOffset(i), n)}
+		from := m.near.Bytes[m.slotOffset(i):][:n]
 		for j := range from {
 			from[j] = byte(m.rng.Uint32())
 		}
@@ -54,7 +54,7 @@ func (m *mixer) step() bool {
 		m.risky = m.risky && wr.Flags&verbs.Fence == 0
 	case kind < 4:
 		wc.Op, wc.Bytes = verbs.Read, uint32(n)
-		wr.SGL = []verbs.SGE{sides.Part(m.near, m.slot(i), n)}
+		wr.SGL = []verbs.SGE{sides.Part(m.near, m.slotOffset(i), n)}
 		want = append([]byte{}, m.model[off:off+n]...)
 		m.risky = true
 	}
@@ -65,9 +65,9 @@ func (m *mixer) step() bool {
 	return true
 }
 
-// check compares the outcome of work request i with the model. It returns false if the work request
-// has not completed.
-func (m *mixer) check(i int) bool {
+// checkOutcome compares the outcome of work request i with the model. It returns false if the work
+// request has not completed.
+func (m *mixer) checkOutcome(i int) bool {
 	m.w.Helper()
 	got := m.q.Of(verbs.Send)
 	if len(got) <= i {
@@ -77,13 +77,13 @@ func (m *mixer) check(i int) bool {
 		m.w.Fatalf("work request %d completed as %+v, want %+v: completions come in posting order", i, got[i], m.posted[i])
 	}
 	if want := m.reads[i]; want != nil {
-		m.w.Same("a Read sees what was written before it, and not what is posted after", m.near.Bytes[m.slot(i):][:len(want)], want)
+		m.w.Same("a Read sees what was written before it, and not what is posted after", m.near.Bytes[m.slotOffset(i):][:len(want)], want)
 	}
 	return true
 }
 
-// mixed makes both sides write, read and send at the same time, with random bytes and lengths.
-func mixed(w *world) {
+// testMixed makes both sides write, read and send at the same time, with random bytes and lengths.
+func testMixed(w *world) {
 	const steps = 300
 	deep := func(_ verbs.Device, attr *verbs.QPInitAttr) {
 		attr.MaxSendWR, attr.MaxRecvWR = mixerSlots, 2*mixerSlots
@@ -111,7 +111,7 @@ func mixed(w *world) {
 		// One side goes on while the other's completions are on their way.
 		w.Until("room for the next work request", func() bool {
 			for _, m := range mixers {
-				for len(m.posted) < steps && m.step() {
+				for len(m.posted) < steps && m.postNext() {
 				}
 			}
 			return len(m.posted) == steps
@@ -120,7 +120,7 @@ func mixed(w *world) {
 	for _, m := range mixers {
 		w.Until("the last completion", func() bool { return len(m.q.Of(verbs.Send)) == steps })
 		for i := steps - mixerSlots; i < steps; i++ {
-			m.check(i)
+			m.checkOutcome(i)
 		}
 	}
 	w.Until("the last Write", func() bool { return slices.Equal(a.Bytes, mixers[1].model) && slices.Equal(b.Bytes, mixers[0].model) })

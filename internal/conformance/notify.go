@@ -16,7 +16,7 @@ var notifyScenarios = scenarios{
 		c.BQ.CQ.ReqNotify(true)
 		notified := 0
 		c.BQ.Then = func() { notified++ }
-		if w.differs(OneMoreNotification) {
+		if w.hasDeviation(OneMoreNotification) {
 			w.Barrier(c.AQ, c.BQ)
 			w.Settle()
 			c.AQ.Forget()
@@ -83,9 +83,9 @@ var notifyScenarios = scenarios{
 func limitScenario(w *world) {
 	const depth = 6
 	notified := 0
-	s := w.shared(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { notified++ }})
+	s := w.newShared(verbs.SRQInitAttr{MaxWR: depth, OnLimit: func() { notified++ }})
 	for range depth {
-		s.post()
+		s.postReceive()
 	}
 	want := func(n int, why string) {
 		w.Helper()
@@ -109,9 +109,9 @@ func limitScenario(w *world) {
 	w.Must(s.srq.Arm(0))
 	w.Barrier(s.AQ, s.BQ) // 1 left
 	want(2, "0 disarms")
-	s.post()
+	s.postReceive()
 	w.Must(s.srq.Arm(2))
-	s.post()
+	s.postReceive()
 	w.Barrier(s.AQ, s.BQ) // 2 left
 	want(2, "receives posted after Arm count")
 	w.Barrier(s.AQ, s.BQ) // 1 left

@@ -34,8 +34,8 @@ type cell struct {
 	IWARP json.RawMessage `json:"iwarp"` // what differs there
 }
 
-// on returns the cell for w's transport.
-func (c cell) on(w *world) cell {
+// forTransport returns the cell for w's transport.
+func (c cell) forTransport(w *world) cell {
 	if w.IWARP && c.IWARP != nil {
 		c.Peer = slices.Clone(c.Peer)
 		w.Must(json.Unmarshal(c.IWARP, &c))
@@ -52,7 +52,7 @@ type call struct {
 }
 
 var calls = map[string]call{
-	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(w.device()) }},
+	"BIND(dev)":     {states.OpBindAddr, func(w *world, id *cmid.ID) error { return id.BindAddr(w.deviceAddr()) }},
 	"BIND(any)":     {states.OpBindAddr, func(_ *world, id *cmid.ID) error { return id.BindAddr(sides.Any4(0)) }},
 	"RESOLVE_ADDR":  {states.OpResolveAddr, func(w *world, id *cmid.ID) error { return id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second) }},
 	"RESOLVE_ROUTE": {states.OpResolveRoute, func(_ *world, id *cmid.ID) error { return id.ResolveRoute(time.Second) }},
@@ -64,7 +64,7 @@ var calls = map[string]call{
 	"ACCEPT(valid=1)":            {states.OpAccept, func(_ *world, id *cmid.ID) error { return id.Accept(nil, nil) }},
 	"ACCEPT(valid=0)":            {states.OpEstablish, func(_ *world, id *cmid.ID) error { return id.Establish() }},
 	"REJECT":                     {states.OpReject, func(_ *world, id *cmid.ID) error { return id.Reject(nil) }},
-	"REJECT(reason=35)":          {states.OpReject, func(_ *world, id *cmid.ID) error { return do(id, &cmid.Reject{VendorECE: true}) }},
+	"REJECT(reason=35)":          {states.OpReject, func(_ *world, id *cmid.ID) error { return doCommand(id, &cmid.Reject{VendorECE: true}) }},
 	"DISCONNECT":                 {states.OpDisconnect, func(_ *world, id *cmid.ID) error { return id.Disconnect() }},
 	"NOTIFY(COMM_EST)":           {states.OpNotifyCommEst, func(_ *world, id *cmid.ID) error { return id.Notify(false) }},
 	"NOTIFY(PATH_MIG)":           {states.OpNotifyPathMig, func(_ *world, id *cmid.ID) error { return id.Notify(true) }},
@@ -112,79 +112,79 @@ type subState struct {
 }
 
 var subStates = map[string]subState{
-	"IDLE":           {states.Idle, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Create(ps) })},
-	"ADDR_BOUND/any": {states.Bound, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Bound(ps, sides.Any4(0)) })},
-	"ADDR_BOUND/dev": {states.Bound, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Bound(ps, w.device()) })},
-	"ADDR_QUERY":     {states.AddrQuery, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Resolving(ps, w.Target()) })},
-	"ADDR_QUERY/dev": {states.AddrQuery, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+	"IDLE":           {states.Idle, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Create(ps) })},
+	"ADDR_BOUND/any": {states.Bound, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Bound(ps, sides.Any4(0)) })},
+	"ADDR_BOUND/dev": {states.Bound, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.B.Bound(ps, w.deviceAddr()) })},
+	"ADDR_QUERY":     {states.AddrQuery, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Resolving(ps, w.Target()) })},
+	"ADDR_QUERY/dev": {states.AddrQuery, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID {
 		id := w.A.Bound(ps, sides.At(w.rig.Local, 0))
 		w.Must(id.ResolveAddr(cmid.Addr{}, w.Target(), time.Second))
 		return id
 	})},
-	"ADDR_RESOLVED": {states.AddrResolved, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.AddrResolved(ps, w.Target()) })},
-	"ROUTE_QUERY": {states.RouteQuery, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+	"ADDR_RESOLVED": {states.AddrResolved, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.AddrResolved(ps, w.Target()) })},
+	"ROUTE_QUERY": {states.RouteQuery, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID {
 		id := w.AddrResolved(ps, w.Target())
 		w.Must(id.ResolveRoute(time.Second))
 		return id
 	})},
-	"ROUTE_RESOLVED": {states.RouteResolved, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+	"ROUTE_RESOLVED": {states.RouteResolved, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID {
 		_, id := w.Pair(ps)
 		if w.IWARP {
 			w.Queues(id, 0)
 		}
 		return id
 	})},
-	"LISTEN/any":                     {states.Listening, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Listener(ps, sides.Any4(0)) })},
-	"LISTEN/dev":                     {states.Listening, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Listener(ps, w.device()) })},
-	"CONNECT/req_sent(active)":       {states.Connecting, "", active(states.Connecting)},
-	"CONNECT/req_rcvd(passive)":      {states.ConnectRequested, "", passive(states.Connecting)},
-	"CONNECT/rep_rcvd(active)":       {states.Responded, "ib", active(states.Responded)},
-	"CONNECT/rep_sent(passive)":      {states.Accepting, "ib", passive(states.Responded)},
-	"CONNECT/established(active)":    {states.Connected, "", active(states.Connected)},
-	"CONNECT/established(passive)":   {states.Connected, "", passive(states.Connected)},
-	"CONNECT/rejected(active)":       {states.Failed, "", active(states.Failed)},
-	"CONNECT/self_rejected(passive)": {states.Failed, "", passive(states.Failed)},
-	"CONNECT/dreq_sent(active)":      {states.Disconnecting, "ib", active(states.Disconnecting)},
-	"DISCONNECT/dreq_rcvd":           {states.PeerDisconnected, "ib", passive(states.Disconnecting)},
-	"DISCONNECT/timewait":            {states.Timewait, "ib", active(states.Timewait)},
-	"CONNECT/closed(iwarp)":          {states.Timewait, "iwarp", active(states.Timewait)},
-	"DEVICE_REMOVAL": {states.Removed, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
-		id := w.B.Bound(ps, w.device())
+	"LISTEN/any":                     {states.Listening, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Listener(ps, sides.Any4(0)) })},
+	"LISTEN/dev":                     {states.Listening, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID { return w.Listener(ps, w.deviceAddr()) })},
+	"CONNECT/req_sent(active)":       {states.Connecting, "", reachActive(states.Connecting)},
+	"CONNECT/req_rcvd(passive)":      {states.ConnectRequested, "", reachPassive(states.Connecting)},
+	"CONNECT/rep_rcvd(active)":       {states.Responded, "ib", reachActive(states.Responded)},
+	"CONNECT/rep_sent(passive)":      {states.Accepting, "ib", reachPassive(states.Responded)},
+	"CONNECT/established(active)":    {states.Connected, "", reachActive(states.Connected)},
+	"CONNECT/established(passive)":   {states.Connected, "", reachPassive(states.Connected)},
+	"CONNECT/rejected(active)":       {states.Failed, "", reachActive(states.Failed)},
+	"CONNECT/self_rejected(passive)": {states.Failed, "", reachPassive(states.Failed)},
+	"CONNECT/dreq_sent(active)":      {states.Disconnecting, "ib", reachActive(states.Disconnecting)},
+	"DISCONNECT/dreq_rcvd":           {states.PeerDisconnected, "ib", reachPassive(states.Disconnecting)},
+	"DISCONNECT/timewait":            {states.Timewait, "ib", reachActive(states.Timewait)},
+	"CONNECT/closed(iwarp)":          {states.Timewait, "iwarp", reachActive(states.Timewait)},
+	"DEVICE_REMOVAL": {states.Removed, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+		id := w.B.Bound(ps, w.deviceAddr())
 		w.rig.RemoveDevice()
 		sides.Next[*cmid.DeviceRemoval](w.B, id)
 		return id
 	})},
-	"DESTROYED": {states.Destroying, "", alone(func(w *world, ps cmid.PortSpace) *cmid.ID {
+	"DESTROYED": {states.Destroying, "", reachAlone(func(w *world, ps cmid.PortSpace) *cmid.ID {
 		id := w.B.Create(ps)
 		w.Must(id.Destroy())
 		return id
 	})},
 
-	"UD:CONNECT/resolved(active)":    {states.Connected, "ib", active(states.Connected)},
-	"UD:CONNECT/accepted(passive)":   {states.Connected, "ib", passive(states.Connected)},
-	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", active(states.Failed)},
+	"UD:CONNECT/resolved(active)":    {states.Connected, "ib", reachActive(states.Connected)},
+	"UD:CONNECT/accepted(passive)":   {states.Connected, "ib", reachPassive(states.Connected)},
+	"UD:CONNECT/unreachable(active)": {states.Failed, "ib", reachActive(states.Failed)},
 }
 
-// alone brings an identifier without a peer into a state.
-func alone(reach func(*world, cmid.PortSpace) *cmid.ID) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+// reachAlone brings an identifier without a peer into a state.
+func reachAlone(reach func(*world, cmid.PortSpace) *cmid.ID) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return reach(w, ps), nil }
 }
 
-// active brings the side that connects into a state, and passive its peer.
-func active(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.handshake(ps, to) }
+// reachActive brings the side that connects into a state, and passive its peer.
+func reachActive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) { return w.handshakeTo(ps, to) }
 }
 
-func passive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
+func reachPassive(to states.State) func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
 	return func(w *world, ps cmid.PortSpace) (id, peer *cmid.ID) {
-		peer, id = w.handshake(ps, to)
+		peer, id = w.handshakeTo(ps, to)
 		return id, peer
 	}
 }
 
-// handshake connects a pair of identifiers until the active one is in state to, and returns both.
+// handshakeTo connects a pair of identifiers until the active one is in state to, and returns both.
 // On InfiniBand it uses no queue pairs, so that the caller makes every step.
-func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
+func (w *world) handshakeTo(ps cmid.PortSpace, to states.State) (active, passive *cmid.ID) {
 	w.Helper()
 	_, active = w.Pair(ps)
 	if w.IWARP {
@@ -226,20 +226,20 @@ func (w *world) handshake(ps cmid.PortSpace, to states.State) (active, passive *
 	return active, passive
 }
 
-// oracle issues every command in every sub-state that the driver can reach, and compares the
+// testOracle issues every command in every sub-state that the driver can reach, and compares the
 // answers with the kernel's.
-func oracle(t *testing.T, r *run) {
+func testOracle(t *testing.T, r *run) {
 	var cells map[string]json.RawMessage
 	if err := json.Unmarshal(table, &cells); err != nil {
 		t.Fatal(err)
 	}
-	probe := r.world(t)
+	probe := r.newWorld(t)
 	reachable := make(map[string]subState)
 	for name := range cells {
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
-		if s, ok := probe.has(name); ok {
+		if s, ok := probe.findSubState(name); ok {
 			reachable[name] = s
 		}
 	}
@@ -254,8 +254,8 @@ func oracle(t *testing.T, r *run) {
 	}
 }
 
-// has finds a sub-state that this rig can reach.
-func (w *world) has(name string) (subState, bool) {
+// findSubState finds a sub-state that this rig can reach.
+func (w *world) findSubState(name string) (subState, bool) {
 	s, datagram := w.subState(name), strings.HasPrefix(name, "UD:")
 	switch {
 	case s.only == "ib" && w.IWARP, s.only == "iwarp" && !w.IWARP, datagram && !w.rig.Datagrams, datagram && w.IWARP:
@@ -288,11 +288,11 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 		return id, peer
 	}
 	t.Run("unchanged", func(t *testing.T) {
-		w := r.world(t)
+		w := r.newWorld(t)
 		id, peer := reach(w)
-		defer w.undisturbed("commands that change nothing", peer)
+		defer w.requireNoEvent("commands that change nothing", peer)
 		commands = slices.DeleteFunc(commands, func(command string) bool {
-			c := row[command].on(w)
+			c := row[command].forTransport(w)
 			_, verdict := states.Step(id.Flavor(), id.State(), states.Requested(calls[command].op))
 			stays := verdict != states.Allow || w.subState(c.Next).state == s.state && len(c.Peer) == 0
 			if stays {
@@ -303,12 +303,12 @@ func compareRow(t *testing.T, r *run, name string, s subState, row map[string]ce
 	})
 	for _, command := range commands {
 		t.Run(command, func(t *testing.T) {
-			w := r.world(t)
+			w := r.newWorld(t)
 			if command == "RESOLVE_ADDR(v6 dst)" && !w.rig.NoRoute.IsValid() {
 				t.Skip("this host may have a route to every IPv6 address")
 			}
 			id, peer := reach(w)
-			compareCell(w, id, peer, calls[command], row[command].on(w))
+			compareCell(w, id, peer, calls[command], row[command].forTransport(w))
 		})
 	}
 }
@@ -324,7 +324,7 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 		errno, state, c.Peer = unix.EINVAL, from, nil
 	}
 	err := ask.do(w, id)
-	if verdict == states.Allow && w.lacks(ask.op) && (errno == 0 || errors.Is(err, unix.EOPNOTSUPP)) {
+	if verdict == states.Allow && w.lacksCall(ask.op) && (errno == 0 || errors.Is(err, unix.EOPNOTSUPP)) {
 		errno, state, c.Peer, c.Mask = unix.EOPNOTSUPP, from, nil, ""
 	}
 	if !errors.Is(err, errno) && (errno != 0 || err != nil) {
@@ -338,15 +338,15 @@ func compareCell(w *world, id, peer *cmid.ID, ask call, c cell) {
 		w.WantState(ask.op.String(), id, state)
 	}
 	for _, want := range c.Peer {
-		w.Until("the peer's "+want, func() bool { return hears(w.SideOf(peer), peer, want) })
+		w.Until("the peer's "+want, func() bool { return getsEvent(w.SideOf(peer), peer, want) })
 	}
 	if len(c.Peer) == 0 && state != from && ask.op != states.OpDestroyID {
-		w.undisturbed(fmt.Sprintf("%v in %v", ask.op, from), peer)
+		w.requireNoEvent(fmt.Sprintf("%v in %v", ask.op, from), peer)
 	}
 }
 
-// undisturbed requires that a peer, if there is one, has no event.
-func (w *world) undisturbed(what string, peer *cmid.ID) {
+// requireNoEvent requires that a peer, if there is one, has no event.
+func (w *world) requireNoEvent(what string, peer *cmid.ID) {
 	w.Helper()
 	if peer == nil {
 		return
@@ -359,17 +359,17 @@ func (w *world) undisturbed(what string, peer *cmid.ID) {
 	}
 }
 
-// lacks reports that the driver does not offer a call at all.
-func (w *world) lacks(op states.Op) bool {
+// lacksCall reports that the driver does not offer a call at all.
+func (w *world) lacksCall(op states.Op) bool {
 	switch op {
 	case states.OpMigrateID:
-		return w.differs(NoMigration)
+		return w.hasDeviation(NoMigration)
 	case states.OpInitQPAttrInit, states.OpInitQPAttrReady, states.OpInitQPAttrOther:
-		return w.differs(NoQPAttr)
+		return w.hasDeviation(NoQPAttr)
 	case states.OpSetIBPath, states.OpQuery:
-		return w.differs(NoPath)
+		return w.hasDeviation(NoPath)
 	case states.OpWriteCMEvent:
-		return w.differs(NoUserEvent)
+		return w.hasDeviation(NoUserEvent)
 	}
 	return false
 }
@@ -399,8 +399,8 @@ func errnoNamed(w *world, name string) unix.Errno {
 	return errno
 }
 
-// hears reports whether id gets an event such as "REJECTED(28)".
-func hears(e *sides.Side, id *cmid.ID, want string) bool {
+// getsEvent reports whether id gets an event such as "REJECTED(28)".
+func getsEvent(e *sides.Side, id *cmid.ID, want string) bool {
 	name, arg, _ := strings.Cut(strings.TrimSuffix(want, ")"), "(")
 	return slices.ContainsFunc(e.Heard, func(h sides.Heard) bool {
 		return h.ID == id && h.Event.Kind().C() == "RDMA_CM_EVENT_"+name && (arg == "" || fmt.Sprint(sides.Status(h.Event)) == arg)

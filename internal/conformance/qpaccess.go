@@ -15,15 +15,15 @@ var qpAccessScenarios = func() scenarios {
 	s := scenarios{
 		"what is let in later":                   letIn,
 		"one right and not the other":            halfOpen,
-		"rights are taken away":                  func(w *world) { w.barred(w.shutAgain(), verbs.Write) },
+		"rights are taken away":                  func(w *world) { w.requireBarred(w.shutAgain(), verbs.Write) },
 		"a queue pair that is destroyed":         accessDestroyed,
 		"keys are not taken back without rights": barredInvalidate,
 	}
 	for name, op := range map[string]verbs.Opcode{
 		"Write": verbs.Write, "Read": verbs.Read, "atomic": verbs.AtomicFetchAdd, "Write with immediate data": verbs.WriteWithImm,
 	} {
-		s[name+" without any right"] = func(w *world) { w.barred(w.shut(), op) }
-		s[name+" without any right, by the passive side"] = func(w *world) { w.barred(turned(w.shut()), op) }
+		s[name+" without any right"] = func(w *world) { w.requireBarred(w.connectShut(), op) }
+		s[name+" without any right, by the passive side"] = func(w *world) { w.requireBarred(reverseWay(w.connectShut()), op) }
 	}
 	return s.where((*world).canAccess)
 }()
@@ -31,7 +31,7 @@ var qpAccessScenarios = func() scenarios {
 // canAccess reports whether queue pairs have access rights.
 func (w *world) canAccess() bool {
 	w.Helper()
-	can := w.can(func(a verbs.DeviceAttr) bool { return a.QPAccess })
+	can := w.hasFeature(func(a verbs.DeviceAttr) bool { return a.QPAccess })
 	if !can {
 		c := w.Connected(0)
 		if err := c.AQ.QP.SetAccess(0); !errors.Is(err, verbs.ErrNotSupported) {
@@ -47,11 +47,11 @@ type way struct {
 	from, to *sides.Queues
 }
 
-// turned is the other way.
-func turned(c way) way { return way{c.Link, c.to, c.from} }
+// reverseWay returns the other way.
+func reverseWay(c way) way { return way{c.Link, c.to, c.from} }
 
-// shut makes a connection whose queue pairs allow their peers nothing.
-func (w *world) shut() way {
+// connectShut makes a connection whose queue pairs allow their peers nothing.
+func (w *world) connectShut() way {
 	w.Helper()
 	c := &sides.Link{}
 	c.Listener, c.Active = w.Pair(tcp)
@@ -66,10 +66,10 @@ func (w *world) shut() way {
 	return way{c, c.AQ, c.BQ}
 }
 
-// shutAgain is shut, with rights in between.
+// shutAgain returns the way shut, with rights in between.
 func (w *world) shutAgain() way {
 	w.Helper()
-	c := w.shut()
+	c := w.connectShut()
 	w.Must(c.BQ.QP.SetAccess(atomicAll))
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 	w.Must(c.AQ.Write(1, 0, sides.Part(near, 0, 64), far, 0))
@@ -80,8 +80,8 @@ func (w *world) shutAgain() way {
 	return c
 }
 
-// has reports whether the device has an operation.
-func (c way) has(op verbs.Opcode) bool {
+// hasOp reports whether the device has an operation.
+func (c way) hasOp(op verbs.Opcode) bool {
 	switch a := c.Active.Device().Attr(); {
 	case op.Atomic():
 		return a.Atomics
@@ -91,14 +91,14 @@ func (c way) has(op verbs.Opcode) bool {
 	return true
 }
 
-// barred requires that an operation which the queue pair does not allow ends the connection and
-// changes nothing, and that Sends are not concerned.
-func (w *world) barred(c way, op verbs.Opcode) {
+// requireBarred requires that an operation which the queue pair does not allow ends the connection
+// and changes nothing, and that Sends are not concerned.
+func (w *world) requireBarred(c way, op verbs.Opcode) {
 	w.Helper()
-	if !c.has(op) {
+	if !c.hasOp(op) {
 		return
 	}
-	near, far := w.Memory(c.from, 64, verbs.LocalWrite, 1), w.Memory(c.to, 64, c.everything(), 2)
+	near, far := w.Memory(c.from, 64, verbs.LocalWrite, 1), w.Memory(c.to, 64, c.allAccess(), 2)
 	keepNear, keepFar := bytes.Clone(near.Bytes), bytes.Clone(far.Bytes)
 	w.Barrier(c.from, c.to)
 	n := 64
@@ -110,11 +110,11 @@ func (w *world) barred(c way, op verbs.Opcode) {
 	}))
 	switch {
 	case c.from == c.AQ:
-		w.ended(c.Link)
+		w.awaitEnd(c.Link)
 	case w.IWARP:
 		w.Disconnected(c.Link)
 	default:
-		w.Until("the requester's failure", func() bool { return failed(c.from.Of(verbs.Send)) > 0 })
+		w.Until("the requester's failure", func() bool { return countFailed(c.from.Of(verbs.Send)) > 0 })
 	}
 	w.Same("what a queue pair does not allow changes nothing", far.Bytes, keepFar)
 	w.Same("and brings nothing", near.Bytes, keepNear)
@@ -125,9 +125,9 @@ func (w *world) barred(c way, op verbs.Opcode) {
 	}
 }
 
-// everything is all rights that a region can have.
-func (c way) everything() verbs.Access {
-	if c.has(verbs.AtomicFetchAdd) {
+// allAccess returns all rights that a region can have.
+func (c way) allAccess() verbs.Access {
+	if c.hasOp(verbs.AtomicFetchAdd) {
 		return atomicAll
 	}
 	return sides.RemoteAll
@@ -136,21 +136,21 @@ func (c way) everything() verbs.Access {
 // letIn checks that a connection which is established without rights serves everything once it has
 // them, in both directions.
 func letIn(w *world) {
-	c := w.shut()
+	c := w.connectShut()
 	w.Barrier(c.AQ, c.BQ)
 	w.Barrier(c.BQ, c.AQ)
-	for _, c := range [...]way{c, turned(c)} {
+	for _, c := range [...]way{c, reverseWay(c)} {
 		w.Must(c.to.QP.SetAccess(verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic))
 		w.Sent("the Send of the barrier", c.from) // it may complete after its receive
 		c.from.Forget()
-		near, far := w.Memory(c.from, 64, verbs.LocalWrite, 1), w.Memory(c.to, 64, c.everything(), 2)
+		near, far := w.Memory(c.from, 64, verbs.LocalWrite, 1), w.Memory(c.to, 64, c.allAccess(), 2)
 		want := bytes.Clone(near.Bytes)
 		w.Must(c.from.Write(1, verbs.Signaled, sides.Part(near, 0, 64), far, 0))
 		w.Must(c.from.Read(2, verbs.Signaled, sides.Part(near, 0, 64), far, 0))
 		w.Sent("operations that are allowed by now", c.from)
 		w.Same("Write", far.Bytes, want)
 		w.Same("Read", near.Bytes, want)
-		if c.has(verbs.AtomicFetchAdd) {
+		if c.hasOp(verbs.AtomicFetchAdd) {
 			w.Must(c.from.FetchAdd(3, verbs.Signaled, near, far, 1))
 			w.Sent("an atomic operation", c.from)
 		}
@@ -160,13 +160,13 @@ func letIn(w *world) {
 
 // halfOpen checks that each right is one of its own.
 func halfOpen(w *world) {
-	c := w.shut()
+	c := w.connectShut()
 	w.Must(c.BQ.QP.SetAccess(verbs.RemoteWrite))
 	near, far := w.Memory(c.AQ, 64, verbs.LocalWrite, 1), w.Memory(c.BQ, 64, sides.RemoteAll, 2)
 	w.Must(c.AQ.Write(1, verbs.Signaled, sides.Part(near, 0, 64), far, 0))
 	w.Sent("a Write that is allowed", c.AQ)
 	c.AQ.Forget()
-	w.barred(c, verbs.Read)
+	w.requireBarred(c, verbs.Read)
 	w.Same("and it is there", far.Bytes, near.Bytes)
 }
 

@@ -133,12 +133,12 @@ type run struct {
 // scenarios are subtests by name. Each gets its own world.
 type scenarios map[string]func(w *world)
 
-func (s scenarios) run(t *testing.T, r *run) {
+func (s scenarios) runAll(t *testing.T, r *run) {
 	for name, fn := range s {
 		r.left++
 		t.Run(name, func(t *testing.T) {
 			r.left--
-			fn(r.world(t))
+			fn(r.newWorld(t))
 		})
 	}
 }
@@ -161,8 +161,8 @@ func (s scenarios) and(more scenarios) scenarios {
 	return s
 }
 
-// device returns the address of Passive's device, with port 0.
-func (w *world) device() cmid.Addr { return sides.At(w.rig.Address, 0) }
+// deviceAddr returns the address of Passive's device, with port 0.
+func (w *world) deviceAddr() cmid.Addr { return sides.At(w.rig.Address, 0) }
 
 // skipIf skips a scenario that cannot run here.
 func (w *world) skipIf(not bool, why string) {
@@ -172,8 +172,8 @@ func (w *world) skipIf(not bool, why string) {
 	}
 }
 
-// differs reports whether the rig lists a deviation, and records that the suite has seen it.
-func (w *world) differs(what What) bool {
+// hasDeviation reports whether the rig lists a deviation, and records that the suite has seen it.
+func (w *world) hasDeviation(what What) bool {
 	for _, d := range w.rig.Differences {
 		if d.What == what {
 			w.r.used[what] = true
@@ -191,7 +191,7 @@ type world struct {
 	mask verbs.QPAttrMask // returned by InitQPAttr
 }
 
-func (r *run) world(t *testing.T) *world {
+func (r *run) newWorld(t *testing.T) *world {
 	t.Helper()
 	rig := r.open(t)
 	w := sides.New(t, sides.Config{

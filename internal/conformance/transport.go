@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sides"
 )
 
-// exponent is the timeout that an exponent of InfiniBand's means.
-func exponent(n int) time.Duration { return 4096 * time.Nanosecond << n }
+// exponentTimeout returns the timeout that an exponent of InfiniBand's means.
+func exponentTimeout(n int) time.Duration { return 4096 * time.Nanosecond << n }
 
 // usualRNR is how long a peer waits for a receive by default. The kernel's own 655 ms would hold up
 // every message that is sent before its receive.
@@ -18,28 +18,28 @@ const usualRNR = 640 * time.Microsecond
 // chooses: rdma_set_option(3), and the counts of struct rdma_conn_param.
 var transportScenarios = scenarios{
 	"each side's own": func(w *world) {
-		dials := cmid.Transport{TrafficClass: 0x68, AckTimeout: exponent(13) + 1, RetryCount: 3, RNRRetryCount: 5, MinRNRTimer: time.Millisecond}
+		dials := cmid.Transport{TrafficClass: 0x68, AckTimeout: exponentTimeout(13) + 1, RetryCount: 3, RNRRetryCount: 5, MinRNRTimer: time.Millisecond}
 		serves := cmid.Transport{TrafficClass: 0x20, AckTimeout: time.Second, RetryCount: 9, RNRRetryCount: 9}
-		active, passive := w.travelling(&dials, &serves)
+		active, passive := w.connectAndSend(&dials, &serves)
 		w.wantPath("the side that connects", active,
-			cmid.Path{TrafficClass: 0x68, AckTimeout: exponent(14), RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: 1280 * time.Microsecond})
+			cmid.Path{TrafficClass: 0x68, AckTimeout: exponentTimeout(14), RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: 1280 * time.Microsecond})
 		w.wantPath("the other side", passive,
-			cmid.Path{TrafficClass: 0x20, AckTimeout: exponent(18), RetryCount: 6, RNRRetryCount: 5, MinRNRTimer: usualRNR})
+			cmid.Path{TrafficClass: 0x20, AckTimeout: exponentTimeout(18), RetryCount: 6, RNRRetryCount: 5, MinRNRTimer: usualRNR})
 	},
 	"the request's": func(w *world) {
-		active, passive := w.travelling(&cmid.Transport{TrafficClass: 0x68, RetryCount: 3}, &cmid.Transport{})
+		active, passive := w.connectAndSend(&cmid.Transport{TrafficClass: 0x68, RetryCount: 3}, &cmid.Transport{})
 		usual := passive.AckTimeout
 		w.wantPath("the side that connects", active, cmid.Path{TrafficClass: 0x68, AckTimeout: usual, RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: usualRNR})
-		if w.differs(OnlyTrafficClass) {
+		if w.hasDeviation(OnlyTrafficClass) {
 			w.wantPath("the other side", passive, cmid.Path{}) // TCP keeps it to itself
 			return
 		}
 		w.wantPath("the other side", passive, cmid.Path{TrafficClass: 0x68, AckTimeout: usual, RetryCount: 3, RNRRetryCount: 7, MinRNRTimer: usualRNR})
 	},
 	"the defaults": func(w *world) {
-		active, passive := w.travelling(&cmid.Transport{}, &cmid.Transport{})
+		active, passive := w.connectAndSend(&cmid.Transport{}, &cmid.Transport{})
 		usual := active.AckTimeout
-		if !w.IWARP && (usual < exponent(16) || usual > exponent(20)) {
+		if !w.IWARP && (usual < exponentTimeout(16) || usual > exponentTimeout(20)) {
 			w.Errorf("without an option a queue pair waits for %v", usual)
 		}
 		for _, p := range []cmid.Path{active, passive} {
@@ -48,8 +48,9 @@ var transportScenarios = scenarios{
 	},
 }
 
-// travelling makes a connection whose sides have the settings a and b, and sends a message over it.
-func (w *world) travelling(a, b *cmid.Transport) (active, passive cmid.Path) {
+// connectAndSend makes a connection whose sides have the settings a and b, and sends a message over
+// it.
+func (w *world) connectAndSend(a, b *cmid.Transport) (active, passive cmid.Path) {
 	w.Helper()
 	c := &sides.Link{Listener: w.Listener(tcp, sides.Any4(0)), Active: w.A.Create(tcp)}
 	w.Must(a.Set(c.Active))
@@ -74,7 +75,7 @@ func (w *world) travelling(a, b *cmid.Transport) (active, passive cmid.Path) {
 func (w *world) wantPath(which string, got, want cmid.Path) {
 	w.Helper()
 	switch {
-	case w.differs(OnlyTrafficClass):
+	case w.hasDeviation(OnlyTrafficClass):
 		want = cmid.Path{TrafficClass: want.TrafficClass}
 	case w.IWARP:
 		want = cmid.Path{}

@@ -23,7 +23,7 @@ var writeImmScenarios = func() scenarios {
 		"flushed":                               writeImmFlushed,
 	}
 	for why, change := range misuses {
-		s[why] = func(w *world) { refused(w, verbs.WriteWithImm, change) }
+		s[why] = func(w *world) { requireRefusal(w, verbs.WriteWithImm, change) }
 	}
 	return s.where((*world).canImmediate)
 }()
@@ -36,8 +36,8 @@ func writeImm(q *sides.Queues, id int, imm uint32, from verbs.SGE, to *verbs.MR,
 	})
 }
 
-// written requires that receive i was used up by a Write of n bytes with immediate data.
-func (w *world) written(q *sides.Queues, i, n int, imm uint32) {
+// requireWritten requires that receive i was used up by a Write of n bytes with immediate data.
+func (w *world) requireWritten(q *sides.Queues, i, n int, imm uint32) {
 	w.Helper()
 	w.Until("the receive of a Write", func() bool { return len(q.Of(verbs.Recv)) > i })
 	want := verbs.WC{ID: uint64(100 + i), Op: verbs.RecvWrite, Bytes: uint32(n), HasImm: true, Imm: imm, QP: q.QP}
@@ -55,7 +55,7 @@ func writeImmSpans(w *world) {
 	for i, s := range spans {
 		imm := 0x01020304 << i
 		w.Must(writeImm(c.AQ, i, uint32(imm), sides.Part(from, s.off, s.n), to, s.off))
-		w.written(c.BQ, i, s.n, uint32(imm))
+		w.requireWritten(c.BQ, i, s.n, uint32(imm))
 		copy(want[s.off:], from.Bytes[s.off:s.off+s.n])
 		w.Same("the bytes are there with the immediate data, and nothing beside them", to.Bytes, want)
 	}
@@ -66,9 +66,9 @@ func writeImmSpans(w *world) {
 func writeImmEmpty(w *world) {
 	c := w.Connected(2)
 	w.Must(c.AQ.Post(&verbs.SendWR{ID: 1, Op: verbs.WriteWithImm, Flags: verbs.Signaled, RemoteAddr: 0xdead, RKey: 0xbeef, Imm: 7}))
-	w.written(c.BQ, 0, 0, 7)
+	w.requireWritten(c.BQ, 0, 0, 7)
 	w.Must(c.AQ.Post(&verbs.SendWR{ID: 2, Op: verbs.WriteWithImm, Flags: verbs.Signaled}))
-	w.written(c.BQ, 1, 0, 0)
+	w.requireWritten(c.BQ, 1, 0, 0)
 	w.Sent("an access of no bytes checks nothing", c.AQ)
 }
 
@@ -81,9 +81,9 @@ func writeImmOrder(w *world) {
 	w.Must(c.AQ.Read(4, verbs.Signaled, sides.Part(near, 0, spanned), far, 0))
 	w.Must(writeImm(c.AQ, 5, 2, sides.Part(near, 0, 1), far, 0))
 	w.Must(c.AQ.PostSend(6, "behind"))
-	w.written(c.BQ, 1, spanned-100_000, 1)
+	w.requireWritten(c.BQ, 1, spanned-100_000, 1)
 	w.Same("the Write before it is there, too", far.Bytes, near.Bytes)
-	w.written(c.BQ, 2, 1, 2)
+	w.requireWritten(c.BQ, 2, 1, 2)
 	w.Until("the Send behind", func() bool { return len(c.BQ.Of(verbs.Recv)) == 4 })
 	for _, i := range []int{0, 3} {
 		if wc := c.BQ.Of(verbs.Recv)[i]; wc.Op != verbs.Recv || wc.HasImm || wc.Bytes != 6 {
@@ -105,20 +105,20 @@ func writeImmSolicited(w *world) {
 	}))
 	copy(want[3:], text)
 	clear(text)
-	w.written(c.BQ, 1, len(text), 5)
+	w.requireWritten(c.BQ, 1, len(text), 5)
 	w.Same("inline bytes", far.Bytes, want)
 }
 
 // writeImmShared uses up receives of a shared receive queue, one for each Write.
 func writeImmShared(w *world) {
-	s := w.shared(verbs.SRQInitAttr{MaxWR: sides.Depth})
+	s := w.newShared(verbs.SRQInitAttr{MaxWR: sides.Depth})
 	far := w.Memory(s.BQ, 64, sides.RemoteAll, 1)
 	for range 3 {
-		s.post()
+		s.postReceive()
 	}
 	for i := range 2 {
 		w.Must(writeImm(s.AQ, i, uint32(i), sides.Part(s.AQ.MR, 0, 64), far, 0))
-		w.written(s.BQ, i, 64, uint32(i))
+		w.requireWritten(s.BQ, i, 64, uint32(i))
 	}
 	w.Barrier(s.AQ, s.BQ)
 	w.Sent("and the Send behind them", s.AQ)
@@ -139,7 +139,7 @@ func writeImmWaits(w *world) {
 	}
 	for i := range flood {
 		w.Must(c.BQ.PostRecv(i, 1))
-		w.written(c.BQ, i, 8, uint32(i))
+		w.requireWritten(c.BQ, i, 8, uint32(i))
 	}
 	w.Sent("each with a receive of its own", c.AQ)
 	w.WantState("and the connection lives", c.Active, states.Connected)

@@ -39,14 +39,14 @@ type Authority struct {
 // New makes an authority.
 func New() (*Authority, error) {
 	a := new(Authority)
-	template := blank("rdmactor development CA")
+	template := newTemplate("rdmactor development CA")
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	var err error
-	if a.key, a.Pair, err = sign(template, nil); err != nil {
+	if a.key, a.Pair, err = signCert(template, nil); err != nil {
 		return nil, err
 	}
-	a.cert, err = certificate(a.Pair.Cert)
+	a.cert, err = parseCert(a.Pair.Cert)
 	return a, err
 }
 
@@ -54,7 +54,7 @@ func New() (*Authority, error) {
 func Load(p Pair) (*Authority, error) {
 	a := &Authority{Pair: p}
 	var err error
-	if a.cert, err = certificate(p.Cert); err != nil {
+	if a.cert, err = parseCert(p.Cert); err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode(p.Key)
@@ -79,19 +79,19 @@ func Load(p Pair) (*Authority, error) {
 // Server makes a certificate of a server that is reached by names: host names and IP addresses. It
 // is good for connecting, too, because a node of a cluster does both.
 func (a *Authority) Server(names ...string) (Pair, error) {
-	return a.leaf(names, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+	return a.issueLeaf(names, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 }
 
 // Client makes a certificate of a client, whose identity is name.
 func (a *Authority) Client(name string) (Pair, error) {
-	return a.leaf([]string{name}, x509.ExtKeyUsageClientAuth)
+	return a.issueLeaf([]string{name}, x509.ExtKeyUsageClientAuth)
 }
 
-func (a *Authority) leaf(names []string, use ...x509.ExtKeyUsage) (Pair, error) {
+func (a *Authority) issueLeaf(names []string, use ...x509.ExtKeyUsage) (Pair, error) {
 	if len(names) == 0 {
 		return Pair{}, errors.New("a certificate needs a name")
 	}
-	template := blank(names[0])
+	template := newTemplate(names[0])
 	if template.NotAfter.After(a.cert.NotAfter) {
 		template.NotAfter = a.cert.NotAfter
 	}
@@ -103,12 +103,12 @@ func (a *Authority) leaf(names []string, use ...x509.ExtKeyUsage) (Pair, error) 
 			template.DNSNames = append(template.DNSNames, name)
 		}
 	}
-	_, p, err := sign(template, a)
+	_, p, err := signCert(template, a)
 	return p, err
 }
 
-// blank returns the common part of all certificates.
-func blank(name string) *x509.Certificate {
+// newTemplate returns the common part of all certificates.
+func newTemplate(name string) *x509.Certificate {
 	serial := make([]byte, 16)
 	_, _ = rand.Read(serial) // never fails: it ends the program instead
 	serial[0] &= 0x7f        // positive
@@ -120,8 +120,8 @@ func blank(name string) *x509.Certificate {
 	}
 }
 
-// sign makes a key, and a certificate of it. The authority nil signs itself.
-func sign(template *x509.Certificate, by *Authority) (*ecdsa.PrivateKey, Pair, error) {
+// signCert makes a key, and a certificate of it. The authority nil signs itself.
+func signCert(template *x509.Certificate, by *Authority) (*ecdsa.PrivateKey, Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, Pair{}, err
@@ -145,7 +145,7 @@ func sign(template *x509.Certificate, by *Authority) (*ecdsa.PrivateKey, Pair, e
 	}, nil
 }
 
-func certificate(text []byte) (*x509.Certificate, error) {
+func parseCert(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return nil, errors.New("the authority's certificate is no PEM")

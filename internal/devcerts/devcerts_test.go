@@ -24,7 +24,7 @@ func must[T any](v T, err error) func(*testing.T) T {
 // parsed returns the certificate of a pair.
 func parsed(t *testing.T, p Pair) *x509.Certificate {
 	t.Helper()
-	return must(certificate(p.Cert))(t)
+	return must(parseCert(p.Cert))(t)
 }
 
 func pool(t *testing.T, a *Authority) *x509.CertPool {

@@ -61,32 +61,34 @@ func (c Choice) String() string {
 // Driver makes the driver; nothing is opened yet.
 func (c Choice) Driver() cmid.Driver {
 	if c.Kind == Kernel {
-		return kernel()
+		return kernelDriver()
 	}
 	return iwarp.New(c.IWARP)
 }
 
 // host is the part of this host that a choice depends on.
 type host interface {
-	// device finds the RDMA device that has a local address. The error states why rdma_cm cannot be
-	// used.
-	device(local netip.Addr) (name string, ok bool, err error)
-	// source is the local address that connections to peer come from.
-	source(peer netip.Addr) (netip.Addr, error)
-	// addrs are the host's addresses, loopback excepted.
-	addrs() ([]netip.Addr, error)
+	// findDevice finds the RDMA device that has a local address. The error states why rdma_cm
+	// cannot be used.
+	findDevice(local netip.Addr) (name string, ok bool, err error)
+	// sourceFor returns the local address that connections to peer come from.
+	sourceFor(peer netip.Addr) (netip.Addr, error)
+	// hostAddrs returns the host's addresses, loopback excepted.
+	hostAddrs() ([]netip.Addr, error)
 }
 
 // Dialling chooses for connections to peer. They come from local, or if that is not valid, from the
 // source address of the route.
 func Dialling(k Kind, local, peer netip.Addr) (Choice, error) {
-	return dialling(thisHost{}, k, local, peer)
+	return chooseForDial(thisHost{}, k, local, peer)
 }
 
 // Listening chooses for connections to a local address. For a wildcard, or an address that is not
 // valid, Auto takes the kernel's devices if one of them has an address of this host, because a
 // listener on a wildcard then serves those devices.
-func Listening(k Kind, local netip.Addr) (Choice, error) { return listening(thisHost{}, k, local) }
+func Listening(k Kind, local netip.Addr) (Choice, error) {
+	return chooseForListen(thisHost{}, k, local)
+}
 
 // Named chooses by "host:port", the form of Dial and Serve of actors, and looks names up. passive:
 // the address is to listen on. Only Auto needs the address.
@@ -114,7 +116,7 @@ func diallingAny(h host, list []cmid.Addr) (c Choice, err error) {
 	var errs error
 	found := false
 	for _, a := range list {
-		one, err := dialling(h, Auto, netip.Addr{}, a.Addr())
+		one, err := chooseForDial(h, Auto, netip.Addr{}, a.Addr())
 		switch {
 		case err != nil:
 			errs = errors.Join(errs, err)
@@ -165,9 +167,9 @@ func LookupAll(ctx context.Context, ps cmid.PortSpace, name, port string, passiv
 
 // Any chooses for connections of this host with itself. Choice.Local is an address for them, and
 // always valid.
-func Any(k Kind) (Choice, error) { return anywhere(thisHost{}, k) }
+func Any(k Kind) (Choice, error) { return chooseAny(thisHost{}, k) }
 
-func dialling(h host, k Kind, local, peer netip.Addr) (Choice, error) {
+func chooseForDial(h host, k Kind, local, peer netip.Addr) (Choice, error) {
 	if err := k.Check(); err != nil {
 		return Choice{}, err
 	}
@@ -176,27 +178,27 @@ func dialling(h host, k Kind, local, peer netip.Addr) (Choice, error) {
 	}
 	if !local.IsValid() || local.IsUnspecified() {
 		var err error
-		if local, err = h.source(peer); err != nil {
+		if local, err = h.sourceFor(peer); err != nil {
 			return Choice{}, fmt.Errorf("no way to %v: %w", peer, err)
 		}
 	}
 	if k != Auto {
 		return Choice{Kind: k, Local: local}, nil
 	}
-	return owned(h, local), nil
+	return chooseOwned(h, local), nil
 }
 
-func listening(h host, k Kind, local netip.Addr) (Choice, error) {
+func chooseForListen(h host, k Kind, local netip.Addr) (Choice, error) {
 	switch err := k.Check(); {
 	case err != nil:
 		return Choice{}, err
 	case k != Auto:
 		return Choice{Kind: k, Local: local}, nil
 	case local.IsValid() && !local.IsUnspecified():
-		return owned(h, local), nil
+		return chooseOwned(h, local), nil
 	}
-	found, err := search(h)
-	c := Choice{Kind: IWARP, Local: local, Why: none(err)}
+	found, err := findOwners(h)
+	c := Choice{Kind: IWARP, Local: local, Why: noneReason(err)}
 	if len(found) > 0 {
 		var names []string
 		for _, f := range found {
@@ -207,7 +209,7 @@ func listening(h host, k Kind, local netip.Addr) (Choice, error) {
 	return c, nil
 }
 
-func anywhere(h host, k Kind) (Choice, error) {
+func chooseAny(h host, k Kind) (Choice, error) {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	switch err := k.Check(); {
 	case err != nil:
@@ -215,7 +217,7 @@ func anywhere(h host, k Kind) (Choice, error) {
 	case k == IWARP:
 		return Choice{Kind: k, Local: loopback}, nil
 	}
-	found, err := search(h)
+	found, err := findOwners(h)
 	switch {
 	case len(found) > 0:
 		c := Choice{Kind: Kernel, Local: found[0].addr}
@@ -228,18 +230,18 @@ func anywhere(h host, k Kind) (Choice, error) {
 	case k == Kernel:
 		return Choice{}, errors.New("--device kernel: no RDMA device has an address of this host")
 	}
-	return Choice{Kind: IWARP, Local: loopback, Why: none(err)}, nil
+	return Choice{Kind: IWARP, Local: loopback, Why: noneReason(err)}, nil
 }
 
-// owned chooses by the device that has the local address.
-func owned(h host, local netip.Addr) Choice {
+// chooseOwned chooses by the device that has the local address.
+func chooseOwned(h host, local netip.Addr) Choice {
 	c := Choice{Kind: IWARP, Local: local, Why: fmt.Sprintf("no RDMA device has %v", local)}
 	if local.IsLoopback() {
 		return c
 	}
-	switch name, ok, err := h.device(local); {
+	switch name, ok, err := h.findDevice(local); {
 	case err != nil:
-		c.Why = none(err)
+		c.Why = noneReason(err)
 	case ok:
 		c.Kind, c.Why = Kernel, fmt.Sprintf("%s has %v", name, local)
 	}
@@ -252,15 +254,15 @@ type owner struct {
 	addr netip.Addr
 }
 
-// search finds the RDMA devices that have an address of this host.
-func search(h host) (found []owner, err error) {
-	addrs, err := h.addrs()
+// findOwners finds the RDMA devices that have an address of this host.
+func findOwners(h host) (found []owner, err error) {
+	addrs, err := h.hostAddrs()
 	if err != nil {
 		return nil, err
 	}
 	known := make(map[string]bool)
 	for _, a := range addrs {
-		name, ok, err := h.device(a)
+		name, ok, err := h.findDevice(a)
 		if err != nil {
 			return nil, err
 		}
@@ -272,8 +274,8 @@ func search(h host) (found []owner, err error) {
 	return found, nil
 }
 
-// none returns the reason why no RDMA device is used. An error only changes this text.
-func none(err error) string {
+// noneReason returns the reason why no RDMA device is used. An error only changes this text.
+func noneReason(err error) string {
 	if err != nil {
 		return "no kernel devices: " + err.Error()
 	}

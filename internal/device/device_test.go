@@ -20,20 +20,20 @@ type fakeHost struct {
 	asked   int
 }
 
-func (f *fakeHost) device(local netip.Addr) (string, bool, error) {
+func (f *fakeHost) findDevice(local netip.Addr) (string, bool, error) {
 	f.asked++
 	name, ok := f.devices[local.String()]
 	return name, ok, f.err
 }
 
-func (f *fakeHost) source(netip.Addr) (netip.Addr, error) {
+func (f *fakeHost) sourceFor(netip.Addr) (netip.Addr, error) {
 	if f.from == "" {
 		return netip.Addr{}, errors.New("network is unreachable")
 	}
 	return netip.MustParseAddr(f.from), nil
 }
 
-func (f *fakeHost) addrs() (list []netip.Addr, err error) {
+func (f *fakeHost) hostAddrs() (list []netip.Addr, err error) {
 	for _, a := range f.all {
 		list = append(list, netip.MustParseAddr(a))
 	}
@@ -70,12 +70,12 @@ func TestDialling(t *testing.T) {
 		{IWARP, fakeHost{devices: soft, from: "10.10.1.1"}, "", "10.10.1.7", "device: iwarp", "10.10.1.1"},
 		{Kernel, fakeHost{devices: soft, from: "10.10.9.1"}, "", "10.10.9.7", "device: kernel", "10.10.9.1"},
 	} {
-		got, err := dialling(&c.host, c.kind, addr(c.local), addr(c.peer))
+		got, err := chooseForDial(&c.host, c.kind, addr(c.local), addr(c.peer))
 		if err != nil || got.String() != c.want || got.Local != addr(c.wantLocal) {
 			t.Errorf("%s from %q to %s: %v from %v, %v; want %s from %s", c.kind, c.local, c.peer, got, got.Local, err, c.want, c.wantLocal)
 		}
 	}
-	if c, err := dialling(&fakeHost{}, Auto, netip.Addr{}, addr("192.0.2.1")); err == nil || !strings.Contains(err.Error(), "no way to 192.0.2.1: network is unreachable") {
+	if c, err := chooseForDial(&fakeHost{}, Auto, netip.Addr{}, addr("192.0.2.1")); err == nil || !strings.Contains(err.Error(), "no way to 192.0.2.1: network is unreachable") {
 		t.Errorf("without a route: %v, %v; want an error that says so", c, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestListening(t *testing.T) {
 		{IWARP, fakeHost{devices: soft, all: every}, "0.0.0.0", "device: iwarp"},
 		{Kernel, fakeHost{}, "10.10.9.1", "device: kernel"},
 	} {
-		got, err := listening(&c.host, c.kind, addr(c.local))
+		got, err := chooseForListen(&c.host, c.kind, addr(c.local))
 		if err != nil || got.String() != c.want || got.Local != addr(c.local) {
 			t.Errorf("%s on %q: %v on %v, %v; want %s", c.kind, c.local, got, got.Local, err, c.want)
 		}
@@ -122,7 +122,7 @@ func TestAny(t *testing.T) {
 		{Kernel, fakeHost{all: every, err: errors.New("no such file")}, "no such file"},
 		{"rxe0", fakeHost{all: every}, "--device rxe0: want auto, iwarp or kernel"},
 	} {
-		got, err := anywhere(&c.host, c.kind)
+		got, err := chooseAny(&c.host, c.kind)
 		said := got.String() + " " + got.Local.String()
 		if err != nil {
 			said = err.Error()
@@ -136,12 +136,12 @@ func TestAny(t *testing.T) {
 // TestThisHost: functions that need no RDMA device.
 func TestThisHost(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "127.0.0.5"} {
-		from, err := thisHost{}.source(addr(ip))
+		from, err := thisHost{}.sourceFor(addr(ip))
 		if err != nil || !from.Is4() || !from.IsLoopback() {
 			t.Errorf("connections to %s come from %v, %v; want loopback", ip, from, err)
 		}
 	}
-	if _, err := (thisHost{}).addrs(); err != nil {
+	if _, err := (thisHost{}).hostAddrs(); err != nil {
 		t.Errorf("the host's addresses: %v", err)
 	}
 }
@@ -178,7 +178,7 @@ type routed struct {
 	sources map[string]string // indexed by peer
 }
 
-func (h *routed) source(peer netip.Addr) (netip.Addr, error) {
+func (h *routed) sourceFor(peer netip.Addr) (netip.Addr, error) {
 	if from, ok := h.sources[peer.String()]; ok {
 		return netip.MustParseAddr(from), nil
 	}

@@ -11,8 +11,8 @@ import (
 // thisHost is the host as it is.
 type thisHost struct{}
 
-// source asks the routing tables. Connecting a datagram socket sends nothing.
-func (thisHost) source(peer netip.Addr) (netip.Addr, error) {
+// sourceFor asks the routing tables. Connecting a datagram socket sends nothing.
+func (thisHost) sourceFor(peer netip.Addr) (netip.Addr, error) {
 	const discard = 9 // any port does
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, discard)))
 	if err != nil {
@@ -22,7 +22,7 @@ func (thisHost) source(peer netip.Addr) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
 }
 
-func (thisHost) addrs() ([]netip.Addr, error) {
+func (thisHost) hostAddrs() ([]netip.Addr, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, err
@@ -42,10 +42,10 @@ func (thisHost) addrs() ([]netip.Addr, error) {
 	return out, nil
 }
 
-// kernel is rdma_cm with the data path of the kernel's soft devices.
-func kernel() cmid.Driver { return ucm.New() }
+// kernelDriver returns rdma_cm with the data path of the kernel's soft devices.
+func kernelDriver() cmid.Driver { return ucm.New() }
 
-func (thisHost) device(local netip.Addr) (name string, ok bool, err error) {
+func (thisHost) findDevice(local netip.Addr) (name string, ok bool, err error) {
 	name, ok, err = ucm.DeviceFor(local)
 	if ok && name == "" {
 		name = "an RDMA device"

@@ -184,7 +184,7 @@ func members(typ ast.Expr) (names []string) {
 	return names
 }
 
-// page is docs/librdmacm.md.
+// page returns docs/librdmacm.md.
 func (c coverage) page() string {
 	var b strings.Builder
 	b.WriteString(`# Every symbol of librdmacm

@@ -72,11 +72,11 @@ func Command(ctx context.Context, cfg Config, args []string, stdout io.Writer) e
 
 // Look examines this machine.
 func Look(ctx context.Context, cfg Config) (*Report, error) {
-	r, err := look(ctx, cfg)
+	r, err := examineHost(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	r.Program = cli.Version(cfg.Name)
-	r.judge()
+	r.judgeDevices()
 	return r, nil
 }

@@ -31,16 +31,16 @@ const (
 // root is this host's file system.
 var root = os.DirFS("/")
 
-// look examines this host.
-func look(ctx context.Context, cfg Config) (*Report, error) {
-	r := &Report{User: os.Getuid(), Limits: limits(), Devices: []Device{}}
+// examineHost examines this host.
+func examineHost(ctx context.Context, cfg Config) (*Report, error) {
+	r := &Report{User: os.Getuid(), Limits: processLimits(), Devices: []Device{}}
 	var u unix.Utsname
 	if err := unix.Uname(&u); err == nil {
 		r.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
-	r.CM = connections() // first: it loads modules
+	r.CM = examineCM() // first: it loads modules
 	sys := os.DirFS("/sys")
-	r.Modules, r.Netdevs = modules(sys), ethernets(sys)
+	r.Modules, r.Netdevs = loadedModules(sys), upInterfaces(sys)
 	if cfg.Library != nil {
 		l := cfg.Library()
 		r.Library = &l
@@ -68,13 +68,13 @@ func look(ctx context.Context, cfg Config) (*Report, error) {
 		}
 	}
 	if r.CM.Error == "" {
-		r.addresses()
+		r.findAddresses()
 	}
 	return r, nil
 }
 
-// connections examines rdma_cm's device file.
-func connections() Node {
+// examineCM examines rdma_cm's device file.
+func examineCM() Node {
 	n := Node{Path: "/dev/infiniband/rdma_cm"}
 	_, _, err := ucm.DeviceFor(netip.IPv6Unspecified()) // no device has that address: only the file
 	// matters
@@ -120,7 +120,7 @@ func askKernel(devices []Device) {
 func openWithin(ctx context.Context, d *Device, cfg Config) error {
 	done := make(chan Device, 1)
 	go func(d Device) {
-		d.open(cfg)
+		d.openAndRegister(cfg)
 		done <- d
 	}(*d)
 	select {
@@ -135,8 +135,8 @@ func openWithin(ctx context.Context, d *Device, cfg Config) error {
 	}
 }
 
-// open opens the device as a program does, and registers as much memory as a connection.
-func (d *Device) open(cfg Config) {
+// openAndRegister opens the device as a program does, and registers as much memory as a connection.
+func (d *Device) openAndRegister(cfg Config) {
 	l, err := eventloop.New()
 	if err != nil {
 		d.Error = err.Error()
@@ -150,7 +150,7 @@ func (d *Device) open(cfg Config) {
 	dev, err := provider.Open(l, verbs.DeviceIdent{Name: d.Name, GUID: d.guid})
 	if err == nil {
 		d.Path = d.pathFor(cfg)
-		d.Limits = capability(dev)
+		d.Limits = capabilityOf(dev)
 		var mr *verbs.MR
 		if mr, err = dev.Alloc(perConnection, verbs.LocalWrite); err == nil {
 			err = dev.Free(mr)
@@ -170,7 +170,7 @@ func (d *Device) pathFor(cfg Config) string {
 	return "libibverbs"
 }
 
-func capability(dev verbs.ProviderDevice) *Capability {
+func capabilityOf(dev verbs.ProviderDevice) *Capability {
 	a := dev.Attr()
 	c := &Capability{
 		QueuePairs: a.MaxQP, Outstanding: a.MaxQPWR, Reads: a.MaxRDAtom, Inline: a.MaxInline, Message: a.MaxMessage, Datagram: a.MaxDatagram,
@@ -209,8 +209,8 @@ func wayOut(err error, cfg Config) string {
 	return "see dmesg"
 }
 
-// addresses finds the devices' addresses by asking rdma_cm, as auto does.
-func (r *Report) addresses() {
+// findAddresses finds the devices' addresses by asking rdma_cm, as auto does.
+func (r *Report) findAddresses() {
 	all, _ := net.InterfaceAddrs()
 	for i, a := range all {
 		n, ok := a.(*net.IPNet)
@@ -233,8 +233,8 @@ func (r *Report) addresses() {
 	}
 }
 
-// limits returns this process's limits.
-func limits() (l Limits) {
+// processLimits returns this process's limits.
+func processLimits() (l Limits) {
 	var lim unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim) == nil {
 		l.LockedMemory = lim.Cur

@@ -9,7 +9,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// look fails: only Linux has these devices.
-func look(context.Context, Config) (*Report, error) {
+// examineHost fails: only Linux has these devices.
+func examineHost(context.Context, Config) (*Report, error) {
 	return nil, fmt.Errorf("only Linux has RDMA devices: %w", verbs.ErrNotSupported)
 }

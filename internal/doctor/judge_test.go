@@ -20,7 +20,7 @@ func healthy() *Report {
 
 func TestNothingMissing(t *testing.T) {
 	r := healthy()
-	r.judge()
+	r.judgeDevices()
 	if !r.Usable || !r.Devices[0].Usable || len(r.Missing) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -87,7 +87,7 @@ func TestMissing(t *testing.T) {
 	} {
 		r := healthy()
 		c.take(r)
-		r.judge()
+		r.judgeDevices()
 		if r.Usable != c.usable {
 			t.Errorf("%s: usable: %v", name, r.Usable)
 		}
@@ -113,7 +113,7 @@ func TestOrder(t *testing.T) {
 	r.Limits = Limits{}
 	r.CM = Node{Error: "open rdma_cm: permission denied", Way: "chmod"}
 	r.Devices[0].Ports = nil
-	r.judge()
+	r.judgeDevices()
 	var got []string
 	for _, m := range r.Missing {
 		word, _, _ := strings.Cut(m.What, " ")

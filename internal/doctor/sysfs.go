@@ -29,7 +29,7 @@ const (
 // sysDevices reads the devices from sysfs, whose root is sys. It returns an error if the kernel has
 // no RDMA.
 func sysDevices(sys fs.FS) ([]Device, error) {
-	names, err := list(sys, class, mostDevices)
+	names, err := listDir(sys, class, mostDevices)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,8 @@ func sysDevices(sys fs.FS) ([]Device, error) {
 	return all, nil
 }
 
-// list returns the names in a directory, sorted and at most most of them.
-func list(sys fs.FS, dir string, most int) (names []string, err error) {
+// listDir returns the names in a directory, sorted and at most most of them.
+func listDir(sys fs.FS, dir string, most int) (names []string, err error) {
 	f, err := sys.Open(dir)
 	if err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func list(sys fs.FS, dir string, most int) (names []string, err error) {
 	return names, err
 }
 
-// text returns the content of a sysfs file, or "" if there is none.
-func text(sys fs.FS, name ...string) string {
+// readText returns the content of a sysfs file, or "" if there is none.
+func readText(sys fs.FS, name ...string) string {
 	f, err := sys.Open(path.Join(name...))
 	if err != nil {
 		return ""
@@ -78,9 +78,9 @@ func text(sys fs.FS, name ...string) string {
 // dataFiles returns the files of data paths, by device.
 func dataFiles(sys fs.FS) map[string]string {
 	files := make(map[string]string)
-	names, _ := list(sys, verbsClass, 2*mostDevices) // without ib_uverbs there are none
+	names, _ := listDir(sys, verbsClass, 2*mostDevices) // without ib_uverbs there are none
 	for _, name := range names {
-		if device := text(sys, verbsClass, name, "ibdev"); device != "" {
+		if device := readText(sys, verbsClass, name, "ibdev"); device != "" {
 			files[device] = "/dev/infiniband/" + name
 		}
 	}
@@ -90,12 +90,12 @@ func dataFiles(sys fs.FS) map[string]string {
 func sysDevice(sys fs.FS, name, file string) Device {
 	dir := path.Join(class, name)
 	d := Device{
-		Name: name, File: file, NodeGUID: text(sys, dir, "node_guid"), Firmware: text(sys, dir, "fw_ver"), Board: text(sys, dir, "board_id"),
+		Name: name, File: file, NodeGUID: readText(sys, dir, "node_guid"), Firmware: readText(sys, dir, "fw_ver"), Board: readText(sys, dir, "board_id"),
 	}
 	if guid, err := strconv.ParseUint(strings.ReplaceAll(d.NodeGUID, ":", ""), 16, 64); err == nil {
 		d.guid = guid
 	}
-	for line := range strings.Lines(text(sys, dir, "device/uevent")) {
+	for line := range strings.Lines(readText(sys, dir, "device/uevent")) {
 		switch key, value, _ := strings.Cut(strings.TrimSpace(line), "="); key {
 		case "DRIVER":
 			d.Driver = value // unless the kernel reports the device's data path
@@ -103,22 +103,22 @@ func sysDevice(sys fs.FS, name, file string) Device {
 			d.PCI = value
 		}
 	}
-	numbers, _ := list(sys, path.Join(dir, "ports"), mostPorts) // a device may have none
+	numbers, _ := listDir(sys, path.Join(dir, "ports"), mostPorts) // a device may have none
 	for _, number := range numbers {
 		if n, err := strconv.Atoi(number); err == nil && n > 0 {
 			d.Ports = append(d.Ports, sysPort(sys, path.Join(dir, "ports", number), n))
 		}
 	}
-	if d.Transport = transport(text(sys, dir, "node_type"), d.Ports); d.Transport == "iWARP" {
+	if d.Transport = transportName(readText(sys, dir, "node_type"), d.Ports); d.Transport == "iWARP" {
 		for i := range d.Ports {
-			d.Ports[i].untyped()
+			d.Ports[i].removeGIDTypes()
 		}
 	}
 	return d
 }
 
-// transport names a device's transport. node is as in "1: CA".
-func transport(node string, ports []Port) string {
+// transportName names a device's transport. node is as in "1: CA".
+func transportName(node string, ports []Port) string {
 	number, _, _ := strings.Cut(node, ":")
 	switch {
 	case number == "4":
@@ -133,12 +133,12 @@ func transport(node string, ports []Port) string {
 
 func sysPort(sys fs.FS, dir string, number int) Port {
 	p := Port{
-		Number: number, State: behindColon(text(sys, dir, "state")), Physical: behindColon(text(sys, dir, "phys_state")),
-		LinkLayer: text(sys, dir, "link_layer"), Rate: text(sys, dir, "rate"),
+		Number: number, State: behindColon(readText(sys, dir, "state")), Physical: behindColon(readText(sys, dir, "phys_state")),
+		LinkLayer: readText(sys, dir, "link_layer"), Rate: readText(sys, dir, "rate"),
 	}
 	for i := range mostIndices {
 		index := strconv.Itoa(i)
-		address := text(sys, dir, "gids", index)
+		address := readText(sys, dir, "gids", index)
 		if address == "" {
 			break // the end of the table
 		}
@@ -150,7 +150,7 @@ func sysPort(sys fs.FS, dir string, number int) Port {
 			p.Cut = true
 			break
 		}
-		g := GID{Index: i, Address: address, Type: text(sys, dir, "gid_attrs/types", index), Netdev: text(sys, dir, "gid_attrs/ndevs", index)}
+		g := GID{Index: i, Address: address, Type: readText(sys, dir, "gid_attrs/types", index), Netdev: readText(sys, dir, "gid_attrs/ndevs", index)}
 		if err == nil {
 			g.Address = ip.Unmap().String()
 		}
@@ -162,8 +162,8 @@ func sysPort(sys fs.FS, dir string, number int) Port {
 	return p
 }
 
-// untyped removes the types of GIDs. Those of iWARP are hardware addresses.
-func (p *Port) untyped() {
+// removeGIDTypes removes the types of GIDs. Those of iWARP are hardware addresses.
+func (p *Port) removeGIDTypes() {
 	for i := range p.GIDs {
 		p.GIDs[i].Type = ""
 	}
@@ -182,7 +182,7 @@ func netdevMTU(sys fs.FS, netdev string) int {
 	if netdev == "" || !fs.ValidPath(netdev) {
 		return 0
 	}
-	n, err := strconv.Atoi(text(sys, "class/net", netdev, "mtu"))
+	n, err := strconv.Atoi(readText(sys, "class/net", netdev, "mtu"))
 	if err != nil || n < 0 {
 		return 0
 	}
@@ -195,8 +195,8 @@ var ofInterest = []string{
 	"qedr", "hns_roce_hw_v2", "vmw_pvrdma", "erdma", "mana_ib", "efa", "hfi1", "ocrdma",
 }
 
-// modules returns the modules of interest that are loaded, or built in with parameters.
-func modules(sys fs.FS) []string {
+// loadedModules returns the modules of interest that are loaded, or built in with parameters.
+func loadedModules(sys fs.FS) []string {
 	loaded := []string{}
 	for _, m := range ofInterest {
 		if _, err := fs.Stat(sys, "module/"+m); err == nil {
@@ -206,14 +206,14 @@ func modules(sys fs.FS) []string {
 	return loaded
 }
 
-// ethernets returns the interfaces that are up and may have a device: all but loopback.
-func ethernets(sys fs.FS) []string {
+// upInterfaces returns the interfaces that are up and may have a device: all but loopback.
+func upInterfaces(sys fs.FS) []string {
 	names := []string{}
 	const ethernet, most = "1", 8 // ARPHRD_ETHER
-	all, _ := list(sys, "class/net", mostDevices)
+	all, _ := listDir(sys, "class/net", mostDevices)
 	for _, n := range all {
-		up := text(sys, "class/net", n, "operstate")
-		if text(sys, "class/net", n, "type") == ethernet && (up == "up" || up == "unknown") && len(names) < most {
+		up := readText(sys, "class/net", n, "operstate")
+		if readText(sys, "class/net", n, "type") == ethernet && (up == "up" || up == "unknown") && len(names) < most {
 			names = append(names, n)
 		}
 	}

@@ -91,7 +91,7 @@ func TestTrees(t *testing.T) {
 	if n := netdevMTU(fstest.MapFS(m), "eth0"); n != 9000 {
 		t.Errorf("MTU %d", n)
 	}
-	if got := fmt.Sprint(modules(fstest.MapFS(m)), ethernets(fstest.MapFS(m))); got != "[mlx5_ib] [eth0]" {
+	if got := fmt.Sprint(loadedModules(fstest.MapFS(m)), upInterfaces(fstest.MapFS(m))); got != "[mlx5_ib] [eth0]" {
 		t.Errorf("modules and interfaces: %s", got)
 	}
 	if _, err := sysDevices(fstest.MapFS{}); err == nil {
@@ -141,7 +141,7 @@ func TestOddTrees(t *testing.T) {
 	}
 	var b strings.Builder
 	r := &Report{Devices: []Device{odd}, subsystem: true}
-	r.judge()
+	r.judgeDevices()
 	if err := r.WriteText(&b); err != nil || strings.ContainsRune(b.String(), 0x1b) || !utf8.ValidString(b.String()) {
 		t.Errorf("%v: what a terminal interprets is not escaped: %q", err, b.String())
 	}

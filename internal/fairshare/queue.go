@@ -75,7 +75,7 @@ func (q *Queue[K, V]) Done(keys ...K) {
 	q.running--
 	if len(keys) > 0 {
 		q.parts[keys[0]].Done(keys[1:]...)
-		q.tidy(keys[0])
+		q.forgetEmpty(keys[0])
 	}
 }
 
@@ -99,12 +99,12 @@ func (q *Queue[K, V]) Drop(is func(V) bool, keys ...K) (dropped bool) {
 	if p.waiting == 0 {
 		q.turns = slices.DeleteFunc(q.turns, func(other *Queue[K, V]) bool { return other == p })
 	}
-	q.tidy(keys[0])
+	q.forgetEmpty(keys[0])
 	return true
 }
 
-// tidy forgets a key without values.
-func (q *Queue[K, V]) tidy(k K) {
+// forgetEmpty forgets a key without values.
+func (q *Queue[K, V]) forgetEmpty(k K) {
 	if p := q.parts[k]; p.running+p.waiting == 0 {
 		delete(q.parts, k)
 	}

@@ -43,12 +43,12 @@ type mutation struct {
 	done  []string
 }
 
-func (m *mutation) note(format string, args ...any) {
+func (m *mutation) addNote(format string, args ...any) {
 	m.done = append(m.done, fmt.Sprintf(format, args...))
 }
 
-// pick chooses a unit and an offset in it, mostly in its headers.
-func (m *mutation) pick() (i, at int) {
+// pickOffset chooses a unit and an offset in it, mostly in its headers.
+func (m *mutation) pickOffset() (i, at int) {
 	i = m.IntN(len(m.units))
 	n := len(m.units[i])
 	if n == 0 {
@@ -60,8 +60,8 @@ func (m *mutation) pick() (i, at int) {
 	return i, m.IntN(n)
 }
 
-// repair gives unit i a correct CRC, three times out of four.
-func (m *mutation) repair(i int) {
+// repairCRC sets the correct CRC of unit i, three times out of four.
+func (m *mutation) repairCRC(i int) {
 	u := m.units[i]
 	if !m.crc || i == 0 || m.IntN(4) == 0 {
 		return
@@ -73,25 +73,25 @@ func (m *mutation) repair(i int) {
 
 // ops are the changes that can be made to a stream.
 var ops = []func(*mutation){
-	(*mutation).flip, (*mutation).flip, (*mutation).set, (*mutation).set, (*mutation).set, (*mutation).length, (*mutation).cut,
-	(*mutation).stop, (*mutation).twice, (*mutation).swap, (*mutation).drop, (*mutation).splice, (*mutation).insert,
+	(*mutation).flipBit, (*mutation).flipBit, (*mutation).setBytes, (*mutation).setBytes, (*mutation).setBytes, (*mutation).changeLength, (*mutation).cutUnit,
+	(*mutation).cutStream, (*mutation).repeatUnit, (*mutation).swapUnits, (*mutation).dropUnit, (*mutation).spliceUnits, (*mutation).insertBytes,
 }
 
-func (m *mutation) flip() {
-	i, at := m.pick()
+func (m *mutation) flipBit() {
+	i, at := m.pickOffset()
 	if at < len(m.units[i]) {
 		bit := byte(1) << m.IntN(8)
 		m.units[i][at] ^= bit
-		m.note("flip %#x of byte %d of unit %d", bit, at, i)
-		m.repair(i)
+		m.addNote("flip %#x of byte %d of unit %d", bit, at, i)
+		m.repairCRC(i)
 	}
 }
 
 // extremes are values that code is likely to handle wrongly.
 var extremes = []uint64{0, 1, 2, 3, 4, 7, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 63, 1<<64 - 1}
 
-func (m *mutation) set() {
-	i, at := m.pick()
+func (m *mutation) setBytes() {
+	i, at := m.pickOffset()
 	size := 1 << m.IntN(4)
 	if at &^= 1; at+size > len(m.units[i]) {
 		return
@@ -100,12 +100,12 @@ func (m *mutation) set() {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], v)
 	copy(m.units[i][at:at+size], b[8-size:])
-	m.note("set %d bytes at %d of unit %d to %#x", size, at, i, v)
-	m.repair(i)
+	m.addNote("set %d bytes at %d of unit %d to %#x", size, at, i, v)
+	m.repairCRC(i)
 }
 
-// length changes the length field of an FPDU or a frame.
-func (m *mutation) length() {
+// changeLength changes the length field of an FPDU or a frame.
+func (m *mutation) changeLength() {
 	i := m.IntN(len(m.units))
 	at := 0
 	if i == 0 {
@@ -115,59 +115,59 @@ func (m *mutation) length() {
 		n := binary.BigEndian.Uint16(u[at:])
 		by := []uint16{1, 2, 4, 0xffff, 0xfffe, 0xfffc, -n, 0xffff - n, uint16(m.Uint32())}[m.IntN(9)]
 		binary.BigEndian.PutUint16(u[at:], n+by)
-		m.note("length of unit %d: %d", i, n+by)
-		m.repair(i)
+		m.addNote("length of unit %d: %d", i, n+by)
+		m.repairCRC(i)
 	}
 }
 
-func (m *mutation) cut() {
-	i, at := m.pick()
+func (m *mutation) cutUnit() {
+	i, at := m.pickOffset()
 	m.units[i] = m.units[i][:at]
-	m.note("cut unit %d to %d bytes", i, at)
+	m.addNote("cut unit %d to %d bytes", i, at)
 }
 
-// stop ends the stream early.
-func (m *mutation) stop() {
-	i, at := m.pick()
+// cutStream ends the stream early.
+func (m *mutation) cutStream() {
+	i, at := m.pickOffset()
 	m.units = m.units[:i+1]
 	m.units[i] = m.units[i][:at]
-	m.note("stop in unit %d at %d", i, at)
+	m.addNote("stop in unit %d at %d", i, at)
 }
 
-func (m *mutation) twice() {
+func (m *mutation) repeatUnit() {
 	i, j := m.IntN(len(m.units)), m.IntN(len(m.units)+1)
 	m.units = slices.Insert(m.units, j, bytes.Clone(m.units[i]))
-	m.note("unit %d again at %d", i, j)
+	m.addNote("unit %d again at %d", i, j)
 }
 
-func (m *mutation) swap() {
+func (m *mutation) swapUnits() {
 	i, j := m.IntN(len(m.units)), m.IntN(len(m.units))
 	m.units[i], m.units[j] = m.units[j], m.units[i]
-	m.note("swap units %d and %d", i, j)
+	m.addNote("swap units %d and %d", i, j)
 }
 
-func (m *mutation) drop() {
+func (m *mutation) dropUnit() {
 	i := m.IntN(len(m.units))
 	m.units = slices.Delete(m.units, i, i+1)
-	m.note("drop unit %d", i)
+	m.addNote("drop unit %d", i)
 }
 
-// splice puts the end of one unit behind the start of another.
-func (m *mutation) splice() {
-	i, at := m.pick()
-	j, from := m.pick()
+// spliceUnits puts the end of one unit behind the start of another.
+func (m *mutation) spliceUnits() {
+	i, at := m.pickOffset()
+	j, from := m.pickOffset()
 	m.units[i] = slices.Concat(m.units[i][:at], m.units[j][from:])
-	m.note("unit %d up to %d, then unit %d from %d", i, at, j, from)
-	m.repair(i)
+	m.addNote("unit %d up to %d, then unit %d from %d", i, at, j, from)
+	m.repairCRC(i)
 }
 
-func (m *mutation) insert() {
-	i, at := m.pick()
+func (m *mutation) insertBytes() {
+	i, at := m.pickOffset()
 	junk := make([]byte, 1+m.IntN(40))
 	for k := range junk {
 		junk[k] = byte(m.Uint32())
 	}
 	m.units[i] = slices.Insert(m.units[i], at, junk...)
-	m.note("%x inserted in unit %d at %d", junk, i, at)
-	m.repair(i)
+	m.addNote("%x inserted in unit %d at %d", junk, i, at)
+	m.repairCRC(i)
 }

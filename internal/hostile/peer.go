@@ -35,26 +35,26 @@ func (p *Peer) write(b ...[]byte) {
 	}
 }
 
-// slowly sends b byte by byte, each in a separate TCP segment.
-func (p *Peer) slowly(b []byte) {
+// writeSlowly sends b byte by byte, each in a separate TCP segment.
+func (p *Peer) writeSlowly(b []byte) {
 	for i := range b {
 		p.write(b[i : i+1])
 		time.Sleep(100 * time.Microsecond)
 	}
 }
 
-// fin ends the stream to the other side. The peer continues to read.
-func (p *Peer) fin() { _ = p.conn.CloseWrite() }
+// sendFIN ends the stream to the other side. The peer continues to read.
+func (p *Peer) sendFIN() { _ = p.conn.CloseWrite() }
 
-// reset closes the connection with an RST.
-func (p *Peer) reset() {
+// closeWithReset closes the connection with an RST.
+func (p *Peer) closeWithReset() {
 	_ = p.conn.SetLinger(0)
 	_ = p.conn.Close()
 	p.seen.End, p.deaf = Left, true
 }
 
-// more reads some bytes. It returns false at the end of the other side's stream.
-func (p *Peer) more() bool {
+// readMore reads some bytes. It returns false at the end of the other side's stream.
+func (p *Peer) readMore() bool {
 	if p.seen.End != StillOpen {
 		return false
 	}
@@ -75,42 +75,42 @@ func (p *Peer) more() bool {
 	return n > 0
 }
 
-// wrong records something that the other side must never do. It keeps only the first.
-func (p *Peer) wrong(format string, args ...any) {
+// recordWrong records something that the other side must never do. It keeps only the first.
+func (p *Peer) recordWrong(format string, args ...any) {
 	if p.seen.Wrong == "" {
 		p.seen.Wrong = fmt.Sprintf(format, args...)
 	}
 }
 
-// frame reads the other side's MPA frame. It checks that the frame does not crash a kernel with
-// soft-iWARP: if S is set there must be a control word, and no more than 256 bytes may follow the
-// header.
-func (p *Peer) frame() *wire.Frame {
+// readMPAFrame reads the other side's MPA frame. It checks that the frame does not crash a kernel
+// with soft-iWARP: if S is set there must be a control word, and no more than 256 bytes may follow
+// the header.
+func (p *Peer) readMPAFrame() *wire.Frame {
 	for {
 		f, n, err := wire.ConsumeFrame(p.in)
 		switch {
 		case err == nil:
 			if f.Reply != p.dials {
-				p.wrong("frame %+v of the wrong kind", f)
+				p.recordWrong("frame %+v of the wrong kind", f)
 			}
 			if n > wire.FrameLen+256 {
-				p.wrong("a frame of %d bytes", n)
+				p.recordWrong("a frame of %d bytes", n)
 			}
 			if f.Flags&^(wire.FlagCRC|wire.FlagReject|wire.FlagEnhanced) != 0 {
-				p.wrong("a frame with flags %#x", f.Flags)
+				p.recordWrong("a frame with flags %#x", f.Flags)
 			}
 			p.in = p.in[n:]
 			p.seen.Frame = &f
 			return &f
 		case !errors.Is(err, wire.ErrShort):
 			if p.dials { // a Terminate must not answer a Request
-				p.wrong("%v", err)
+				p.recordWrong("%v", err)
 			}
 			return nil
 		}
-		if !p.more() {
+		if !p.readMore() {
 			if len(p.in) > 0 && p.seen.End == FIN {
-				p.wrong("half a frame: %x", p.in)
+				p.recordWrong("half a frame: %x", p.in)
 			}
 			return nil
 		}
@@ -120,21 +120,21 @@ func (p *Peer) frame() *wire.Frame {
 // setUp sets the connection up correctly. It returns false if that fails.
 func (p *Peer) setUp() bool {
 	if p.dials {
-		return p.begin(wire.FlagEnhanced, 2, control)
+		return p.exchangeRequest(wire.FlagEnhanced, 2, control)
 	}
-	f := p.frame()
+	f := p.readMPAFrame()
 	if f == nil {
 		return false
 	}
 	p.crc = p.o.CRC || f.Flags&wire.FlagCRC != 0
-	p.write(p.reply(f))
+	p.write(p.newReply(f))
 	return true
 }
 
-// begin sends a Request and reads the Reply. It returns true if the Reply accepts.
-func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
-	p.write(p.request(flags, rev, c, nil))
-	f := p.frame()
+// exchangeRequest sends a Request and reads the Reply. It returns true if the Reply accepts.
+func (p *Peer) exchangeRequest(flags wire.Flags, rev uint8, c wire.Control) bool {
+	p.write(p.newRequest(flags, rev, c, nil))
+	f := p.readMPAFrame()
 	if f == nil || f.Flags&wire.FlagReject != 0 {
 		return false
 	}
@@ -145,16 +145,16 @@ func (p *Peer) begin(flags wire.Flags, rev uint8, c wire.Control) bool {
 // control is the control word of a well-behaved peer.
 var control = wire.Control{IRD: Depth, ORD: Depth}
 
-// request makes a Request. It asks for CRC if Options do.
-func (p *Peer) request(flags wire.Flags, rev uint8, c wire.Control, private []byte) []byte {
+// newRequest makes a Request. It asks for CRC if Options do.
+func (p *Peer) newRequest(flags wire.Flags, rev uint8, c wire.Control, private []byte) []byte {
 	if p.o.CRC {
 		flags |= wire.FlagCRC
 	}
 	return wire.AppendFrame(nil, &wire.Frame{Flags: flags, Revision: rev, Control: c, Private: private})
 }
 
-// reply makes a Reply that accepts f.
-func (p *Peer) reply(f *wire.Frame) []byte {
+// newReply makes a Reply that accepts f.
+func (p *Peer) newReply(f *wire.Frame) []byte {
 	r := wire.Frame{Reply: true, Revision: f.Revision, Flags: f.Flags & wire.FlagEnhanced, Control: control}
 	if f.Control.PeerToPeer {
 		r.Control.PeerToPeer, r.Control.RTRWrite = true, true
@@ -165,8 +165,8 @@ func (p *Peer) reply(f *wire.Frame) []byte {
 	return wire.AppendFrame(nil, &r)
 }
 
-// fpdu frames a ULPDU.
-func (p *Peer) fpdu(ulpdu []byte) []byte {
+// frameULPDU frames a ULPDU.
+func (p *Peer) frameULPDU(ulpdu []byte) []byte {
 	f := wire.FPDU{ULPDU: ulpdu}
 	if p.crc {
 		f.CRC = f.Checksum()
@@ -174,17 +174,17 @@ func (p *Peer) fpdu(ulpdu []byte) []byte {
 	return wire.AppendFPDU(nil, &f)
 }
 
-// good sends correct FPDUs.
-func (p *Peer) good(ulpdus ...[]byte) {
+// sendGood sends correct FPDUs.
+func (p *Peer) sendGood(ulpdus ...[]byte) {
 	for _, u := range ulpdus {
-		p.write(p.fpdu(u))
+		p.write(p.frameULPDU(u))
 	}
 }
 
-// bad sends an FPDU with a wrong ULPDU, and records that as Result.Offending.
-func (p *Peer) bad(ulpdu []byte) {
+// sendBad sends an FPDU with a wrong ULPDU, and records that as Result.Offending.
+func (p *Peer) sendBad(ulpdu []byte) {
 	p.seen.Offending = ulpdu
-	p.write(p.fpdu(ulpdu))
+	p.write(p.frameULPDU(ulpdu))
 }
 
 // fpduIn reads the other side's next FPDU.
@@ -192,29 +192,29 @@ func (p *Peer) fpduIn() (wire.Header, []byte, bool) {
 	for {
 		f, n, err := wire.ConsumeFPDU(p.in)
 		if err == nil {
-			return p.look(&f, n)
+			return p.checkFPDU(&f, n)
 		}
-		if !p.more() {
+		if !p.readMore() {
 			return wire.Header{}, nil, false
 		}
 	}
 }
 
-// look checks an FPDU of n bytes.
-func (p *Peer) look(f *wire.FPDU, n int) (wire.Header, []byte, bool) {
+// checkFPDU checks an FPDU of n bytes.
+func (p *Peer) checkFPDU(f *wire.FPDU, n int) (wire.Header, []byte, bool) {
 	p.in = p.in[n:]
 	h, k, err := wire.ConsumeHeader(f.ULPDU)
 	// the other side's set-up failed
 	unagreed := h.Opcode == wire.OpTerminate && p.seen.FPDUs == 0 && f.CRC == 0
 	if p.crc && f.CRC != f.Checksum() && !unagreed {
-		p.wrong("%v with CRC %#x, should be %#x", h.Opcode, f.CRC, f.Checksum())
+		p.recordWrong("%v with CRC %#x, should be %#x", h.Opcode, f.CRC, f.Checksum())
 	}
 	if err != nil {
-		p.wrong("%v", err)
+		p.recordWrong("%v", err)
 		return h, nil, false
 	}
 	if p.seen.Terminate != nil {
-		p.wrong("%v behind a Terminate", h.Opcode)
+		p.recordWrong("%v behind a Terminate", h.Opcode)
 	}
 	p.seen.FPDUs++
 	if h.Opcode.Send() && h.Last {
@@ -223,20 +223,20 @@ func (p *Peer) look(f *wire.FPDU, n int) (wire.Header, []byte, bool) {
 	if h.Opcode == wire.OpTerminate {
 		t, _, err := wire.ConsumeTerminate(f.ULPDU[k:])
 		if err != nil || t.Reversed || h.QN != 2 || h.MSN != 1 || h.MO != 0 || !h.Last {
-			p.wrong("Terminate %x: %v", f.ULPDU, err)
+			p.recordWrong("Terminate %x: %v", f.ULPDU, err)
 		}
 		p.seen.Terminate = &t
 	}
 	return h, f.ULPDU[k:], true
 }
 
-// drain reads until the other side ends the connection.
-func (p *Peer) drain() {
+// readToEnd reads until the other side ends the connection.
+func (p *Peer) readToEnd() {
 	if p.deaf {
 		return
 	}
-	if p.seen.Frame == nil && p.frame() == nil && p.dials {
-		for p.more() { // the remaining bytes cannot be interpreted
+	if p.seen.Frame == nil && p.readMPAFrame() == nil && p.dials {
+		for p.readMore() { // the remaining bytes cannot be interpreted
 			p.in = nil
 		}
 		return
@@ -246,36 +246,38 @@ func (p *Peer) drain() {
 			break
 		}
 	}
-	for p.more() {
+	for p.readMore() {
 		p.in = nil
 	}
 	if p.seen.End == FIN && len(p.in) > 0 && p.seen.Wrong == "" {
-		p.wrong("%d bytes of an FPDU that was cut short: %.40x", len(p.in), p.in)
+		p.recordWrong("%d bytes of an FPDU that was cut short: %.40x", len(p.in), p.in)
 	}
 }
 
-// settle waits until the other side has finished set-up. Messages that arrive earlier may be
+// awaitSetUp waits until the other side has finished set-up. Messages that arrive earlier may be
 // reported differently.
-func (p *Peer) settle() {
+func (p *Peer) awaitSetUp() {
 	if !p.dials {
 		p.fpduIn() // its RTR
 	}
 }
 
-// stay keeps the connection after the other side's FIN, until the other side has closed its socket.
-func (p *Peer) stay() {
-	p.drain()
+// awaitClose keeps the connection after the other side's FIN, until the other side has closed its
+// socket.
+func (p *Peer) awaitClose() {
+	p.readToEnd()
 	p.deaf = true
 	for end := time.Now().Add(p.o.Timeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if _, err := p.conn.Write([]byte{0}); err != nil {
 			return
 		}
 	}
-	p.wrong("the socket is still there %v after the end", p.o.Timeout)
+	p.recordWrong("the socket is still there %v after the end", p.o.Timeout)
 }
 
-// stuck neither reads nor writes for a while. A TCP that gives up on a closed window sends nothing.
-func (p *Peer) stuck() {
+// waitIdle neither reads nor writes for a while. A TCP that gives up on a closed window sends
+// nothing.
+func (p *Peer) waitIdle() {
 	time.Sleep(3 * time.Second)
 	p.seen.End, p.deaf = Left, true
 }
@@ -287,7 +289,7 @@ func (x *Exchange) Dial(ctx context.Context, addr string, o Options) (Result, er
 	if err != nil {
 		return Result{}, err
 	}
-	return x.on(ctx, c.(*net.TCPConn), o, true), nil
+	return x.runOn(ctx, c.(*net.TCPConn), o, true), nil
 }
 
 // Serve runs x against every connection to l, one after the other, until l is closed, its deadline
@@ -300,11 +302,11 @@ func (x *Exchange) Serve(ctx context.Context, l *net.TCPListener, o Options) []R
 		if err != nil {
 			return all
 		}
-		all = append(all, x.on(ctx, c, o, false))
+		all = append(all, x.runOn(ctx, c, o, false))
 	}
 }
 
-func (x *Exchange) on(ctx context.Context, c *net.TCPConn, o Options, dials bool) Result {
+func (x *Exchange) runOn(ctx context.Context, c *net.TCPConn, o Options, dials bool) Result {
 	if o.Timeout <= 0 {
 		o.Timeout = 10 * time.Second
 	}
@@ -314,7 +316,7 @@ func (x *Exchange) on(ctx context.Context, c *net.TCPConn, o Options, dials bool
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	if x.raw || p.setUp() {
 		x.run(p)
-		p.drain()
+		p.readToEnd()
 	}
 	return p.seen
 }

@@ -40,23 +40,23 @@ func Record(ctx context.Context, l *net.TCPListener, addr string) (Recording, er
 	}
 	back := make(chan half, 1)
 	go func() {
-		b, err := relay(in, out)
+		b, err := relayBytes(in, out)
 		back <- half{b, err}
 	}()
-	there, err := relay(out, in)
+	there, err := relayBytes(out, in)
 	h := <-back
 	if err = errors.Join(err, h.err); err != nil {
 		return r, err
 	}
-	r.Initiator, err = units(there)
+	r.Initiator, err = splitUnits(there)
 	if err == nil {
-		r.Responder, err = units(h.said)
+		r.Responder, err = splitUnits(h.said)
 	}
 	return r, err
 }
 
-// relay copies from's bytes to to, and returns them.
-func relay(to, from *net.TCPConn) ([]byte, error) {
+// relayBytes copies from's bytes to to, and returns them.
+func relayBytes(to, from *net.TCPConn) ([]byte, error) {
 	var said []byte
 	buf := make([]byte, 64<<10)
 	for {
@@ -74,8 +74,8 @@ func relay(to, from *net.TCPConn) ([]byte, error) {
 	}
 }
 
-// units splits a stream into its frame and its FPDUs.
-func units(said []byte) ([][]byte, error) {
+// splitUnits splits a stream into its frame and its FPDUs.
+func splitUnits(said []byte) ([][]byte, error) {
 	_, n, err := wire.ConsumeFrame(said)
 	if err != nil {
 		return nil, fmt.Errorf("hostile: recorded frame: %w", err)
@@ -97,33 +97,33 @@ func Replay(units [][]byte, side Side, patience time.Duration) *Exchange {
 	x := &Exchange{Name: "replay", Rule: "whatever was done to it", Side: side, raw: true}
 	x.run = func(p *Peer) {
 		if len(units) == 0 {
-			p.fin()
+			p.sendFIN()
 			return
 		}
 		if !p.dials {
-			p.frame()
+			p.readMPAFrame()
 		}
 		p.write(units[0])
 		if p.dials {
-			p.briefly(patience, func() { p.frame() })
+			p.withPatience(patience, func() { p.readMPAFrame() })
 		}
 		p.crc = p.seen.Frame != nil && p.seen.Frame.Flags&wire.FlagCRC != 0
 		if f, _, err := wire.ConsumeFrame(units[0]); err == nil && f.Flags&wire.FlagCRC != 0 {
 			p.crc = true
 		}
-		p.say(patience, units[1:])
-		p.fin()
+		p.writeUnits(patience, units[1:])
+		p.sendFIN()
 	}
 	return x
 }
 
-// say writes units. Before the n-th Read Response it waits for the n-th Read Request, because the
-// other side may be slower.
-func (p *Peer) say(patience time.Duration, units [][]byte) {
+// writeUnits writes units. Before the n-th Read Response it waits for the n-th Read Request,
+// because the other side may be slower.
+func (p *Peer) writeUnits(patience time.Duration, units [][]byte) {
 	asked, answered := 0, 0
 	for _, u := range units {
 		if len(u) > 3 && u[2]&0x80 != 0 && wire.Opcode(u[3]&0x0f) == wire.OpReadResponse {
-			p.briefly(patience, func() {
+			p.withPatience(patience, func() {
 				for asked <= answered {
 					h, _, ok := p.fpduIn()
 					if !ok {
@@ -141,9 +141,9 @@ func (p *Peer) say(patience time.Duration, units [][]byte) {
 	}
 }
 
-// briefly calls do with patience as the time limit. It is for a do that waits for something that
-// may never come.
-func (p *Peer) briefly(patience time.Duration, do func()) {
+// withPatience calls do with patience as the time limit. It is for a do that waits for something
+// that may never come.
+func (p *Peer) withPatience(patience time.Duration, do func()) {
 	defer func(d time.Duration) { p.o.Timeout = d }(p.o.Timeout)
 	p.o.Timeout = patience
 	do()

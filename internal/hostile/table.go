@@ -6,7 +6,7 @@ import "slices"
 func All() []*Exchange {
 	var all []*Exchange
 	for _, part := range [][]Exchange{
-		requests, responders, segments(), unusual, checksums(), messages, terminates, cuts(), silences, floods, tagged, reads, readResponses,
+		requests, responders, segmentExchanges(), unusual, checksumExchanges(), messages, terminates, cutExchanges(), silences, floods, tagged, reads, readResponses,
 	} {
 		for i := range part {
 			all = append(all, &part[i])

@@ -35,32 +35,31 @@ var (
 	noRTR     = Want{Outcome: ConnectError, Errno: unix.EINVAL, Term: Term{mpa, 0, 7}}
 	hungUp    = Want{Outcome: Refused, Errno: unix.ECONNRESET}
 
-	noSTag       = refusal(ddp, inBuffer, 0, "STag")
-	noBounds     = refusal(ddp, inBuffer, 1, "")
-	noAccess     = refusal(rdmap, protection, 2, "")
-	notTaken     = hit(refusal(rdmap, protection, 9, "STag"), verbs.StatusRemInvReq)
-	unreadable   = refusal(rdmap, protection, 0, "STag")
-	outside      = refusal(rdmap, protection, 1, "")
-	noReceive    = refusal(ddp, untagged, 2, "no receive posted")
-	tooManyBytes = hit(refusal(ddp, untagged, 5, "1025 bytes"), tooLong)
-	unasked      = refusal(ddp, 0, 0, "Read Response")
+	noSTag       = wantTerminate(ddp, inBuffer, 0, "STag")
+	noBounds     = wantTerminate(ddp, inBuffer, 1, "")
+	noAccess     = wantTerminate(rdmap, protection, 2, "")
+	notTaken     = withStatus(wantTerminate(rdmap, protection, 9, "STag"), verbs.StatusRemInvReq)
+	unreadable   = wantTerminate(rdmap, protection, 0, "STag")
+	outside      = wantTerminate(rdmap, protection, 1, "")
+	noReceive    = wantTerminate(ddp, untagged, 2, "no receive posted")
+	tooManyBytes = withStatus(wantTerminate(ddp, untagged, 5, "1025 bytes"), tooLong)
+	unasked      = wantTerminate(ddp, 0, 0, "Read Response")
 )
 
-// refusal is the end of a connection because of a wrong segment: the victim's Terminate has the
-// segment's headers.
-func refusal(l wire.Layer, kind, code uint8, text string) Want {
+// wantTerminate returns the end of a connection because of a wrong segment.
+func wantTerminate(l wire.Layer, kind, code uint8, text string) Want {
 	return Want{Outcome: Failed, Errno: unix.EPROTO, Term: Term{l, kind, code}, Copy: true, Text: text}
 }
 
-// bare is refusal without the headers.
-func bare(l wire.Layer, kind, code uint8, text string) Want {
-	w := refusal(l, kind, code, text)
+// wantBareTerminate returns wantTerminate's without the headers.
+func wantBareTerminate(l wire.Layer, kind, code uint8, text string) Want {
+	w := wantTerminate(l, kind, code, text)
 	w.Copy = false
 	return w
 }
 
-// hit returns w with the status of the work request that the error affects.
-func hit(w Want, s verbs.Status) Want {
+// withStatus returns w with the status of the work request that the error affects.
+func withStatus(w Want, s verbs.Status) Want {
 	w.Hit = s
 	return w
 }

@@ -39,10 +39,10 @@ func (l Limit) Left() uint64 {
 	return l.Max - min(l.Used, l.Max)
 }
 
-// groups returns the directories of the control groups that this process is in and that a
+// controlGroups returns the directories of the control groups that this process is in and that a
 // controller may limit, its own first. Groups outside of the process's cgroup namespace are not
 // visible.
-func groups(root fs.FS, controller string) []string {
+func controlGroups(root fs.FS, controller string) []string {
 	group, unified, ok := groupOf(root, controller)
 	if !ok {
 		return nil
@@ -68,7 +68,7 @@ func groups(root fs.FS, controller string) []string {
 
 // groupOf returns the path of this process's group. unified: it is of version 2.
 func groupOf(root fs.FS, controller string) (group string, unified, ok bool) {
-	for line := range strings.Lines(text(root, "proc/self/cgroup")) {
+	for line := range strings.Lines(readText(root, "proc/self/cgroup")) {
 		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		switch {
 		case len(fields) < 3:
@@ -84,21 +84,21 @@ func groupOf(root fs.FS, controller string) (group string, unified, ok bool) {
 
 // mountOf returns which group is mounted where.
 func mountOf(root fs.FS, controller string, unified bool) (top, dir string, ok bool) {
-	for line := range strings.Lines(text(root, "proc/self/mountinfo")) {
+	for line := range strings.Lines(readText(root, "proc/self/mountinfo")) {
 		before, after, _ := strings.Cut(line, " - ")
 		mount, kind := strings.Fields(before), strings.Fields(after)
 		if len(mount) < 5 || len(kind) < 3 {
 			continue
 		}
 		if unified && kind[0] == "cgroup2" || !unified && kind[0] == "cgroup" && slices.Contains(strings.Split(kind[2], ","), controller) {
-			return unescape(mount[3]), unescape(mount[4]), true
+			return unescapePath(mount[3]), unescapePath(mount[4]), true
 		}
 	}
 	return "", "", false
 }
 
-// unescape returns a path of mountinfo, in which \040 is a space: proc(5).
-func unescape(s string) string {
+// unescapePath returns a path of mountinfo, in which \040 is a space: proc(5).
+func unescapePath(s string) string {
 	var b strings.Builder
 	for len(s) > 0 {
 		if len(s) >= 4 && s[0] == '\\' {
@@ -119,7 +119,7 @@ func unescape(s string) string {
 // that does not exist is not returned.
 func RDMA(root fs.FS, device string) []Limit {
 	var all []Limit
-	for _, dir := range groups(root, "rdma") {
+	for _, dir := range controlGroups(root, "rdma") {
 		most := rdmaValues(root, dir+"/rdma.max", device)
 		used := rdmaValues(root, dir+"/rdma.current", device)
 		for _, resource := range []string{"hca_handle", "hca_object"} {
@@ -133,7 +133,7 @@ func RDMA(root fs.FS, device string) []Limit {
 
 // rdmaValues reads the line of a device: "rxe0 hca_handle=2 hca_object=max".
 func rdmaValues(root fs.FS, file, device string) map[string]uint64 {
-	for line := range strings.Lines(text(root, file)) {
+	for line := range strings.Lines(readText(root, file)) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] != device {
 			continue
@@ -141,7 +141,7 @@ func rdmaValues(root fs.FS, file, device string) map[string]uint64 {
 		values := make(map[string]uint64)
 		for _, f := range fields[1:] {
 			name, value, _ := strings.Cut(f, "=")
-			if n, ok := number(value); ok {
+			if n, ok := parseLimit(value); ok {
 				values[name] = n
 			}
 		}
@@ -150,8 +150,8 @@ func rdmaValues(root fs.FS, file, device string) map[string]uint64 {
 	return nil
 }
 
-// number reads a value of a limit file.
-func number(s string) (n uint64, ok bool) {
+// parseLimit reads a value of a limit file.
+func parseLimit(s string) (n uint64, ok bool) {
 	if s = strings.TrimSpace(s); s == "max" || s == "unlimited" {
 		return Unlimited, true
 	}
@@ -159,8 +159,8 @@ func number(s string) (n uint64, ok bool) {
 	return n, err == nil
 }
 
-// text returns a file's content, or "" if it cannot be read.
-func text(root fs.FS, file string) string {
+// readText returns a file's content, or "" if it cannot be read.
+func readText(root fs.FS, file string) string {
 	b, err := fs.ReadFile(root, file)
 	if err != nil {
 		return ""

@@ -17,14 +17,14 @@ const (
 // MayLock reports whether RLIMIT_MEMLOCK does not apply to this process. CAP_IPC_LOCK counts in the
 // initial user namespace only: a process that has it in another one, such as that of a rootless
 // container, is limited.
-func MayLock(root fs.FS) bool { return capable(root, capIPCLock) }
+func MayLock(root fs.FS) bool { return hasCapability(root, capIPCLock) }
 
-// capable reports whether this process has a capability in the initial user namespace.
-func capable(root fs.FS, capability uint) bool {
+// hasCapability reports whether this process has a capability in the initial user namespace.
+func hasCapability(root fs.FS, capability uint) bool {
 	if !initialNamespace(root) {
 		return false
 	}
-	value, _ := field(text(root, "proc/self/status"), "CapEff")
+	value, _ := statusField(readText(root, "proc/self/status"), "CapEff")
 	set, err := strconv.ParseUint(value, 16, 64)
 	return err == nil && set&(1<<capability) != 0
 }
@@ -36,8 +36,8 @@ func initialNamespace(root fs.FS) bool {
 	return err != nil || link == "user:[4026531837]"
 }
 
-// field returns a value of /proc/PID/status.
-func field(status, name string) (value string, ok bool) {
+// statusField returns a value of /proc/PID/status.
+func statusField(status, name string) (value string, ok bool) {
 	for line := range strings.Lines(status) {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(v), true
@@ -51,16 +51,16 @@ func field(status, name string) (value string, ok bool) {
 // cannot start a thread. The last result is false if nothing is known to limit it.
 func Threads(root fs.FS) (tightest Limit, ok bool) {
 	var all []Limit
-	for _, dir := range groups(root, "pids") {
-		most, known := number(text(root, dir+"/pids.max"))
-		used, alsoKnown := number(text(root, dir+"/pids.current"))
+	for _, dir := range controlGroups(root, "pids") {
+		most, known := parseLimit(readText(root, dir+"/pids.max"))
+		used, alsoKnown := parseLimit(readText(root, dir+"/pids.current"))
 		if known && alsoKnown {
 			all = append(all, Limit{"/" + dir + "/pids.max", "", most, used})
 		}
 	}
-	if total, known := threads(root); known {
+	if total, known := countThreads(root); known {
 		for _, name := range []string{"threads-max", "pid_max"} {
-			if most, known := number(text(root, "proc/sys/kernel/"+name)); known {
+			if most, known := parseLimit(readText(root, "proc/sys/kernel/"+name)); known {
 				all = append(all, Limit{"/proc/sys/kernel/" + name, "", most, total})
 			}
 		}
@@ -76,15 +76,15 @@ func Threads(root fs.FS) (tightest Limit, ok bool) {
 	return tightest, ok && tightest.Max != Unlimited
 }
 
-// threads returns how many threads the machine has: the field behind the slash of "0.20 0.18 0.12
-// 1/80 11206".
-func threads(root fs.FS) (n uint64, ok bool) {
-	fields := strings.Fields(text(root, "proc/loadavg"))
+// countThreads returns how many threads the machine has: the field behind the slash of "0.20 0.18
+// 0.12 1/80 11206".
+func countThreads(root fs.FS) (n uint64, ok bool) {
+	fields := strings.Fields(readText(root, "proc/loadavg"))
 	if len(fields) < 4 {
 		return 0, false
 	}
 	_, total, _ := strings.Cut(fields[3], "/")
-	return number(total)
+	return parseLimit(total)
 }
 
 // manyThreads is how many threads a process needs at most.
@@ -94,16 +94,16 @@ const manyThreads = 10_000
 // these takes long, so it is only done if the machine has nearly as many.
 func userLimit(root fs.FS, total uint64) (l Limit, limited bool) {
 	var most uint64
-	for line := range strings.Lines(text(root, "proc/self/limits")) {
+	for line := range strings.Lines(readText(root, "proc/self/limits")) {
 		if rest, ok := strings.CutPrefix(line, "Max processes"); ok {
 			if fields := strings.Fields(rest); len(fields) > 0 {
-				most, limited = number(fields[0])
+				most, limited = parseLimit(fields[0])
 			}
 		}
 	}
-	status := text(root, "proc/self/status")
+	status := readText(root, "proc/self/status")
 	user, ok := realUser(status)
-	exempt := user == "0" && initialNamespace(root) || capable(root, capSysAdmin) || capable(root, capSysResource)
+	exempt := user == "0" && initialNamespace(root) || hasCapability(root, capSysAdmin) || hasCapability(root, capSysResource)
 	if !limited || !ok || most == Unlimited || exempt {
 		return Limit{}, false
 	}
@@ -121,10 +121,10 @@ func threadsOf(root fs.FS, user string) (n uint64) {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
 		}
-		status := text(root, "proc/"+e.Name()+"/status") // "" if it has ended
+		status := readText(root, "proc/"+e.Name()+"/status") // "" if it has ended
 		if owner, ok := realUser(status); ok && owner == user {
-			value, _ := field(status, "Threads")
-			if threads, ok := number(value); ok {
+			value, _ := statusField(status, "Threads")
+			if threads, ok := parseLimit(value); ok {
 				n += threads
 			}
 		}
@@ -134,7 +134,7 @@ func threadsOf(root fs.FS, user string) (n uint64) {
 
 // realUser returns the real user of a process.
 func realUser(status string) (user string, ok bool) {
-	value, _ := field(status, "Uid")
+	value, _ := statusField(status, "Uid")
 	fields := strings.Fields(value)
 	if len(fields) == 0 {
 		return "", false

@@ -25,15 +25,15 @@ func Connect(t testing.TB, d verbs.Device, a, b verbs.ProviderQP) error {
 		return err
 	}
 	for _, x := range [][2]verbs.ProviderQP{{a, b}, {b, a}} {
-		if err := climb(x[0], x[1].Num(), index, gid); err != nil {
+		if err := bringToRTS(x[0], x[1].Num(), index, gid); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// climb brings a queue pair to RTS.
-func climb(qp verbs.ProviderQP, peer uint32, index uint8, gid [16]byte) error {
+// bringToRTS brings a queue pair to RTS.
+func bringToRTS(qp verbs.ProviderQP, peer uint32, index uint8, gid [16]byte) error {
 	if err := qp.Modify(&verbs.QPAttr{State: verbs.QPInit, Port: 1, AccessFlags: 15},
 		verbs.QPAttrState|verbs.QPAttrPKeyIndex|verbs.QPAttrPort|verbs.QPAttrAccessFlags); err != nil {
 		return err

@@ -15,7 +15,7 @@ func Differences(driver, release string) []conformance.Difference {
 	differences := []conformance.Difference{
 		{What: conformance.LoopbackOnly, Why: "the driver turns away what the kernel brings from elsewhere"},
 	}
-	if before(release, 6, 17) {
+	if isOlder(release, 6, 17) {
 		differences = append(differences, conformance.Difference{What: conformance.NoUserEvent, Why: "the kernel has the command since 6.17"})
 	}
 	switch driver {
@@ -44,9 +44,9 @@ func Differences(driver, release string) []conformance.Difference {
 	return differences
 }
 
-// before reports whether a release such as 6.1.0-56-amd64 is older than a version. It returns false
-// for a release that it cannot parse.
-func before(release string, major, minor int) bool {
+// isOlder reports whether a release such as 6.1.0-56-amd64 is older than a version. It returns
+// false for a release that it cannot parse.
+func isOlder(release string, major, minor int) bool {
 	var is [2]int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &is[0], &is[1]); n != len(is) {
 		return false

@@ -56,8 +56,8 @@ func StartRDMA(t testing.TB, args ...string) (wait func() error) {
 	return cmd.Wait
 }
 
-// release returns the kernel's release, such as 6.1.0-56-amd64.
-func release(t testing.TB) string {
+// kernelRelease returns the kernel's release, such as 6.1.0-56-amd64.
+func kernelRelease(t testing.TB) string {
 	t.Helper()
 	var u unix.Utsname
 	if err := unix.Uname(&u); err != nil {
@@ -80,7 +80,7 @@ func Rig(t *testing.T, d cmid.Driver) conformance.Rig {
 		Privileged:  true,
 		Datagrams:   kind == "rxe",
 		Patience:    30 * time.Second,
-		Differences: Differences(kind, release(t)),
+		Differences: Differences(kind, kernelRelease(t)),
 		RemoveDevice: func() {
 			// it waits until the device is no longer open
 			removed := StartRDMA(t, "link", "del", device)

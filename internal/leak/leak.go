@@ -20,14 +20,14 @@ type Settled struct{ *testing.M }
 // Run runs the tests, and waits a few seconds at most.
 func (s Settled) Run() int {
 	code := s.M.Run()
-	for end := time.Now().Add(5 * time.Second); counting() && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Second); throttleRuns() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return code
 }
 
-// counting reports whether a goroutine of NewThrottle's is there.
-func counting() bool {
+// throttleRuns reports whether a goroutine of NewThrottle's is there.
+func throttleRuns() bool {
 	stacks := make([]byte, 1<<20)
 	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("NewThrottle"))
 }

@@ -19,7 +19,7 @@ func TestDeadLetter(t *testing.T) {
 		return slog.New(slog.DiscardHandler)
 	}))
 	sys.Root.Send(sys.NewLocalPID("nobody"), "hello")
-	if !counting() {
+	if !throttleRuns() {
 		t.Fatal("a dead letter is not counted, or not where Settled looks")
 	}
 	sys.Shutdown()

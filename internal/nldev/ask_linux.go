@@ -32,7 +32,7 @@ func AskChardev(client string) (Chardev, error) {
 
 // DataFile asks for the device file of a device's data path, and for its driver.
 func DataFile(index uint32) (Chardev, error) {
-	return askChardev(Attr(which(index), attrChardevType, []byte("uverbs\x00")))
+	return askChardev(Attr(encodeIndex(index), attrChardevType, []byte("uverbs\x00")))
 }
 
 func askChardev(attrs []byte) (c Chardev, err error) {
@@ -46,7 +46,7 @@ func askChardev(attrs []byte) (c Chardev, err error) {
 // Netdevs returns the network interfaces of a device's ports, by the port's number.
 func Netdevs(index uint32) (map[uint32]string, error) {
 	ports := make(map[uint32]string)
-	_, err := Ask(portGet, true, which(index), func(payload []byte) error {
+	_, err := Ask(portGet, true, encodeIndex(index), func(payload []byte) error {
 		port, netdev, err := parsePort(payload)
 		if ports[port] = netdev; err == nil && len(ports) > mostPorts {
 			err = Protocol("more than %d ports", mostPorts)
@@ -59,7 +59,7 @@ func Netdevs(index uint32) (map[uint32]string, error) {
 // Counts returns the number of a device's objects of each kind, of all processes: "qp", "cm_id" and
 // so on.
 func Counts(index uint32) (counts map[string]uint64, err error) {
-	_, err = Ask(resGet, false, which(index), func(payload []byte) (err error) {
+	_, err = Ask(resGet, false, encodeIndex(index), func(payload []byte) (err error) {
 		counts, err = parseCounts(payload)
 		return err
 	})
@@ -69,12 +69,12 @@ func Counts(index uint32) (counts map[string]uint64, err error) {
 // Ask sends a request, and calls message with the payload of each message of the answer: several
 // for a dump, or else one. changed: the table changed during a dump.
 func Ask(command uint16, dump bool, attrs []byte, message func(payload []byte) error) (changed bool, err error) {
-	fd, err := open()
+	fd, err := openSocket()
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Sendto(fd, request(command, dump, attrs), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+	if err := unix.Sendto(fd, newRequest(command, dump, attrs), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return false, fmt.Errorf("netlink send: %w", err)
 	}
 	a := &answer{dump: dump, message: message}
@@ -91,14 +91,14 @@ func Ask(command uint16, dump bool, attrs []byte, message func(payload []byte) e
 		case n > len(b):
 			return false, Protocol("a message of %d bytes", n)
 		}
-		if more, err = a.take(b[:n]); err != nil {
+		if more, err = a.parseReceive(b[:n]); err != nil {
 			return false, err
 		}
 	}
 	return a.changed, nil
 }
 
-func open() (fd int, err error) {
+func openSocket() (fd int, err error) {
 	fd, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, family)
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		return -1, fmt.Errorf("this kernel has no RDMA devices (module ib_core is not loaded): %w", err)

@@ -15,8 +15,8 @@ const (
 	mostKinds      = 64 // of objects; kernels have about ten
 )
 
-// which encodes the attribute of a device's index.
-func which(index uint32) []byte {
+// encodeIndex encodes the attribute of a device's index.
+func encodeIndex(index uint32) []byte {
 	return Attr(nil, Index, binary.NativeEndian.AppendUint32(nil, index))
 }
 

@@ -42,8 +42,8 @@ func Attr(b []byte, kind uint16, value []byte) []byte {
 	return append(b, make([]byte, -len(b)&(aligned-1))...)
 }
 
-// request returns a message to the kernel.
-func request(command uint16, dump bool, attrs []byte) []byte {
+// newRequest returns a message to the kernel.
+func newRequest(command uint16, dump bool, attrs []byte) []byte {
 	e, flags := binary.NativeEndian, uint16(flagRequest)
 	if dump {
 		flags |= flagDump
@@ -61,8 +61,8 @@ type answer struct {
 	changed bool
 }
 
-// take parses the bytes of one receive. more is false at the answer's end.
-func (a *answer) take(b []byte) (more bool, err error) {
+// parseReceive parses the bytes of one receive. more is false at the answer's end.
+func (a *answer) parseReceive(b []byte) (more bool, err error) {
 	e := binary.NativeEndian
 	for len(b) >= headerLen {
 		n, kind := int(e.Uint32(b)), e.Uint16(b[4:])
@@ -74,9 +74,9 @@ func (a *answer) take(b []byte) (more bool, err error) {
 		a.changed = a.changed || flags&flagInterrupt != 0
 		switch kind {
 		case nlmsgDone:
-			return false, status(payload, true)
+			return false, statusError(payload, true)
 		case nlmsgError:
-			return false, status(payload, false)
+			return false, statusError(payload, false)
 		}
 		if err := a.message(payload); err != nil || !a.dump {
 			return false, err
@@ -88,8 +88,8 @@ func (a *answer) take(b []byte) (more bool, err error) {
 	return true, nil
 }
 
-// status returns the errno of an error, or of a dump's end, which may have none.
-func status(payload []byte, mayBeEmpty bool) error {
+// statusError returns the errno of an error, or of a dump's end, which may have none.
+func statusError(payload []byte, mayBeEmpty bool) error {
 	if len(payload) < 4 {
 		if mayBeEmpty {
 			return nil

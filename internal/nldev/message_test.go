@@ -43,7 +43,7 @@ func read(dump bool, receives ...[]byte) (all []Device, changed bool, err error)
 		if len(receives) == 0 {
 			return all, a.changed, errors.New("the answer has no end")
 		}
-		if more, err = a.take(receives[0]); err != nil {
+		if more, err = a.parseReceive(receives[0]); err != nil {
 			return all, a.changed, err
 		}
 	}
@@ -84,11 +84,11 @@ func TestBytes(t *testing.T) {
 		8, 0, 1, 0, // RDMA_NLDEV_ATTR_DEV_INDEX
 		2, 0, 0, 0,
 	}
-	if got := request(Client|11, true, Attr(nil, Index, []byte{2, 0, 0, 0})); !slices.Equal(got, want) {
+	if got := newRequest(Client|11, true, Attr(nil, Index, []byte{2, 0, 0, 0})); !slices.Equal(got, want) {
 		t.Errorf("% x, want % x", got, want)
 	}
 	want = []byte{22, 0, 0, 0, 15, 20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 0, 69, 0, 'x', 0}
-	if got := request(Client|15, false, append(Attr(nil, 69, nil)[:0], 6, 0, 69, 0, 'x', 0)); !slices.Equal(got, want) {
+	if got := newRequest(Client|15, false, append(Attr(nil, 69, nil)[:0], 6, 0, 69, 0, 'x', 0)); !slices.Equal(got, want) {
 		t.Errorf("% x, want % x", got, want)
 	}
 }

@@ -21,7 +21,7 @@ const beyond = 0x0530
 // Text is s with everything escaped that a terminal would interpret, or that does not take one
 // column. A character of the result is a column.
 func Text(s string) string {
-	if strings.IndexFunc(s, escapes) < 0 && utf8.ValidString(s) {
+	if strings.IndexFunc(s, mustEscape) < 0 && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
@@ -30,7 +30,7 @@ func Text(s string) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case escapes(r):
+		case mustEscape(r):
 			quoted := strconv.QuoteRuneToASCII(r)
 			b.WriteString(quoted[1 : len(quoted)-1])
 		default:
@@ -41,7 +41,7 @@ func Text(s string) string {
 	return b.String()
 }
 
-func escapes(r rune) bool { return r >= beyond || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) }
+func mustEscape(r rune) bool { return r >= beyond || !unicode.IsPrint(r) || unicode.Is(unicode.M, r) }
 
 // Quote returns s for an error or a log: as it is, or as a Go string if it has more than one line,
 // is not UTF-8, or has characters that a terminal would interpret. Printable letters of all
@@ -128,12 +128,12 @@ func Duration(seconds float64) string {
 }
 
 // Count returns a number in at most six characters: 999, 12.3k, 4.5M.
-func Count(n float64) string { return short(n, 1000, "kMGTPE") }
+func Count(n float64) string { return shortNumber(n, 1000, "kMGTPE") }
 
 // Bytes returns a number of bytes in at most six characters: 999, 12.3K, 4.5M, by powers of 1,024.
-func Bytes(n float64) string { return short(n, 1024, "KMGTPE") }
+func Bytes(n float64) string { return shortNumber(n, 1024, "KMGTPE") }
 
-func short(n, by float64, units string) string {
+func shortNumber(n, by float64, units string) string {
 	switch {
 	case math.IsNaN(n):
 		return "?"

@@ -44,8 +44,8 @@ type Process struct {
 // Start starts a process, which is killed when the test ends.
 func Start(t testing.TB, name string, cfg Config) *Process {
 	t.Helper()
-	p := &Process{Name: name, t: t, cmd: command(cfg), lines: make(chan string, 4096)}
-	tie(p.cmd)
+	p := &Process{Name: name, t: t, cmd: newCommand(cfg), lines: make(chan string, 4096)}
+	tieToParent(p.cmd)
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func Start(t testing.TB, name string, cfg Config) *Process {
 	return p
 }
 
-func command(cfg Config) *exec.Cmd {
+func newCommand(cfg Config) *exec.Cmd {
 	cmd := exec.Command(cmp.Or(cfg.Program, os.Args[0]), cfg.Args...)
 	cmd.Env = append(os.Environ(), cfg.Env...)
 	return cmd
@@ -140,11 +140,11 @@ func (p *Process) Signal(s unix.Signal) {
 func (p *Process) Kill() {
 	p.t.Helper()
 	p.Signal(unix.SIGKILL)
-	p.end("it was killed")
+	p.awaitEnd("it was killed")
 }
 
-// end waits for its end. Its remaining output is in Seen.
-func (p *Process) end(why string) {
+// awaitEnd waits for the process's end. Its remaining output is in Seen.
+func (p *Process) awaitEnd(why string) {
 	p.t.Helper()
 	if _, err := p.Next("\x00", patience); err != io.EOF { //nolint:errorlint // Next gives it as it is
 		p.t.Fatalf("%s does not end (%s); it wrote %q", p.Name, why, p.Seen)
@@ -158,7 +158,7 @@ func (p *Process) end(why string) {
 func (p *Process) Exit(code int, why string) (rest []string) {
 	p.t.Helper()
 	n := len(p.Seen)
-	p.end(why)
+	p.awaitEnd(why)
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("%s ended with code %d, want %d (%s); it wrote %q", p.Name, got, code, why, p.Seen)
 	}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tie makes a process end with this one, even if this one is killed.
-func tie(cmd *exec.Cmd) { cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} }
+// tieToParent makes a process end with this one, even if this one is killed.
+func tieToParent(cmd *exec.Cmd) { cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} }
 
 // Freeze stops all its threads, and waits until they have stopped: before that they may still
 // receive.

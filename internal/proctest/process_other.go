@@ -4,5 +4,5 @@ package proctest
 
 import "os/exec"
 
-// tie does nothing where a process cannot be tied to this one.
-func tie(*exec.Cmd) {}
+// tieToParent does nothing where a process cannot be tied to this one.
+func tieToParent(*exec.Cmd) {}

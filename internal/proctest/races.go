@@ -32,7 +32,7 @@ func LogRaces(t *testing.T) (env string) {
 			if err != nil {
 				t.Error(err)
 			}
-			for _, report := range ours(string(b)) {
+			for _, report := range ownReports(string(b)) {
 				t.Errorf("a data race of ours:\n%s", report)
 			}
 		}
@@ -48,9 +48,9 @@ var (
 	unlocked = regexp.MustCompile(`(?m)^  github\.com/asynkron/protoactor-go/cluster\.\(\*MemberList\)\.BroadcastEvent\(\)$`)
 )
 
-// ours returns the reports in which one of the two accesses is in this project's code. An access in
-// the standard library counts as its caller's.
-func ours(log string) (reports []string) {
+// ownReports returns the reports in which one of the two accesses is in this project's code. An
+// access in the standard library counts as its caller's.
+func ownReports(log string) (reports []string) {
 	for _, report := range strings.Split(log, "==================\n") {
 		var found, excused bool
 		for _, a := range access.FindAllStringSubmatch(report, -1) {

@@ -22,7 +22,7 @@ func TestOurs(t *testing.T) {
 		one, two string
 		want     int
 	}{{theirs, theirs, 0}, {theirs, our, 1}, {our, theirs, 1}, {our, our, 1}, {unlocked, our, 0}} {
-		if got := ours(report(tt.one, tt.two)); len(got) != tt.want {
+		if got := ownReports(report(tt.one, tt.two)); len(got) != tt.want {
 			t.Errorf("%s and %s: %q", tt.one, tt.two, got)
 		}
 	}
@@ -30,7 +30,7 @@ func TestOurs(t *testing.T) {
 	called, started := report(our+"()\n      /a.go:1 +0x1\n  "+unlocked, theirs), report(theirs, our)
 	started = strings.Replace(started, "created at:\n", "created at:\n  "+unlocked+"()\n      /a.go:1 +0x1\n", 1)
 	for _, r := range []string{called, started} {
-		if len(ours(r)) != 1 {
+		if len(ownReports(r)) != 1 {
 			t.Errorf("not seen: %s", r)
 		}
 	}

@@ -47,26 +47,26 @@ func StartAtTerminal(t testing.TB, name string, cfg Config) *Screen {
 		t.Fatal(err)
 	}
 	defer func() { _ = slave.Close() }()
-	s := &Screen{Name: name, t: t, master: master, cmd: command(cfg), read: make(chan struct{})}
+	s := &Screen{Name: name, t: t, master: master, cmd: newCommand(cfg), read: make(chan struct{})}
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
 	s.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: unix.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go s.copy()
+	go s.copyOutput()
 	t.Cleanup(func() {
 		if s.cmd.ProcessState == nil {
 			_ = s.cmd.Process.Kill()
 			_ = s.cmd.Wait()
 		}
-		s.loosen()
+		s.resumeReading()
 		<-s.read // the terminal reports an error once it is no longer open
 		_ = master.Close()
 	})
 	return s
 }
 
-func (s *Screen) copy() {
+func (s *Screen) copyOutput() {
 	defer close(s.read)
 	b := make([]byte, 4096)
 	for {
@@ -88,7 +88,7 @@ func (s *Screen) Stick() {
 	s.stuck = true
 }
 
-func (s *Screen) loosen() {
+func (s *Screen) resumeReading() {
 	if s.stuck {
 		s.stuck = false
 		s.gate.Unlock()
@@ -147,7 +147,7 @@ func (s *Screen) Exit(why string) (state *os.ProcessState, shown string) {
 	if !stuck.Stop() {
 		s.t.Fatalf("%s: %s does not end", why, s.Name)
 	}
-	s.loosen()
+	s.resumeReading()
 	<-s.read
 	return s.cmd.ProcessState, s.out.String()
 }

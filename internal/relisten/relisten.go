@@ -116,42 +116,42 @@ func (l *Listener) Receive(ctx actor.Context) {
 		l.left = l.local.OnShutdown(&shutdown{})
 	case *rdma.Serve:
 		l.caller = ctx.Sender()
-		l.create(ctx)
+		l.createID(ctx)
 		ctx.Request(l.id, m)
 	case *attempt:
-		l.create(ctx)
+		l.createID(ctx)
 		ctx.Request(l.id, &rdma.Serve{Addr: l.at.String()})
 	case *shutdown:
 		if l.heard && l.id == nil { // in a pause; else Closed follows
-			l.end(ctx, l.local.Err())
+			l.answerAndStop(ctx, l.local.Err())
 		}
 	case *rdma.Listening:
-		l.listening(ctx, m)
+		l.handleListening(ctx, m)
 	case *rdma.ConnectRequest:
 		ctx.Respond(&rdma.Reject{}) // neither a Route nor a Handler has taken it
 	case *rdma.DestroyID:
-		l.close(ctx)
+		l.beginClose(ctx)
 	case *rdma.Closed:
-		l.closed(ctx, m)
+		l.handleClosed(ctx, m)
 	case rdma.Failure: // Closed follows
-		l.answer(ctx, m)
+		l.answerListen(ctx, m)
 	case *actor.Stopped:
 		l.left()
 		close(l.gone)
 	}
 }
 
-func (l *Listener) create(ctx actor.Context) { l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID) }
+func (l *Listener) createID(ctx actor.Context) { l.id = l.rt.CreateID(ctx.Self(), l.cfg.ID) }
 
-// answer answers Listen, once.
-func (l *Listener) answer(ctx actor.Context, ev any) {
+// answerListen answers Listen, once.
+func (l *Listener) answerListen(ctx actor.Context, ev any) {
 	if l.caller != nil {
 		ctx.Send(l.caller, ev)
 		l.caller = nil
 	}
 }
 
-func (l *Listener) listening(ctx actor.Context, m *rdma.Listening) {
+func (l *Listener) handleListening(ctx actor.Context, m *rdma.Listening) {
 	now := l.local.Now()
 	if !l.heard {
 		l.heard, l.at = true, m.Local
@@ -162,46 +162,46 @@ func (l *Listener) listening(ctx actor.Context, m *rdma.Listening) {
 		l.rt.Logger().Info("rdma: the listener listens again", "local", l.at, "pid", ctx.Self().Id, "for", now.Sub(l.since))
 	}
 	l.up, l.since = true, now
-	l.answer(ctx, m)
+	l.answerListen(ctx, m)
 }
 
-// close begins the end that Close has asked for.
-func (l *Listener) close(ctx actor.Context) {
+// beginClose begins the end that Close has asked for.
+func (l *Listener) beginClose(ctx actor.Context) {
 	l.closing = true
 	if from := ctx.Sender(); from != nil {
 		l.closers = append(l.closers, from)
 	}
 	if l.id == nil { // in a pause
-		l.end(ctx, nil)
+		l.answerAndStop(ctx, nil)
 		return
 	}
 	ctx.Request(l.id, &rdma.DestroyID{})
 }
 
-// closed handles the end of the identifier.
-func (l *Listener) closed(ctx actor.Context, m *rdma.Closed) {
+// handleClosed handles the end of the identifier.
+func (l *Listener) handleClosed(ctx actor.Context, m *rdma.Closed) {
 	l.id = nil
 	switch over := l.local.Err(); {
 	case l.closing:
-		l.end(ctx, nil)
-	case !l.heard, permanent(m.Err), over != nil && errors.Is(m.Err, over):
-		l.end(ctx, m.Err)
+		l.answerAndStop(ctx, nil)
+	case !l.heard, isPermanent(m.Err), over != nil && errors.Is(m.Err, over):
+		l.answerAndStop(ctx, m.Err)
 	case over != nil:
-		l.end(ctx, fmt.Errorf("%w: %w", over, cmp.Or(m.Err, rdma.ErrListenerClosed)))
+		l.answerAndStop(ctx, fmt.Errorf("%w: %w", over, cmp.Or(m.Err, rdma.ErrListenerClosed)))
 	default:
-		l.pause(ctx, m.Err)
+		l.scheduleRetry(ctx, m.Err)
 	}
 }
 
-// permanent reports whether this runtime can no longer listen: it was shut down, or its driver is
+// isPermanent reports whether this runtime can no longer listen: it was shut down, or its driver is
 // lost, as after a change of the process's credentials.
-func permanent(err error) bool {
+func isPermanent(err error) bool {
 	removed, ok := errors.AsType[*rdma.RemovedError](err)
 	return ok && removed.Err != nil || errors.Is(err, rdma.ErrShutdown)
 }
 
-// pause schedules another attempt to listen, or gives up.
-func (l *Listener) pause(ctx actor.Context, err error) {
+// scheduleRetry schedules another attempt to listen, or gives up.
+func (l *Listener) scheduleRetry(ctx actor.Context, err error) {
 	now := l.local.Now()
 	err = cmp.Or(err, rdma.ErrListenerClosed)
 	if l.up {
@@ -214,7 +214,7 @@ func (l *Listener) pause(ctx actor.Context, err error) {
 	if l.cfg.GiveUp > 0 {
 		left := l.cfg.GiveUp - now.Sub(l.since)
 		if left <= 0 {
-			l.end(ctx, l.gaveUp(err))
+			l.answerAndStop(ctx, l.gaveUp(err))
 			return
 		}
 		d = min(d, left)
@@ -229,9 +229,9 @@ func (l *Listener) gaveUp(err error) error {
 	return fmt.Errorf("the listener at %v has ended: %w; for %v it could not listen again: %w", l.at, l.cause, l.cfg.GiveUp, err)
 }
 
-// end answers the waiting calls and stops the actor.
-func (l *Listener) end(ctx actor.Context, err error) {
-	l.answer(ctx, &rdma.Closed{Err: err})
+// answerAndStop answers the waiting calls and stops the actor.
+func (l *Listener) answerAndStop(ctx actor.Context, err error) {
+	l.answerListen(ctx, &rdma.Closed{Err: err})
 	for _, c := range l.closers {
 		ctx.Send(c, &rdma.Closed{})
 	}

@@ -64,10 +64,10 @@ type Link struct {
 // not answered.
 func (w *World) Requested(recvs int, private []byte, param *cmid.ConnParam) (*Link, *cmid.ConnectRequest) {
 	w.Helper()
-	return w.request(private, Setup{Recvs: recvs, Connect: param})
+	return w.requestLink(private, Setup{Recvs: recvs, Connect: param})
 }
 
-func (w *World) request(private []byte, s Setup) (*Link, *cmid.ConnectRequest) {
+func (w *World) requestLink(private []byte, s Setup) (*Link, *cmid.ConnectRequest) {
 	w.Helper()
 	c := &Link{}
 	c.Listener, c.Active = w.Pair(cmid.PortSpaceTCP)
@@ -81,10 +81,10 @@ func (w *World) request(private []byte, s Setup) (*Link, *cmid.ConnectRequest) {
 // Accept accepts a request, with a queue pair, and waits until both sides are established.
 func (w *World) Accept(c *Link, recvs int) {
 	w.Helper()
-	w.accept(c, Setup{Recvs: recvs})
+	w.acceptLink(c, Setup{Recvs: recvs})
 }
 
-func (w *World) accept(c *Link, s Setup) {
+func (w *World) acceptLink(c *Link, s Setup) {
 	w.Helper()
 	c.BQ = w.queuesWith(c.Passive, s.Recvs, s.Passive)
 	w.Must(c.Passive.Accept(nil, s.Accept))
@@ -115,8 +115,8 @@ type Setup struct {
 // ConnectedWith makes a connection with queue pairs on both sides, as s specifies.
 func (w *World) ConnectedWith(s Setup) *Link {
 	w.Helper()
-	c, _ := w.request(nil, s)
-	w.accept(c, s)
+	c, _ := w.requestLink(nil, s)
+	w.acceptLink(c, s)
 	return c
 }
 

@@ -31,7 +31,7 @@ func (w *World) Queues(id *cmid.ID, n int) *Queues {
 	return w.queuesWith(id, n, nil)
 }
 
-// queuesWith is Queues with attributes that change has changed.
+// queuesWith makes Queues with attributes that change has changed.
 func (w *World) queuesWith(id *cmid.ID, n int, change func(verbs.Device, *verbs.QPInitAttr)) *Queues {
 	w.Helper()
 	q := &Queues{}
@@ -92,8 +92,8 @@ func (q *Queues) Post(wr *verbs.SendWR) error {
 // Forget drops the completions so far, and those that World.Sent expects.
 func (q *Queues) Forget() { q.Done, q.want = nil, nil }
 
-// text puts a message into send slot i, in the memory's second half.
-func (q *Queues) text(i int, text string) []verbs.SGE {
+// fillSlot puts a message into send slot i, in the memory's second half.
+func (q *Queues) fillSlot(i int, text string) []verbs.SGE {
 	off := (Depth + i%Depth) * SlotSize
 	n := copy(q.MR.Bytes[off:off+SlotSize], text)
 	return []verbs.SGE{Part(q.MR, off, n)}
@@ -101,7 +101,7 @@ func (q *Queues) text(i int, text string) []verbs.SGE {
 
 // PostSend posts a Send of text from send slot i.
 func (q *Queues) PostSend(i int, text string) error {
-	return q.Post(&verbs.SendWR{ID: uint64(i), Flags: verbs.Signaled, SGL: q.text(i, text)})
+	return q.Post(&verbs.SendWR{ID: uint64(i), Flags: verbs.Signaled, SGL: q.fillSlot(i, text)})
 }
 
 // Of returns the completions of receives if op is verbs.Recv, and those of the send queue
@@ -216,6 +216,6 @@ func (q *Queues) FetchAdd(id int, flags verbs.SendFlags, into, to *verbs.MR, add
 // PostTo sends text as a datagram.
 func (q *Queues) PostTo(i int, text string, ah verbs.AH, qpn, qkey uint32) error {
 	return q.Post(&verbs.SendWR{
-		ID: uint64(i), Flags: verbs.Signaled, SGL: q.text(i, text), AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
+		ID: uint64(i), Flags: verbs.Signaled, SGL: q.fillSlot(i, text), AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
 	})
 }

@@ -8,8 +8,8 @@ const (
 	VirtualStep     = 50 * time.Millisecond
 )
 
-// turn turns both loops until they have done all work that can be done now.
-func (w *World) turn() {
+// turnLoops turns both loops until they have done all work that can be done now.
+func (w *World) turnLoops() {
 	w.Helper()
 	w.Must(w.loops.Turn())
 }
@@ -26,20 +26,20 @@ func (w *World) Until(what string, cond func() bool) {
 // drivers have virtual time, and real otherwise.
 func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	w.Helper()
-	if w.virtual() {
+	if w.hasVirtualTime() {
 		for passed := time.Duration(0); ; passed += VirtualStep {
-			w.turn()
+			w.turnLoops()
 			if cond() {
 				return true
 			}
 			if passed >= virtual {
 				return false
 			}
-			w.pass()
+			w.advanceTime()
 		}
 	}
 	for deadline := time.Now().Add(real); ; {
-		w.turn()
+		w.turnLoops()
 		if cond() {
 			return true
 		}
@@ -51,11 +51,11 @@ func (w *World) Within(virtual, real time.Duration, cond func() bool) bool {
 	}
 }
 
-// virtual reports whether the drivers have virtual time.
-func (w *World) virtual() bool { return w.Clock != nil || w.Poller != nil }
+// hasVirtualTime reports whether the drivers have virtual time.
+func (w *World) hasVirtualTime() bool { return w.Clock != nil || w.Poller != nil }
 
-// pass advances virtual time.
-func (w *World) pass() {
+// advanceTime advances virtual time.
+func (w *World) advanceTime() {
 	if w.Clock != nil {
 		w.Clock.Advance(VirtualStep)
 		return
@@ -77,7 +77,7 @@ func (w *World) ActiveOnly() {
 		for range TurnsPerStep {
 			w.Must(w.A.Loop.Turn())
 		}
-		if w.virtual() || time.Now().After(deadline) {
+		if w.hasVirtualTime() || time.Now().After(deadline) {
 			return
 		}
 	}

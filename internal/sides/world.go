@@ -48,8 +48,8 @@ func New(t *testing.T, cfg Config) *World {
 	t.Helper()
 	w := &World{T: t, Config: cfg, loops: Loops{Time: cfg.Clock, Poller: cfg.Poller}}
 	w.Patience, w.Quiet = cmp.Or(cfg.Patience, 15*time.Second), cmp.Or(cfg.Quiet, 30*time.Millisecond)
-	w.A = w.side("active", cfg.Active)
-	w.B = w.side("passive", cfg.Passive)
+	w.A = w.newSide("active", cfg.Active)
+	w.B = w.newSide("passive", cfg.Passive)
 	if w.Flavor == nil {
 		f := Probe(w, (*cmid.ID).Flavor)
 		w.Flavor = &f
@@ -98,16 +98,16 @@ func (w *World) Close() {
 	}
 }
 
-func (w *World) side(name string, d cmid.Driver) *Side {
+func (w *World) newSide(name string, d cmid.Driver) *Side {
 	w.Helper()
 	e := &Side{w: w, name: name, d: d}
 	e.Loop = Got(w.loops.Open(name))(w)
-	e.Ch = e.channel()
+	e.Ch = e.openChannel()
 	return e
 }
 
-// channel opens the driver on the side's loop, and collects its events.
-func (e *Side) channel() (ch *cmid.Channel) {
+// openChannel opens the driver on the side's loop, and collects its events.
+func (e *Side) openChannel() (ch *cmid.Channel) {
 	e.w.Helper()
 	ch, err := cmid.NewChannel(e.Loop, e.d, func(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 		h := Heard{ID: id, Event: ev, ch: ch}
@@ -133,7 +133,7 @@ func (e *Side) channel() (ch *cmid.Channel) {
 func (e *Side) Other() *cmid.Channel {
 	e.w.Helper()
 	if e.Extra == nil {
-		e.Extra = e.channel()
+		e.Extra = e.openChannel()
 	}
 	return e.Extra
 }

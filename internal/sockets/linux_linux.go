@@ -55,7 +55,7 @@ func (*Linux) InterfaceIndex(name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := ioctl(unix.SIOCGIFINDEX, ifr); err != nil {
+	if err := ioctlInterface(unix.SIOCGIFINDEX, ifr); err != nil {
 		return 0, err
 	}
 	return int(ifr.Uint32()), nil
@@ -68,14 +68,14 @@ func (*Linux) InterfaceName(index int) (string, error) {
 		return "", err
 	}
 	ifr.SetUint32(uint32(index))
-	if err := ioctl(unix.SIOCGIFNAME, ifr); err != nil {
+	if err := ioctlInterface(unix.SIOCGIFNAME, ifr); err != nil {
 		return "", err
 	}
 	return ifr.Name(), nil
 }
 
-// ioctl asks about an interface; any socket will do.
-func ioctl(req uint, ifr *unix.Ifreq) error {
+// ioctlInterface asks about an interface; any socket will do.
+func ioctlInterface(req uint, ifr *unix.Ifreq) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|sockFlags, 0)
 	if err != nil {
 		return err
@@ -118,10 +118,10 @@ func (p *ports) refresh() {
 	}
 	*p = ports{low: 32768, high: 60999, read: now} // the kernel's defaults
 	var low, high int
-	if _, err := fmt.Sscan(sysctl("ip_local_port_range"), &low, &high); err == nil && 1 <= low && low <= high && high <= 65535 {
+	if _, err := fmt.Sscan(readSysctl("ip_local_port_range"), &low, &high); err == nil && 1 <= low && low <= high && high <= 65535 {
 		p.low, p.high = low, high
 	}
-	for r := range strings.SplitSeq(sysctl("ip_local_reserved_ports"), ",") {
+	for r := range strings.SplitSeq(readSysctl("ip_local_reserved_ports"), ",") {
 		from, to, isRange := strings.Cut(r, "-")
 		if !isRange {
 			to = from
@@ -134,8 +134,8 @@ func (p *ports) refresh() {
 	}
 }
 
-// sysctl reads a value of net.ipv4; "": there is none.
-func sysctl(name string) string {
+// readSysctl reads a value of net.ipv4; "": there is none.
+func readSysctl(name string) string {
 	b, _ := os.ReadFile("/proc/sys/net/ipv4/" + name)
 	return strings.TrimSpace(string(b))
 }

@@ -20,9 +20,9 @@ type Linux struct {
 	in6   unix.SockaddrInet6
 }
 
-// fill sets the vector to bufs. The pointers are typed, so the memory stays alive until result
+// setVector sets the vector to bufs. The pointers are typed, so the memory stays alive until result
 // clears them.
-func (v *Linux) fill(bufs [][]byte) int {
+func (v *Linux) setVector(bufs [][]byte) int {
 	n := 0
 	for _, b := range bufs[:min(len(bufs), MaxBuffers)] {
 		if len(b) > 0 {
@@ -44,13 +44,13 @@ func (v *Linux) Send(fd int, bufs [][]byte, flags int) (int, error) {
 		b := bufs[0]
 		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)),
 			uintptr(flags|unix.MSG_NOSIGNAL), 0, 0)
-		return v.result(0, sent, errno)
+		return v.vectorResult(0, sent, errno)
 	}
-	n := v.fill(bufs)
+	n := v.setVector(bufs)
 	v.msg.Iov = &v.iov[0]
 	v.msg.SetIovlen(n)
 	sent, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&v.msg)), uintptr(flags|unix.MSG_NOSIGNAL))
-	return v.result(n, sent, errno)
+	return v.vectorResult(n, sent, errno)
 }
 
 // Recv is recv(2) on a non-blocking socket, which does not block either.
@@ -64,12 +64,12 @@ func (*Linux) Recv(fd int, b []byte) (int, error) {
 
 // Readv is readv(2) into bufs, in order.
 func (v *Linux) Readv(fd int, bufs [][]byte) (int, error) {
-	k := v.fill(bufs)
+	k := v.setVector(bufs)
 	n, _, errno := unix.Syscall(unix.SYS_READV, uintptr(fd), uintptr(unsafe.Pointer(&v.iov[0])), uintptr(k))
-	return v.result(k, n, errno)
+	return v.vectorResult(k, n, errno)
 }
 
-func (v *Linux) result(used int, n uintptr, errno unix.Errno) (int, error) {
+func (v *Linux) vectorResult(used int, n uintptr, errno unix.Errno) (int, error) {
 	runtime.KeepAlive(v)
 	clear(v.iov[:used])
 	if errno != 0 {
@@ -87,26 +87,26 @@ func (v *Linux) Accept(fd int) (int, unix.Sockaddr, error) {
 	if errno != 0 {
 		return -1, nil, errno
 	}
-	return int(n), v.sockaddr(), nil
+	return int(n), v.toSockaddr(), nil
 }
 
 // Local is getsockname(2).
-func (v *Linux) Local(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETSOCKNAME, fd) }
+func (v *Linux) Local(fd int) (unix.Sockaddr, error) { return v.getName(unix.SYS_GETSOCKNAME, fd) }
 
 // Peer is getpeername(2).
-func (v *Linux) Peer(fd int) (unix.Sockaddr, error) { return v.ask(unix.SYS_GETPEERNAME, fd) }
+func (v *Linux) Peer(fd int) (unix.Sockaddr, error) { return v.getName(unix.SYS_GETPEERNAME, fd) }
 
-func (v *Linux) ask(trap uintptr, fd int) (unix.Sockaddr, error) {
+func (v *Linux) getName(trap uintptr, fd int) (unix.Sockaddr, error) {
 	v.size = unix.SizeofSockaddrAny
 	_, _, errno := unix.RawSyscall(trap, uintptr(fd), uintptr(unsafe.Pointer(&v.name)), uintptr(unsafe.Pointer(&v.size)))
 	if errno != 0 {
 		return nil, errno
 	}
-	return v.sockaddr(), nil
+	return v.toSockaddr(), nil
 }
 
-// sockaddr converts name; it returns nil if that is not an IP address.
-func (v *Linux) sockaddr() unix.Sockaddr {
+// toSockaddr converts name; it returns nil if that is not an IP address.
+func (v *Linux) toSockaddr() unix.Sockaddr {
 	port := func(p *uint16) int { b := (*[2]byte)(unsafe.Pointer(p)); return int(b[0])<<8 | int(b[1]) }
 	switch v.name.Addr.Family {
 	case unix.AF_INET:

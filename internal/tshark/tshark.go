@@ -40,7 +40,7 @@ var common = []string{
 
 // Read runs tshark on the file of that name.
 func Read(name string) (r Report, err error) {
-	text, err := run(name, "-O", "iwarp_mpa,iwarp_ddp_rdmap")
+	text, err := runTshark(name, "-O", "iwarp_mpa,iwarp_ddp_rdmap")
 	if err != nil {
 		return r, err
 	}
@@ -61,14 +61,14 @@ func Read(name string) (r Report, err error) {
 			r.Packets++
 		}
 	}
-	return r, r.judge(name)
+	return r, r.collectComplaints(name)
 }
 
 // severe is the least severity of a remark that is a complaint: PI_WARN.
 const severe = 0x600000
 
-// judge collects tshark's complaints.
-func (r *Report) judge(name string) error {
+// collectComplaints collects tshark's complaints.
+func (r *Report) collectComplaints(name string) error {
 	fields := []string{
 		"frame.number", "tcp.stream", "tcp.analysis.flags", "_ws.malformed", "tcp.checksum.status", "ip.checksum.status",
 		"_ws.expert.severity", "_ws.expert.message",
@@ -77,7 +77,7 @@ func (r *Report) judge(name string) error {
 	for _, f := range fields {
 		args = append(args, "-e", f)
 	}
-	text, err := run(name, args...)
+	text, err := runTshark(name, args...)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func isAccepted(message string) bool {
 	return false
 }
 
-func run(name string, args ...string) (string, error) {
+func runTshark(name string, args ...string) (string, error) {
 	cmd := exec.Command("tshark", append(append([]string{"-r", name}, common...), args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

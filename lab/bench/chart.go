@@ -26,11 +26,11 @@ var (
 	theirsColor = color.RGBA{R: 0xb0, G: 0xb0, B: 0xb0, A: 0xff}
 )
 
-// chart draws each scenario's first column: a bar for each entry, rdmactor's in colour.
-func chart(d *measure.Document, file string) error {
+// drawChart draws each scenario's first column: a bar for each entry, rdmactor's in colour.
+func drawChart(d *measure.Document, file string) error {
 	var panels []*plot.Plot
 	for _, r := range d.Scenarios {
-		p, err := panel(r)
+		p, err := drawPanel(r)
 		if err != nil {
 			return err
 		}
@@ -50,8 +50,8 @@ func chart(d *measure.Document, file string) error {
 	return svg.Tiles(file, panelWidth, panelHeight, grid)
 }
 
-// panel draws a scenario. It returns nil if there is nothing to compare.
-func panel(r measure.Result) (*plot.Plot, error) {
+// drawPanel draws a scenario. It returns nil if there is nothing to compare.
+func drawPanel(r measure.Result) (*plot.Plot, error) {
 	if r.Base == "" || len(r.Entries) == 0 {
 		return nil, nil
 	}

@@ -54,11 +54,11 @@ func dialItems(addr string, e measure.Entry) (measure.Client, error) {
 		dial = dialTalk
 	}
 	t, err := dial(addr, e)
-	return measure.NewClient(t.flood, t.close), err
+	return measure.NewClient(t.sendFlood, t.close), err
 }
 
-// flood sends items until d has passed, and receives all of them.
-func (t dialog) flood(d time.Duration) (measure.Sample, error) {
+// sendFlood sends items until d has passed, and receives all of them.
+func (t dialog) sendFlood(d time.Duration) (measure.Sample, error) {
 	const unchecked = 64 // the clock is read once for so many items
 	p := contest.NewPayload(contest.PayloadSize)
 	last := slices.Clone(p)
@@ -102,7 +102,7 @@ func (t dialog) flood(d time.Duration) (measure.Sample, error) {
 var talkMethod = rpc.NewBidiStream[rpc.Bytes, rpc.Bytes]("bench.Talk")
 
 func serveTalk(e measure.Entry) (measure.Service, error) {
-	return listen(e, func(s *rpc.Server) {
+	return startServer(e, func(s *rpc.Server) {
 		rpc.HandleBidiStream(s, talkMethod, func(_ context.Context, in *rpc.Receiver[rpc.Bytes], out *rpc.Sender[rpc.Bytes]) error {
 			for q, err := range in.All() {
 				if err != nil {
@@ -122,7 +122,7 @@ func dialTalk(addr string, e measure.Entry) (dialog, error) {
 	if err != nil {
 		return dialog{}, err
 	}
-	c, err := connect(w, addr)
+	c, err := connectClient(w, addr)
 	if err != nil {
 		return dialog{}, err
 	}

@@ -61,7 +61,7 @@ type comparison struct {
 	scenarios []measure.Scenario
 }
 
-func (c comparison) head() string {
+func (c comparison) fileHeader() string {
 	return "<!-- written by `go run ./lab/bench " + c.flag + "-o lab/bench/results` -->\n\n"
 }
 
@@ -111,5 +111,5 @@ func run(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, doc.Leave(*dir, c.name, c.head()), chart(doc, filepath.Join(*dir, c.name+".svg")))
+	return errors.Join(err, doc.Leave(*dir, c.name, c.fileHeader()), drawChart(doc, filepath.Join(*dir, c.name+".svg")))
 }

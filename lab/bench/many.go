@@ -26,7 +26,7 @@ const (
 	talking     = 4 // share of connections that send: one in talking
 )
 
-// howMany is manyConns, or fewer if the limit of open files does not allow so many.
+// howMany returns manyConns, or less if the limit of open files does not allow so many.
 func howMany(e measure.Entry) int {
 	if e.Quick {
 		return quickConns
@@ -52,24 +52,25 @@ func dialMany(addr string, e measure.Entry) (measure.Client, error) {
 	return dialManyActors(addr, e)
 }
 
-// stamped writes the current time into a message.
-func stamped(p []byte) []byte {
+// stampTime writes the current time into a message.
+func stampTime(p []byte) []byte {
 	binary.BigEndian.PutUint64(p, uint64(time.Now().UnixNano()))
 	return p
 }
 
-func age(p []byte) time.Duration {
+func ageOf(p []byte) time.Duration {
 	return time.Since(time.Unix(0, int64(binary.BigEndian.Uint64(p))))
 }
 
-// talk makes each of n connections send once a second for d, evenly distributed over the second.
-func talk(n int, d time.Duration, send func(i int, p []byte) error) (sent int, err error) {
+// sendEachSecond makes each of n connections send once a second for d, evenly distributed over the
+// second.
+func sendEachSecond(n int, d time.Duration, send func(i int, p []byte) error) (sent int, err error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	begun := time.Now()
 	const pause = 5 * time.Millisecond
 	for now := begun; now.Sub(begun) < d; now = time.Now() {
 		for due := int(now.Sub(begun).Seconds() * float64(n)); sent < due; sent++ {
-			if err := send(sent%n, stamped(p)); err != nil {
+			if err := send(sent%n, stampTime(p)); err != nil {
 				return sent, err
 			}
 		}
@@ -90,7 +91,7 @@ func newTally() *tally { return &tally{h: stats.NewTimes(2), some: make(chan str
 
 func (t *tally) add(p []byte) {
 	t.mu.Lock()
-	t.h.Add(age(p))
+	t.h.Add(ageOf(p))
 	t.n++
 	t.mu.Unlock()
 	select {
@@ -99,8 +100,8 @@ func (t *tally) add(p []byte) {
 	}
 }
 
-// wait waits for n answers, and removes them from the tally.
-func (t *tally) wait(n int) (measure.Metrics, error) {
+// awaitAnswers waits for n answers, and removes them from the tally.
+func (t *tally) awaitAnswers(n int) (measure.Metrics, error) {
 	const patience = 10 * time.Second
 	late := time.After(patience)
 	for {
@@ -122,14 +123,14 @@ func (t *tally) wait(n int) (measure.Metrics, error) {
 	}
 }
 
-// measureMany is a Run over n connections.
+// measureMany measures n connections.
 func measureMany(n int, d time.Duration, t *tally, send func(int, []byte) error) (measure.Sample, error) {
 	begun := time.Now()
-	sent, err := talk(n/talking, d, send)
+	sent, err := sendEachSecond(n/talking, d, send)
 	if err != nil {
 		return measure.Sample{}, err
 	}
-	times, err := t.wait(sent)
+	times, err := t.awaitAnswers(sent)
 	return measure.Sample{
 		N: sent, Seconds: time.Since(begun).Seconds(), Bytes: sent * contest.PayloadSize, Times: times,
 		More: measure.Metrics{measure.Connections: float64(n)},

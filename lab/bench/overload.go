@@ -59,7 +59,7 @@ func dialOverload(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	c := &overloadClient{World: w}
 	for range overloadConns {
-		conn, err := connect(w, addr)
+		conn, err := connectClient(w, addr)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +80,7 @@ func (c *overloadClient) Close() error {
 func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	p := contest.NewPayload(contest.PayloadSize)
 	var next atomic.Int64
-	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, func(p, room []byte) ([]byte, error) { return c.call(int(next.Add(1)), p, room) })
+	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, func(p, room []byte) ([]byte, error) { return c.callEcho(int(next.Add(1)), p, room) })
 	if err != nil {
 		return measure.Sample{}, err
 	}
@@ -88,22 +88,22 @@ func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	const turns = 2
 	below, above := newOffer(), newOffer()
 	for range turns {
-		if err := errors.Join(c.offer(p, capacity*belowLoad, d, below), c.offer(p, capacity*aboveLoad, d, above)); err != nil {
+		if err := errors.Join(c.offerCalls(p, capacity*belowLoad, d, below), c.offerCalls(p, capacity*aboveLoad, d, above)); err != nil {
 			return measure.Sample{}, err
 		}
 	}
 	b, a, r := measure.Percentiles(below.answers), measure.Percentiles(above.answers), measure.Percentiles(above.refusals)
 	return measure.Sample{
-		N: above.answered(), Seconds: above.took.Seconds(), Bytes: above.answered() * contest.PayloadSize,
+		N: above.answerCount(), Seconds: above.took.Seconds(), Bytes: above.answerCount() * contest.PayloadSize,
 		More: measure.Metrics{
-			sustainable: capacity, belowP99: b[measure.P99], aboveP99: a[measure.P99], goodput: float64(above.answered()) / above.took.Seconds(),
-			refusedBelow: below.refused(), refusedShare: above.refused(),
+			sustainable: capacity, belowP99: b[measure.P99], aboveP99: a[measure.P99], goodput: float64(above.answerCount()) / above.took.Seconds(),
+			refusedBelow: below.refusedRatio(), refusedShare: above.refusedRatio(),
 			answerP50: a[measure.P50], refusalP50: r[measure.P50], refusalP99: r[measure.P99],
 		},
 	}, nil
 }
 
-func (c *overloadClient) call(i int, p, room []byte) ([]byte, error) {
+func (c *overloadClient) callEcho(i int, p, room []byte) ([]byte, error) {
 	return rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
 }
 
@@ -119,9 +119,9 @@ func newOffer() *offered {
 	return &offered{answers: stats.NewTimes(2), refusals: stats.NewTimes(2)}
 }
 
-// offer makes calls at a rate, each on a new goroutine, so that no call waits for earlier ones.
-// Times are measured from the start of the call.
-func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offered) error {
+// offerCalls makes calls at a rate, each on a new goroutine, so that no call waits for earlier
+// ones. Times are measured from the start of the call.
+func (c *overloadClient) offerCalls(p []byte, rate float64, d time.Duration, o *offered) error {
 	var all sync.WaitGroup
 	const pause = 100 * time.Microsecond
 	begun := time.Now()
@@ -132,11 +132,11 @@ func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offer
 			all.Go(func() {
 				room := make([]byte, len(p))
 				called := time.Now()
-				got, err := c.call(i, p, room)
+				got, err := c.callEcho(i, p, room)
 				if err == nil {
 					err = contest.Echoed(got, p)
 				}
-				o.add(time.Since(called), err)
+				o.addResult(time.Since(called), err)
 			})
 		}
 		time.Sleep(pause)
@@ -146,7 +146,7 @@ func (c *overloadClient) offer(p []byte, rate float64, d time.Duration, o *offer
 	return o.err
 }
 
-func (o *offered) add(took time.Duration, err error) {
+func (o *offered) addResult(took time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -159,10 +159,10 @@ func (o *offered) add(took time.Duration, err error) {
 	}
 }
 
-func (o *offered) answered() int { return int(o.answers.TotalCount()) }
+func (o *offered) answerCount() int { return int(o.answers.TotalCount()) }
 
-// refused returns the share of all calls that were refused.
-func (o *offered) refused() float64 {
+// refusedRatio returns the share of all calls that were refused.
+func (o *offered) refusedRatio() float64 {
 	n := o.refusals.TotalCount()
 	return float64(n) / float64(max(n+o.answers.TotalCount(), 1))
 }

@@ -36,8 +36,8 @@ var openers = map[string]func(measure.Entry) (node, error){
 // stock is Proto.Actor's remote, over gRPC and TCP.
 const stock = "proto.actor"
 
-// open opens a node, and spawns an actor with that name unless receive is nil.
-func open(e measure.Entry, name string, receive actor.ReceiveFunc) (node, error) {
+// openNode opens a node, and spawns an actor with that name unless receive is nil.
+func openNode(e measure.Entry, name string, receive actor.ReceiveFunc) (node, error) {
 	opener, ok := openers[e.Contestant]
 	if !ok {
 		return nil, fmt.Errorf("%s has no remote actors", e.Contestant)
@@ -94,16 +94,16 @@ const (
 	patience = 10 * time.Second // limit for an answer
 )
 
-func echoes(ctx actor.Context) {
+func echoMessages(ctx actor.Context) {
 	if m, ok := ctx.Message().(*wrapperspb.BytesValue); ok {
 		ctx.Respond(m)
 	}
 }
 
-func serveTyped(e measure.Entry) (measure.Service, error) { return open(e, echoName, echoes) }
+func serveTyped(e measure.Entry) (measure.Service, error) { return openNode(e, echoName, echoMessages) }
 
-// request makes a request to an actor, and returns its answer.
-func request[A any](n node, to *actor.PID, m any) (a A, err error) {
+// requestActor makes a request to an actor, and returns its answer.
+func requestActor[A any](n node, to *actor.PID, m any) (a A, err error) {
 	got, err := n.System().Root.RequestFuture(to, m, patience).Result()
 	if err != nil {
 		return a, err
@@ -116,14 +116,14 @@ func request[A any](n node, to *actor.PID, m any) (a A, err error) {
 }
 
 func dialTyped(addr string, e measure.Entry) (contest.Tripper, error) {
-	n, err := open(e, "", nil)
+	n, err := openNode(e, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	pid := actor.NewPID(addr, echoName)
 	return contest.Calls{
 		CallFunc: func(p, _ []byte) ([]byte, error) {
-			m, err := request[*wrapperspb.BytesValue](n, pid, &wrapperspb.BytesValue{Value: p})
+			m, err := requestActor[*wrapperspb.BytesValue](n, pid, &wrapperspb.BytesValue{Value: p})
 			return m.GetValue(), err
 		},
 		CloseFunc: n.Close,

@@ -66,8 +66,8 @@ func newPorts(n int) (ports, error) {
 	return list, nil
 }
 
-// of returns the ports in the i-th member's order.
-func (p ports) of(i int) ports { return append(append(ports{}, p[i:]...), p[:i]...) }
+// inOrderOf returns the ports in the i-th member's order.
+func (p ports) inOrderOf(i int) ports { return append(append(ports{}, p[i:]...), p[:i]...) }
 
 func (p ports) String() string {
 	var text []string
@@ -85,8 +85,8 @@ func parsePorts(s string) (list ports, err error) {
 	return list, err
 }
 
-// provider makes a member's provider, the same for all contestants.
-func (p ports) provider() (cluster.ClusterProvider, error) {
+// newProvider makes a member's provider, the same for all contestants.
+func (p ports) newProvider() (cluster.ClusterProvider, error) {
 	var at []string
 	for _, port := range p {
 		at = append(at, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -101,7 +101,7 @@ var joiners = map[string]func(e measure.Entry, p ports, rooms bool) (member, err
 	oursOnLoop: joinOurs(onLoop),
 }
 
-func join(e measure.Entry, p ports, rooms bool) (member, error) {
+func joinCluster(e measure.Entry, p ports, rooms bool) (member, error) {
 	joiner, ok := joiners[e.Contestant]
 	if !ok {
 		return nil, fmt.Errorf("%s has no clusters", e.Contestant)
@@ -109,8 +109,8 @@ func join(e measure.Entry, p ports, rooms bool) (member, error) {
 	return joiner(e, p, rooms)
 }
 
-// kinds returns the kinds of a member. A room echoes, and returns its member's address.
-func kinds(rooms bool, options ...actor.PropsOption) []*cluster.Kind {
+// memberKinds returns the kinds of a member. A room echoes, and returns its member's address.
+func memberKinds(rooms bool, options ...actor.PropsOption) []*cluster.Kind {
 	if !rooms {
 		return nil
 	}
@@ -133,7 +133,7 @@ type ourMember struct {
 // joinOurs returns the joiner of a contestant with that placement of its rooms.
 func joinOurs(place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry, ports, bool) (member, error) {
 	return func(e measure.Entry, p ports, rooms bool) (member, error) {
-		provider, err := p.provider()
+		provider, err := p.newProvider()
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func joinOurs(place func(*rdma.Runtime) actor.PropsOption) func(measure.Entry, p
 			options = append(options, place(w.RT))
 		}
 		m, err := pacluster.Start(context.Background(), w.RT, pacluster.Config{
-			Cluster: clusterName, Provider: provider, Kinds: kinds(rooms, options...),
+			Cluster: clusterName, Provider: provider, Kinds: memberKinds(rooms, options...),
 			Remoting: remoting.Config{Listen: contest.Loopback},
 		})
 		return &ourMember{w, m}, err
@@ -177,7 +177,7 @@ type stockMember struct {
 // streams counts the gRPC streams that a server accepts.
 type streams struct{ n atomic.Int64 }
 
-func (s *streams) option() grpc.ServerOption {
+func (s *streams) serverOption() grpc.ServerOption {
 	return grpc.StreamInterceptor(func(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
 		s.n.Add(1)
 		return h(srv, ss)
@@ -186,13 +186,13 @@ func (s *streams) option() grpc.ServerOption {
 
 func joinStock(_ measure.Entry, p ports, rooms bool) (member, error) {
 	m := &stockMember{}
-	provider, err := p.provider()
+	provider, err := p.newProvider()
 	if err != nil {
 		return nil, err
 	}
-	cfg := remote.Configure("127.0.0.1", 0, remote.WithServerOptions(m.streams.option()))
+	cfg := remote.Configure("127.0.0.1", 0, remote.WithServerOptions(m.streams.serverOption()))
 	m.cluster = cluster.New(newSystem(),
-		cluster.Configure(clusterName, provider, disthash.New(), cfg, cluster.WithKinds(kinds(rooms)...)))
+		cluster.Configure(clusterName, provider, disthash.New(), cfg, cluster.WithKinds(memberKinds(rooms)...)))
 	m.cluster.StartMember()
 	return m, nil
 }
@@ -227,13 +227,13 @@ func serveGrains(n int) func(measure.Entry) (measure.Service, error) {
 		if err != nil {
 			return nil, err
 		}
-		m, err := join(e, p, true)
+		m, err := joinCluster(e, p, true)
 		return grainService{m, p}, err
 	}
 }
 
-// ask makes a request to a grain.
-func ask[A any](m member, room string, q any) (a A, err error) {
+// askGrain makes a request to a grain.
+func askGrain[A any](m member, room string, q any) (a A, err error) {
 	got, err := m.Cluster().Request(room, roomKind, q)
 	if err != nil {
 		return a, err
@@ -249,7 +249,7 @@ func ask[A any](m member, room string, q any) (a A, err error) {
 func askLong(m member, room string) (where string, err error) {
 	for begun := time.Now(); time.Since(begun) < joining; time.Sleep(time.Millisecond) {
 		var a *wrapperspb.StringValue
-		if a, err = ask[*wrapperspb.StringValue](m, room, wrapperspb.String("")); err == nil {
+		if a, err = askGrain[*wrapperspb.StringValue](m, room, wrapperspb.String("")); err == nil {
 			return a.GetValue(), nil
 		}
 	}
@@ -263,7 +263,7 @@ func dialGrain(addr string, e measure.Entry) (contest.Tripper, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := join(e, p.of(1), false)
+	m, err := joinCluster(e, p.inOrderOf(1), false)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func dialGrain(addr string, e measure.Entry) (contest.Tripper, error) {
 	}
 	return contest.Calls{
 		CallFunc: func(p, _ []byte) ([]byte, error) {
-			a, err := ask[*wrapperspb.BytesValue](m, room, &wrapperspb.BytesValue{Value: p})
+			a, err := askGrain[*wrapperspb.BytesValue](m, room, &wrapperspb.BytesValue{Value: p})
 			return a.GetValue(), err
 		},
 		CloseFunc: m.Close,
@@ -292,7 +292,7 @@ func dialGrainKill(addr string, e measure.Entry) (measure.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := join(e, p.of(1), true)
+	m, err := joinCluster(e, p.inOrderOf(1), true)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func dialGrainKill(addr string, e measure.Entry) (measure.Client, error) {
 
 // Run implements measure.Client. It kills one member, however long d is.
 func (k *grainKiller) Run(time.Duration) (measure.Sample, error) {
-	c, addr, err := startVictim(victim{Victim: true, Entry: k.e, Ports: k.ports.of(2)})
+	c, addr, err := startVictim(victim{Victim: true, Entry: k.e, Ports: k.ports.inOrderOf(2)})
 	if err != nil {
 		return measure.Sample{}, err
 	}
@@ -319,7 +319,7 @@ func (k *grainKiller) Run(time.Duration) (measure.Sample, error) {
 		return measure.Sample{}, errors.Join(err, c.Stop())
 	}
 	killed := time.Now()
-	if err := kill(c); err != nil {
+	if err := killChild(c); err != nil {
 		return measure.Sample{}, err
 	}
 	times, answered, err := k.askAll(rooms, killed)

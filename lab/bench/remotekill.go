@@ -37,9 +37,9 @@ func runVictim() (child bool, err error) {
 	if child, err = measure.Role(&r); !child || err != nil || !r.Victim {
 		return false, err
 	}
-	begin := r.watched
+	begin := r.startWatched
 	if r.Ports != nil {
-		begin = r.joined
+		begin = r.startMember
 	}
 	addr, err := begin()
 	if err == nil {
@@ -49,24 +49,24 @@ func runVictim() (child bool, err error) {
 	return true, err
 }
 
-// watched starts a node with actors that are watched, and returns its address.
-func (r victim) watched() (addr string, err error) {
-	n, err := open(r.Entry, echoName, echoes)
+// startWatched starts a node with actors that are watched, and returns its address.
+func (r victim) startWatched() (addr string, err error) {
+	n, err := openNode(r.Entry, echoName, echoMessages)
 	if err != nil {
 		return "", err
 	}
 	for i := range watchers {
 		props := n.Props(func(actor.Context) {})
-		if _, err := n.System().Root.SpawnNamed(props, watched(i)); err != nil {
+		if _, err := n.System().Root.SpawnNamed(props, watchedName(i)); err != nil {
 			return "", err
 		}
 	}
 	return n.Addr(), nil
 }
 
-// joined joins a cluster, and returns the member's address.
-func (r victim) joined() (addr string, err error) {
-	m, err := join(r.Entry, r.Ports, true)
+// startMember joins a cluster, and returns the member's address.
+func (r victim) startMember() (addr string, err error) {
+	m, err := joinCluster(r.Entry, r.Ports, true)
 	if err != nil {
 		return "", err
 	}
@@ -84,13 +84,13 @@ func startVictim(r victim) (c *measure.Child, addr string, err error) {
 	return c, addr, nil
 }
 
-func kill(c *measure.Child) error {
+func killChild(c *measure.Child) error {
 	err := c.Signal(unix.SIGKILL)
 	_ = c.Stop() // its error is the signal
 	return err
 }
 
-func watched(i int) string { return fmt.Sprintf("watched-%d", i) }
+func watchedName(i int) string { return fmt.Sprintf("watched-%d", i) }
 
 // killer has a node whose actors watch actors of victims.
 type killer struct {
@@ -99,13 +99,13 @@ type killer struct {
 	heard chan time.Time
 }
 
-// serveNothing is the server of a scenario that needs none.
+// serveNothing serves a scenario that needs no server.
 func serveNothing(measure.Entry) (measure.Service, error) {
 	return measure.NewService("", func() error { return nil }), nil
 }
 
 func dialKill(_ string, e measure.Entry) (measure.Client, error) {
-	n, err := open(e, "", nil)
+	n, err := openNode(e, "", nil)
 	return &killer{n, e, make(chan time.Time, watchers)}, err
 }
 
@@ -115,7 +115,7 @@ func (k *killer) Run(d time.Duration) (measure.Sample, error) {
 	begun := time.Now()
 	kills := 0
 	for over := false; !over; over = time.Since(begun) >= d {
-		heard, err := k.kill()
+		heard, err := k.killVictim()
 		if err != nil {
 			return measure.Sample{}, err
 		}
@@ -131,14 +131,14 @@ func (k *killer) Run(d time.Duration) (measure.Sample, error) {
 	}, nil
 }
 
-// kill starts a victim, makes the watchers watch its actors, kills it, and returns when each
+// killVictim starts a victim, makes the watchers watch its actors, kills it, and returns when each
 // watcher was notified.
-func (k *killer) kill() ([]time.Duration, error) {
+func (k *killer) killVictim() ([]time.Duration, error) {
 	c, addr, err := startVictim(victim{Victim: true, Entry: k.e})
 	if err != nil {
 		return nil, err
 	}
-	pids, err := k.watch(addr)
+	pids, err := k.spawnWatchers(addr)
 	defer func() {
 		for _, pid := range pids {
 			k.System().Root.Stop(pid)
@@ -148,7 +148,7 @@ func (k *killer) kill() ([]time.Duration, error) {
 		return nil, errors.Join(err, c.Stop())
 	}
 	killed := time.Now()
-	if err := kill(c); err != nil {
+	if err := killChild(c); err != nil {
 		return nil, err
 	}
 	var heard []time.Duration
@@ -163,15 +163,15 @@ func (k *killer) kill() ([]time.Duration, error) {
 	return heard, nil
 }
 
-// watch spawns the watchers, and waits until all of them watch.
-func (k *killer) watch(addr string) (pids []*actor.PID, err error) {
+// spawnWatchers spawns the watchers, and waits until all of them watch.
+func (k *killer) spawnWatchers(addr string) (pids []*actor.PID, err error) {
 	root := k.System().Root
 	watching := make(chan struct{}, watchers)
 	for i := range watchers {
 		pids = append(pids, root.Spawn(k.Props(func(ctx actor.Context) {
 			switch ctx.Message().(type) {
 			case *actor.Started:
-				ctx.Watch(actor.NewPID(addr, watched(i)))
+				ctx.Watch(actor.NewPID(addr, watchedName(i)))
 				watching <- struct{}{}
 			case *actor.Terminated:
 				k.heard <- time.Now()
@@ -182,6 +182,6 @@ func (k *killer) watch(addr string) (pids []*actor.PID, err error) {
 		<-watching
 	}
 	// This was sent after the requests to watch.
-	_, err = request[*wrapperspb.BytesValue](k.node, actor.NewPID(addr, echoName), wrapperspb.Bytes(nil))
+	_, err = requestActor[*wrapperspb.BytesValue](k.node, actor.NewPID(addr, echoName), wrapperspb.Bytes(nil))
 	return pids, err
 }

@@ -24,11 +24,11 @@ const drainName = "drain"
 // accepted is the rate at which the sender sends, whether or not messages arrive.
 const accepted = "accepted/s"
 
-// serve is for Scenario.Serve.
+// serve implements Scenario.Serve.
 func (f typedFlow) serve(e measure.Entry) (measure.Service, error) {
 	var reader *actor.PID // of the answers
 	got := 0
-	return open(e, drainName, func(ctx actor.Context) {
+	return openNode(e, drainName, func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *wrapperspb.BoolValue: // a run starts
 			reader, got = ctx.Sender(), 0
@@ -49,10 +49,10 @@ type flowClient struct {
 	answers    chan int // numbers of messages that have arrived
 }
 
-// dial is for Scenario.Dial.
+// dial implements Scenario.Dial.
 func (f typedFlow) dial(addr string, e measure.Entry) (measure.Client, error) {
 	const room = 1 << 16 // for answers that are not yet read
-	n, err := open(e, "", nil)
+	n, err := openNode(e, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func (f typedFlow) dial(addr string, e measure.Entry) (measure.Client, error) {
 	return c, nil
 }
 
-// await waits until want messages have arrived, and returns how many have.
-func (c *flowClient) await(want, arrived int) (int, error) {
+// awaitMessages waits until want messages have arrived, and returns how many have.
+func (c *flowClient) awaitMessages(want, arrived int) (int, error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for arrived < want {
@@ -96,12 +96,12 @@ func (c *flowClient) Run(d time.Duration) (measure.Sample, error) {
 			root.Send(c.to, m)
 		}
 		if sent += c.Batch; c.Window > 0 {
-			arrived, err = c.await(sent-c.Window+c.Batch, arrived)
+			arrived, err = c.awaitMessages(sent-c.Window+c.Batch, arrived)
 		}
 	}
 	sending := time.Since(begun).Seconds()
 	if err == nil {
-		arrived, err = c.await(sent, arrived)
+		arrived, err = c.awaitMessages(sent, arrived)
 	}
 	return measure.Sample{
 		N: arrived, Seconds: time.Since(begun).Seconds(), Bytes: arrived * c.Size,

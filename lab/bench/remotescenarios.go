@@ -58,9 +58,9 @@ type aim struct {
 	metric string
 }
 
-// versus completes a scenario of two entries of this project, a what on the loop and one with the
-// default mailbox, and Proto.Actor's remote.
-func versus(s measure.Scenario, what, onLoop, inMailbox string, aims ...aim) measure.Scenario {
+// completeVersus completes a scenario of two entries of this project, a what on the loop and one
+// with the default mailbox, and Proto.Actor's remote.
+func completeVersus(s measure.Scenario, what, onLoop, inMailbox string, aims ...aim) measure.Scenario {
 	s.On, s.Entries, s.Base, s.Paired = measure.SameCPU, contest.Blocking(onLoop, inMailbox, stock), stock, true
 	for _, a := range aims {
 		s.Bars = append(s.Bars,
@@ -72,27 +72,27 @@ func versus(s measure.Scenario, what, onLoop, inMailbox string, aims ...aim) mea
 
 // remoteScenarios compare typed remote actors.
 var remoteScenarios = []measure.Scenario{
-	versus(measure.Scenario{
+	completeVersus(measure.Scenario{
 		Name: "remote-request", Title: "RequestFuture of a typed message of 64 B, 1 caller",
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.ClientAllocsPer},
 		Bars:    slices.Concat(requestBars(oursOnLoop, "actor on the loop"), requestBars(ours, "actor with the default mailbox")),
 		Serve:   typed.Serve, Dial: typed.Dial,
 	}, "actor", oursOnLoop, ours),
-	versus(measure.Scenario{
+	completeVersus(measure.Scenario{
 		Name: "remote-requests", Title: "RequestFuture of a typed message of 64 B, 64 callers",
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.ClientAllocsPer, measure.P50, measure.P99},
 		Serve:   typed.Serve, Dial: typed.DialMany,
 	}, "actor", oursOnLoop, ours,
 		aim{measure.AtLeast, 1.7, "requests/s, 64 callers, %s, against Proto.Actor's remote", measure.PerSecond},
 		aim{measure.AtMost, 0.5, "CPU per request, 64 callers, %s, against Proto.Actor's remote", measure.CPUPer}),
-	versus(measure.Scenario{
+	completeVersus(measure.Scenario{
 		Name: "remote-oneway", Title: "Typed messages of 64 B, one way, 16,384 on their way",
 		Note:    "The receiving actor answers each 1,024, and the sender waits for that.",
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer},
 		Serve:   windowFlow.serve, Dial: windowFlow.dial,
 	}, "actor", oursOnLoop, ours,
 		aim{measure.AtLeast, 2, "messages/s one way, %s, against Proto.Actor's remote", measure.PerSecond}),
-	versus(measure.Scenario{
+	completeVersus(measure.Scenario{
 		Name: "remote-open", Title: "Typed messages of 64 B, one way, as many as the sender may send",
 		Note:    "Only the transport slows the sender down. per s is the rate of arrivals, until the last message.",
 		Columns: []string{measure.PerSecond, accepted, measure.CPUPer, measure.AllocsPer},
@@ -121,7 +121,7 @@ var remoteScenarios = []measure.Scenario{
 
 // grainScenarios compare clusters, with the automanaged provider and the lookup disthash.
 var grainScenarios = []measure.Scenario{
-	versus(measure.Scenario{
+	completeVersus(measure.Scenario{
 		Name: "grain-request", Title: "Request to a grain of another member, 64 B, 1 caller",
 		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer, grpcStreams},
 		Serve:   grains.Serve, Dial: grains.Dial,

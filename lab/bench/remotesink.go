@@ -44,7 +44,7 @@ type sink struct {
 func serveSink(e measure.Entry) (measure.Service, error) {
 	s := &sink{}
 	var err error
-	s.Service, err = open(e, sinkName, func(ctx actor.Context) {
+	s.Service, err = openNode(e, sinkName, func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*wrapperspb.BytesValue); !ok {
 			return
 		}
@@ -68,7 +68,7 @@ func (s *sink) Close() error {
 }
 
 func dialSink(addr string, e measure.Entry) (measure.Client, error) {
-	n, err := open(e, "", nil)
+	n, err := openNode(e, "", nil)
 	if err != nil {
 		return nil, err
 	}

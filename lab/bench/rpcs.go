@@ -27,11 +27,11 @@ func echoCall(_ context.Context, q, reply []byte) ([]byte, error) { return appen
 type rawHandler = func(ctx context.Context, q, reply []byte) ([]byte, error)
 
 func listenRPC(e measure.Entry, h rawHandler, on rpc.HandlerConfig, cfg ...rpc.ServerConfig) (measure.Service, error) {
-	return listen(e, func(s *rpc.Server) { rpc.HandleRaw(s, echoMethod, h, on) }, cfg...)
+	return startServer(e, func(s *rpc.Server) { rpc.HandleRaw(s, echoMethod, h, on) }, cfg...)
 }
 
-// listen starts a server with the handlers that register sets.
-func listen(e measure.Entry, register func(*rpc.Server), cfg ...rpc.ServerConfig) (measure.Service, error) {
+// startServer starts a server with the handlers that register sets.
+func startServer(e measure.Entry, register func(*rpc.Server), cfg ...rpc.ServerConfig) (measure.Service, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func listen(e measure.Entry, register func(*rpc.Server), cfg ...rpc.ServerConfig
 	}), err
 }
 
-// connect connects to a server, and gives up after a while.
-func connect(w contest.World, addr string) (*rpc.Client, error) {
+// connectClient connects to a server, and gives up after a while.
+func connectClient(w contest.World, addr string) (*rpc.Client, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	return rpc.Dial(ctx, w.RT, addr)
@@ -65,7 +65,7 @@ func dialRPC(addr string, e measure.Entry) (contest.Tripper, error) {
 
 // dialIn makes a client in a runtime that it does not close.
 func dialIn(w contest.World, addr string) (contest.Calls, error) {
-	c, err := connect(w, addr)
+	c, err := connectClient(w, addr)
 	return contest.Calls{
 		CallFunc: func(p, room []byte) ([]byte, error) {
 			return rpc.CallRaw(context.Background(), c, echoMethod, p, room[:0])

@@ -10,15 +10,15 @@ import (
 // modes are the modes of secured connections, with the AEAD of each.
 var modes = []struct{ name, aead string }{{"PSK", "AES-256-GCM"}, {"TLS", "AES-128-GCM"}}
 
-// secured returns this project's contestants without security and in each mode, followed by the
-// others.
-func secured(ours []string, others ...string) []measure.Entry {
+// securedEntries returns this project's contestants without security and in each mode, followed by
+// the others.
+func securedEntries(ours []string, others ...string) []measure.Entry {
 	return slices.Concat(contest.EachMode(contest.Blocking(ours...)), contest.Blocking(others...))
 }
 
-// costs completes a scenario: each of ours in each mode against the same without security. what
-// names the comparison.
-func costs(s measure.Scenario, what, metric string, bar barFunc, bound float64, ours ...string) measure.Scenario {
+// completeCosts completes a scenario: each of ours in each mode against the same without security.
+// what names the comparison.
+func completeCosts(s measure.Scenario, what, metric string, bar barFunc, bound float64, ours ...string) measure.Scenario {
 	s.On, s.Paired, s.Base = measure.SameCPU, true, ours[0]
 	for _, name := range ours {
 		for _, m := range modes {
@@ -29,9 +29,9 @@ func costs(s measure.Scenario, what, metric string, bar barFunc, bound float64, 
 	return s
 }
 
-// apart returns bars for 1 MiB messages in each mode, against the sum of sealing and opening them
+// sumBars returns bars for 1 MiB messages in each mode, against the sum of sealing and opening them
 // and of sending them without security.
-func apart() (bars []measure.Bar) {
+func sumBars() (bars []measure.Bar) {
 	for _, m := range modes {
 		bars = append(bars, measure.AtMost(1.2, "1 MiB message, "+m.name+", against insecure and AEAD apart: time", measure.MicrosPer,
 			"actor "+m.name, "actor").With(m.aead),
@@ -45,11 +45,11 @@ func tlsToo(what, metric string) measure.Bar {
 	return measure.Published(what+", TLS, against crypto/tls over TCP", metric, "actor TLS", "crypto/tls")
 }
 
-// barFunc is measure.AtMost, measure.AtLeast or published.
+// barFunc is measure.AtMost, measure.AtLeast or publishedBar.
 type barFunc = func(bound float64, what, metric, entry string, base ...string) measure.Bar
 
-// published returns a bar without an aim: it ignores the bound.
-func published(_ float64, what, metric, entry string, base ...string) measure.Bar {
+// publishedBar returns a bar without an aim: it ignores the bound.
+func publishedBar(_ float64, what, metric, entry string, base ...string) measure.Bar {
 	return measure.Published(what, metric, entry, base...)
 }
 
@@ -62,64 +62,64 @@ var (
 // secureScenarios compare secured connections with unsecured ones, and with crypto/tls. TLS has
 // certificates of both sides, and no session is resumed.
 var secureScenarios = []measure.Scenario{
-	costs(measure.Scenario{
+	completeCosts(measure.Scenario{
 		Name: "secure-oneway", Title: "Secured messages of 64 B, one way",
 		Note:    "4,096 on their way, each 1,024 answered; each message is sealed. One write for each message of net.Conn and crypto/tls.",
-		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: messageColumns,
+		Entries: securedEntries([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: messageColumns,
 		Bars:  []measure.Bar{tlsToo("messages/s of 64 B", measure.PerSecond)},
 		Serve: smallFlow.Serve, Dial: smallFlow.Dial,
 	}, "messages/s of 64 B", measure.PerSecond, measure.AtLeast, 0.6, "actor"),
-	costs(measure.Scenario{
+	completeCosts(measure.Scenario{
 		Name: "secure-calls", Title: "Secured calls, 64 B, 64 goroutines on one connection",
 		Note:    "Coalesced calls are sealed together, once.",
-		Entries: secured([]string{"rpc-onloop", "rpc"}),
+		Entries: securedEntries([]string{"rpc-onloop", "rpc"}),
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
 		Serve:   contestants.Serve, Dial: contestants.DialMany,
 	}, "calls/s, 64 callers", measure.PerSecond, measure.AtLeast, 0.8, "rpc-onloop", "rpc"),
-	costs(measure.Scenario{
+	completeCosts(measure.Scenario{
 		Name: "secure-call", Title: "Secured calls, 64 B, 1 caller",
-		Entries: secured([]string{"rpc-onloop", "rpc"}), Columns: tripColumns,
+		Entries: securedEntries([]string{"rpc-onloop", "rpc"}), Columns: tripColumns,
 		Serve: contestants.Serve, Dial: contestants.Dial,
 	}, "call, 1 caller: p50", measure.P50, measure.AtMost, 1.2, "rpc-onloop", "rpc"),
-	costs(measure.Scenario{
+	completeCosts(measure.Scenario{
 		Name: "secure-echo", Title: "Secured echo of 64 B, 1 caller",
-		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
+		Entries: securedEntries([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
 		Bars:  []measure.Bar{tlsToo("echo of 64 B: p50", measure.P50)},
 		Serve: contestants.Serve, Dial: contestants.Dial,
-	}, "echo of 64 B: p50", measure.P50, published, 0, "actor"),
-	costs(measure.Scenario{
+	}, "echo of 64 B: p50", measure.P50, publishedBar, 0, "actor"),
+	completeCosts(measure.Scenario{
 		Name: "secure-bulk", Title: "Secured messages of 1 MiB, one way, CRC off",
 		Note: "16 on their way, each 4 answered. The AEADs seal and open 16 messages in turn, in one process, and send none. " +
 			"crypto/tls has AES-128-GCM, as TLS mode; PSK mode has AES-256-GCM.",
-		Entries: slices.Concat(secured([]string{"actor"}, "net.Conn", "crypto/tls"), contest.Blocking(modes[0].aead, modes[1].aead)),
+		Entries: slices.Concat(securedEntries([]string{"actor"}, "net.Conn", "crypto/tls"), contest.Blocking(modes[0].aead, modes[1].aead)),
 		Columns: []string{measure.MicrosPer, measure.MiBPerS, measure.CPUPer, measure.AllocsPer},
-		Bars:    append(apart(), tlsToo("1 MiB message: time", measure.MicrosPer)),
+		Bars:    append(sumBars(), tlsToo("1 MiB message: time", measure.MicrosPer)),
 		Serve:   serveBulk, Dial: dialBulk,
-	}, "1 MiB message: time", measure.MicrosPer, published, 0, "actor"),
-	costs(measure.Scenario{
+	}, "1 MiB message: time", measure.MicrosPer, publishedBar, 0, "actor"),
+	completeCosts(measure.Scenario{
 		Name: "secure-connect", Title: "One secured connection at a time, established on both sides",
 		Note: "TCP's includes a round trip, and crypto/tls's handshake before it. TLS has certificates of both sides, and resumes no session. " +
 			"All stay open, so that no close is measured.",
-		Entries: secured([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
+		Entries: securedEntries([]string{"actor"}, "net.Conn", "crypto/tls"), Columns: tripColumns,
 		Bars:  []measure.Bar{tlsToo("connection: p50", measure.P50), tlsToo("connection: CPU", measure.CPUPer)},
 		Serve: contest.ServeConnect, Dial: contest.DialConnect,
-	}, "connection: p50", measure.P50, published, 0, "actor"),
+	}, "connection: p50", measure.P50, publishedBar, 0, "actor"),
 }
 
-// alone reports whether the entry is an AEAD that sends nothing.
-func alone(e measure.Entry) bool {
+// isBareAEAD reports whether the entry is an AEAD that sends nothing.
+func isBareAEAD(e measure.Entry) bool {
 	return slices.ContainsFunc(modes, func(m struct{ name, aead string }) bool { return m.aead == e.Contestant })
 }
 
 func serveBulk(e measure.Entry) (measure.Service, error) {
-	if alone(e) {
+	if isBareAEAD(e) {
 		return aead.Serve(e)
 	}
 	return largeFlow.Serve(e)
 }
 
 func dialBulk(addr string, e measure.Entry) (measure.Client, error) {
-	if alone(e) {
+	if isBareAEAD(e) {
 		return aead.Dial(addr, e)
 	}
 	return largeFlow.Dial(addr, e)

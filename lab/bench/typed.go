@@ -28,11 +28,11 @@ func (echoStore) Get(_ context.Context, q *kv.GetRequest) (*kv.Entry, error) {
 }
 
 func serveGenerated(e measure.Entry) (measure.Service, error) {
-	return listen(e, func(s *rpc.Server) { kv.RegisterStoreServer(s, echoStore{}) })
+	return startServer(e, func(s *rpc.Server) { kv.RegisterStoreServer(s, echoStore{}) })
 }
 
 func serveWritten(e measure.Entry) (measure.Service, error) {
-	return listen(e, func(s *rpc.Server) { rpc.Handle(s, writtenGet, echoStore{}.Get) })
+	return startServer(e, func(s *rpc.Server) { rpc.Handle(s, writtenGet, echoStore{}.Get) })
 }
 
 type getter = func(ctx context.Context, q *kv.GetRequest) (*kv.Entry, error)
@@ -57,7 +57,7 @@ func dialGet(addr string, e measure.Entry, getterOf func(*rpc.Client) getter) (c
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect(w, addr)
+	c, err := connectClient(w, addr)
 	if err != nil {
 		return nil, err
 	}

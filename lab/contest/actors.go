@@ -38,12 +38,12 @@ func OpenWorld(e measure.Entry, cfg rdma.Config) (World, error) {
 
 // OpenWorldIn is OpenWorld with an existing actor system.
 func OpenWorldIn(system *actor.ActorSystem, e measure.Entry, cfg rdma.Config) (World, error) {
-	own, err := security(e)
+	own, err := securityOf(e)
 	if err != nil {
 		return World{}, err
 	}
 	cfg.Security = cmp.Or(cfg.Security, own)
-	cfg.Device, cfg.Loops = device(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
+	cfg.Device, cfg.Loops = newDevice(e), slices.Repeat([]eventloop.Config{{Wait: e.Wait}}, max(e.Loops, 1))
 	rt, err := rdma.Open(system, cfg)
 	return World{rt, system}, err
 }
@@ -109,9 +109,9 @@ func serveActor(e measure.Entry) (measure.Service, error) {
 
 // job is the work of the client's actor on its connection. Its methods are called on the loop.
 type job interface {
-	begin(send sendFunc)
-	// received handles the message p, and reports whether the job is done.
-	received(p []byte, send sendFunc) (done bool, err error)
+	beginSending(send sendFunc)
+	// handleMessage handles the message p, and reports whether the job is done.
+	handleMessage(p []byte, send sendFunc) (done bool, err error)
 }
 
 type sendFunc = func(*rdma.Send)
@@ -143,9 +143,9 @@ func dialActors(addr string, e measure.Entry, sendQueue int, cfg rdma.IDConfig) 
 			c.ended <- nil
 		case startJob:
 			now = m.job
-			now.begin(send)
+			now.beginSending(send)
 		case *rdma.Received:
-			if done, err := now.received(m.Data, send); done || err != nil {
+			if done, err := now.handleMessage(m.Data, send); done || err != nil {
 				c.ended <- err
 			}
 		}
@@ -156,7 +156,7 @@ func dialActors(addr string, e measure.Entry, sendQueue int, cfg rdma.IDConfig) 
 	return c, nil
 }
 
-func (c *actorClient) do(j job) error {
+func (c *actorClient) runJob(j job) error {
 	c.System.Root.Send(c.pid, startJob{j})
 	return <-c.ended
 }
@@ -168,7 +168,7 @@ func dialActor(addr string, e measure.Entry) (Tripper, error) {
 // Trips implements Tripper.
 func (c *actorClient) Trips(payload []byte, d time.Duration, times stats.Times) (int, error) {
 	t := &trips{payload: payload, d: d, times: times}
-	err := c.do(t)
+	err := c.runJob(t)
 	return t.n, err
 }
 
@@ -181,13 +181,13 @@ type trips struct {
 	begun, last time.Time
 }
 
-func (t *trips) begin(send sendFunc) {
+func (t *trips) beginSending(send sendFunc) {
 	t.begun = time.Now()
 	t.last = t.begun
 	send(rdma.NewSend(t.payload))
 }
 
-func (t *trips) received(p []byte, send sendFunc) (bool, error) {
+func (t *trips) handleMessage(p []byte, send sendFunc) (bool, error) {
 	if err := Echoed(p, t.payload); err != nil {
 		return true, err
 	}

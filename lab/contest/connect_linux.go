@@ -18,8 +18,8 @@ import (
 // connectMost bounds the number of connections of a run, because they stay open.
 const connectMost = 1000
 
-// monotonic returns the time of a clock that all processes of the host share, in nanoseconds.
-func monotonic() int64 {
+// monotonicTime returns the time of a clock that all processes of the host share, in nanoseconds.
+func monotonicTime() int64 {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail with these arguments
 	return ts.Nano()
@@ -33,7 +33,7 @@ func ServeConnect(e measure.Entry) (measure.Service, error) {
 	}
 	return ServeActors(e, func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*rdma.Established); ok {
-			ctx.Respond(rdma.NewSend(binary.BigEndian.AppendUint64(nil, uint64(monotonic()))))
+			ctx.Respond(rdma.NewSend(binary.BigEndian.AppendUint64(nil, uint64(monotonicTime()))))
 		}
 	}, rdma.IDConfig{})
 }
@@ -50,14 +50,14 @@ func newConnects(d time.Duration) *connects {
 	return &connects{d: d, begun: time.Now(), times: stats.NewTimes(3)}
 }
 
-// add records how long a connection took, and reports whether it was the last of the run.
-func (c *connects) add(took time.Duration) (last bool) {
+// addTime records how long a connection took, and reports whether it was the last of the run.
+func (c *connects) addTime(took time.Duration) (last bool) {
 	c.times.Add(took)
 	c.n++
 	return c.n == connectMost || time.Since(c.begun) >= c.d
 }
 
-func (c *connects) sample() measure.Sample {
+func (c *connects) newSample() measure.Sample {
 	return measure.Sample{N: c.n, Seconds: time.Since(c.begun).Seconds(), Times: measure.Percentiles(c.times)}
 }
 
@@ -78,25 +78,25 @@ func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
 		case *connects:
 			run = m
 		case *rdma.Established:
-			stood = monotonic()
+			stood = monotonicTime()
 			return
 		case *rdma.Received: // the connection must be established on both sides
 			stood = max(stood, int64(binary.BigEndian.Uint64(m.Data)))
-			if run.add(time.Duration(stood - began)) {
+			if run.addTime(time.Duration(stood - began)) {
 				ended <- nil
 				return
 			}
 		default:
 			return
 		}
-		began = monotonic()
+		began = monotonicTime()
 		ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 	})
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		run := newConnects(d)
 		w.System.Root.Send(pid, run)
 		err := <-ended
-		return run.sample(), err
+		return run.newSample(), err
 	}, w.Close), nil
 }
 
@@ -113,7 +113,7 @@ func serveDials(e measure.Entry) (measure.Service, error) {
 		for {
 			c, err := l.Accept()
 			if err == nil {
-				c, err = plain(c, e, serverTLS)
+				c, err = connOfKind(c, e, serverTLS)
 			}
 			if err == nil {
 				defer c.Close()
@@ -160,9 +160,9 @@ func (c *dialler) Run(d time.Duration) (measure.Sample, error) {
 		if _, err := io.ReadFull(conn, b); err != nil {
 			return measure.Sample{}, err
 		}
-		over = run.add(time.Since(began))
+		over = run.addTime(time.Since(began))
 	}
-	return run.sample(), nil
+	return run.newSample(), nil
 }
 
 func (c *dialler) Close() error {

@@ -24,7 +24,7 @@ func TestLies(t *testing.T) {
 		t.Errorf("%d calls and %v, want an error at once", n, err)
 	}
 	tr := &trips{payload: NewPayload(PayloadSize), times: stats.NewTimes(2)}
-	if done, err := tr.received([]byte("something else"), nil); err == nil || !done {
+	if done, err := tr.handleMessage([]byte("something else"), nil); err == nil || !done {
 		t.Errorf("an actor's answer that is something else: %v", err)
 	}
 }

@@ -25,7 +25,7 @@ func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 	case "verbs", ownMemory, "verbs-write":
 		return serveVerbs(e)
 	case "net.Conn", "read/write", cryptoTLS:
-		return listenPlain(e, f.drain)
+		return listenPlain(e, f.drainBatches)
 	case "actor":
 		return f.serveActor(e)
 	}
@@ -44,23 +44,23 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 		if err != nil {
 			return nil, err
 		}
-		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return f.pour(c, d) }, c.Close), nil
+		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return f.pourMessages(c, d) }, c.Close), nil
 	case "actor":
-		c, err := dialActors(addr, e, f.Window+1, f.messages())
+		c, err := dialActors(addr, e, f.Window+1, f.idConfig())
 		if err != nil {
 			return nil, err
 		}
 		return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 			o := &oneWay{Flow: f, d: d}
-			err := c.do(o)
+			err := c.runJob(o)
 			return measure.Sample{N: o.arrived, Seconds: o.took.Seconds(), Bytes: o.arrived * f.Size}, err
 		}, c.Close), nil
 	}
 	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
 }
 
-// messages returns a configuration with room for two windows.
-func (f Flow) messages() rdma.IDConfig {
+// idConfig returns a configuration with room for two windows.
+func (f Flow) idConfig() rdma.IDConfig {
 	return rdma.IDConfig{MaxMessage: max(f.Size, f.Largest), Credits: 2 * f.Window}
 }
 
@@ -76,7 +76,7 @@ func (f Flow) serveActor(e measure.Entry) (measure.Service, error) {
 			ctx.Respond(rdma.NewSend(nil))
 		}
 		got[ctx.Sender()] = n
-	}, f.messages())
+	}, f.idConfig())
 }
 
 // oneWay is a job that sends batches, several at a time. The receiver answers each batch with an
@@ -90,12 +90,12 @@ type oneWay struct {
 	took          time.Duration
 }
 
-func (o *oneWay) begin(send sendFunc) {
+func (o *oneWay) beginSending(send sendFunc) {
 	o.begun = time.Now()
-	o.fill(send)
+	o.fillWindow(send)
 }
 
-func (o *oneWay) fill(send sendFunc) {
+func (o *oneWay) fillWindow(send sendFunc) {
 	for !o.over && o.sent+o.Batch <= o.arrived+o.Window {
 		for range o.Batch {
 			send(rdma.NewSendBuffer(o.Size)) // filled in the memory from which it is sent, as in
@@ -105,19 +105,19 @@ func (o *oneWay) fill(send sendFunc) {
 	}
 }
 
-func (o *oneWay) received(p []byte, send sendFunc) (bool, error) {
+func (o *oneWay) handleMessage(p []byte, send sendFunc) (bool, error) {
 	if len(p) > 0 {
 		return true, fmt.Errorf("a message of %d bytes came back", len(p))
 	}
 	o.arrived += o.Batch
 	o.took = time.Since(o.begun)
 	o.over = o.over || o.took >= o.d
-	o.fill(send)
+	o.fillWindow(send)
 	return o.over && o.arrived == o.sent, nil
 }
 
-// drain reads batches, up to 1 MiB at a time, and answers each batch with a byte.
-func (f Flow) drain(c net.Conn) {
+// drainBatches reads batches, up to 1 MiB at a time, and answers each batch with a byte.
+func (f Flow) drainBatches(c net.Conn) {
 	b := make([]byte, 1<<20)
 	for got := 0; ; {
 		n, err := c.Read(b)
@@ -132,9 +132,9 @@ func (f Flow) drain(c net.Conn) {
 	}
 }
 
-// pour writes each message with one write. It reads the answers after the last write. They are few
-// bytes, and not needed earlier.
-func (f Flow) pour(c net.Conn, d time.Duration) (measure.Sample, error) {
+// pourMessages writes each message with one write. It reads the answers after the last write. They
+// are few bytes, and not needed earlier.
+func (f Flow) pourMessages(c net.Conn, d time.Duration) (measure.Sample, error) {
 	payload := NewPayload(f.Size)
 	begun := time.Now()
 	batches := 0

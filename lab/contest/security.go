@@ -55,9 +55,9 @@ var ownKeys = sync.OnceValues(func() (*keys, error) {
 	return k, errors.Join(err, os.Setenv(keysVariable, string(text)))
 })
 
-// config returns the configuration of both sides: each shows its certificate, and requires the
-// other's. No session is resumed.
-func (k *keys) config() (*tls.Config, error) {
+// newTLSConfig returns the configuration of both sides: each shows its certificate, and requires
+// the other's. No session is resumed.
+func (k *keys) newTLSConfig() (*tls.Config, error) {
 	own, err := tls.X509KeyPair(k.Pair.Cert, k.Pair.Key)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func (k *keys) config() (*tls.Config, error) {
 	}, nil
 }
 
-// security returns the security of the entry's connections.
-func security(e measure.Entry) (*rdma.Security, error) {
+// securityOf returns the security of the entry's connections.
+func securityOf(e measure.Entry) (*rdma.Security, error) {
 	if e.Secured == "" {
 		return &rdma.Security{Mode: rdma.Insecure}, nil
 	}
@@ -86,7 +86,7 @@ func security(e measure.Entry) (*rdma.Security, error) {
 		ring, who := new(rdma.Keyring), rdma.Credential{Identity: "bench", Key: k.PSK}
 		return &rdma.Security{Mode: rdma.PSK, Keys: ring}, errors.Join(ring.Use(who), ring.Accept(who))
 	case "TLS":
-		config, err := k.config()
+		config, err := k.newTLSConfig()
 		return &rdma.Security{Mode: rdma.TLS, TLS: config}, err
 	}
 	return nil, fmt.Errorf("no mode %q", e.Secured)
@@ -98,7 +98,7 @@ var tlsConfig = sync.OnceValues(func() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.config()
+	return k.newTLSConfig()
 })
 
 // serverTLS and clientTLS run TLS on a connection. The first Read or Write does the handshake.

@@ -73,9 +73,9 @@ type socket struct {
 	fd       int
 }
 
-// plain returns a connection of the entry's kind: c, c under TLS, or a socket that blocks or spins.
-// over runs TLS on a connection.
-func plain(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
+// connOfKind returns a connection of the entry's kind: c, c under TLS, or a socket that blocks or
+// spins. over runs TLS on a connection.
+func connOfKind(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
 	switch e.Contestant {
 	case "net.Conn":
 		return c, nil
@@ -96,7 +96,7 @@ func (s *socket) Close() error {
 	return nil
 }
 
-func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) }
+func mustRetry(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) }
 
 func (s *socket) Read(b []byte) (int, error) {
 	for {
@@ -106,7 +106,7 @@ func (s *socket) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		case err == nil:
 			return n, nil
-		case !again(err):
+		case !mustRetry(err):
 			return 0, err
 		}
 	}
@@ -115,7 +115,7 @@ func (s *socket) Read(b []byte) (int, error) {
 func (s *socket) Write(b []byte) (int, error) {
 	for rest := b; len(rest) > 0; {
 		n, err := unix.Write(s.fd, rest)
-		if err != nil && !again(err) {
+		if err != nil && !mustRetry(err) {
 			return len(b) - len(rest), err
 		}
 		rest = rest[max(n, 0):]
@@ -123,10 +123,10 @@ func (s *socket) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// listenPlain is ListenTCP with connections of the entry's kind.
+// listenPlain calls ListenTCP, and makes connections of the entry's kind.
 func listenPlain(e measure.Entry, serve func(net.Conn)) (measure.Service, error) {
 	return ListenTCP(func(c net.Conn) {
-		c, err := plain(c, e, serverTLS)
+		c, err := connOfKind(c, e, serverTLS)
 		if err != nil {
 			return // the client will report the failure
 		}
@@ -140,7 +140,7 @@ func dialPlain(addr string, e measure.Entry) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plain(c, e, clientTLS)
+	return connOfKind(c, e, clientTLS)
 }
 
 // Echo sends back every message of PayloadSize that it reads.

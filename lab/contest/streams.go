@@ -94,15 +94,15 @@ func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	t := &http.Transport{DialContext: dial, MaxConnsPerHost: ManyCallers, MaxIdleConnsPerHost: ManyCallers, DisableCompression: true}
 	c := &http.Client{Transport: t}
-	call := func(_, _ []byte) ([]byte, error) { return get(c, "http://"+addr+"/") }
+	call := func(_, _ []byte) ([]byte, error) { return getBody(c, "http://"+addr+"/") }
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return Together(ManyCallers, web.Body, d, call) }, func() error {
 		c.CloseIdleConnections()
 		return closing()
 	}), nil
 }
 
-// get makes one request and returns the body.
-func get(c *http.Client, url string) ([]byte, error) {
+// getBody makes one request and returns the body.
+func getBody(c *http.Client, url string) ([]byte, error) {
 	r, err := c.Get(url)
 	if err != nil {
 		return nil, err

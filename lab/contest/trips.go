@@ -28,12 +28,12 @@ const (
 var ours = []string{"verbs", "actor", "rpc", "rdmanet", "remoting"}
 
 // Blocking returns entries that wait by blocking in the kernel.
-func Blocking(contestants ...string) []measure.Entry { return entries(eventloop.Block, contestants) }
+func Blocking(contestants ...string) []measure.Entry { return newEntries(eventloop.Block, contestants) }
 
 // Busy returns entries that wait by polling.
-func Busy(contestants ...string) []measure.Entry { return entries(eventloop.Busy, contestants) }
+func Busy(contestants ...string) []measure.Entry { return newEntries(eventloop.Busy, contestants) }
 
-func entries(wait eventloop.WaitMode, contestants []string) (list []measure.Entry) {
+func newEntries(wait eventloop.WaitMode, contestants []string) (list []measure.Entry) {
 	for _, name := range contestants {
 		mine := slices.ContainsFunc(ours, func(s string) bool { return strings.HasPrefix(name, s) })
 		list = append(list, measure.Entry{Contestant: name, Ours: mine, Wait: wait})

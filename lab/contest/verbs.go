@@ -10,9 +10,9 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// device returns the embedded device. It uses CRC only if the entry requests it, because plain TCP
-// has only its checksum.
-func device(e measure.Entry) cmid.Driver {
+// newDevice returns the embedded device. It uses CRC only if the entry requests it, because plain
+// TCP has only its checksum.
+func newDevice(e measure.Entry) cmid.Driver {
 	return iwarp.New(iwarp.Config{CRC: e.CRC})
 }
 
@@ -23,7 +23,7 @@ const ownMemory = "verbs-own"
 var latency = perf.Test{Op: perf.Send, Kind: perf.Latency, Size: PayloadSize, Depth: 1}
 
 func perfConfig(e measure.Entry) perf.Config {
-	return perf.Config{Driver: device(e), Wait: e.Wait, Timeout: 30 * time.Second, Complain: func(err error) { panic(err) }}
+	return perf.Config{Driver: newDevice(e), Wait: e.Wait, Timeout: 30 * time.Second, Complain: func(err error) { panic(err) }}
 }
 
 // serveVerbs starts the server of `rdmactor perf`.

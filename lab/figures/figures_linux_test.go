@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if child, err := measure.RunRole(scenarios(0)); child { // of TestRun
+	if child, err := measure.RunRole(allScenarios(0)); child { // of TestRun
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 // TestEveryFigure runs each contestant in this process for a moment, and checks that it frees
 // everything.
 func TestEveryFigure(t *testing.T) {
-	all := scenarios(2)
+	all := allScenarios(2)
 	if err := measure.Check(all); err != nil {
 		t.Error(err)
 	}
@@ -61,7 +61,7 @@ func TestLarge(t *testing.T) {
 		"actor 1024 KiB": "actor: 1048576 of 1048576, 4, 1",
 		"read/write":     "read/write: 1048576 of 0, 4, 1",
 	} {
-		f, e := sized(measure.Entry{Contestant: name})
+		f, e := sizedFlow(measure.Entry{Contestant: name})
 		if got := fmt.Sprintf("%s: %d of %d, %d, %d", e.Name(), f.Size, f.Largest, f.Window, f.Batch); !strings.EqualFold(got, want) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

@@ -26,8 +26,8 @@ const (
 // fileBytes is the length of the file.
 const fileBytes, quickFileBytes = 1 << 30, 64 << 20
 
-// files returns the scenario that copies a file from one process to another.
-func files() measure.Scenario {
+// filesScenario returns the scenario that copies a file from one process to another.
+func filesScenario() measure.Scenario {
 	return measure.Scenario{
 		Name: "files", Title: "A file of 1 GiB from one process to the other, blocking", On: measure.OwnCPU, Paired: true,
 		Note: "Both files are in memory (/dev/shm), and the copy is a new one each time. The sender reads the file into slots, and the receiver " +
@@ -118,7 +118,7 @@ func takeTCP(e measure.Entry, c net.Conn) error {
 	})
 }
 
-// takeSlots is takeTCP for slots.
+// takeSlots does what takeTCP does, for slots.
 func takeSlots(ctx context.Context, c *slots.Conn) error {
 	defer func() { _ = c.Close() }()
 	return keepFile(func(f *os.File) error {
@@ -185,11 +185,11 @@ func dialFiles(addr string, e measure.Entry) (measure.Client, error) {
 		give = func() (uint64, error) { return giveSlots(w.RT, addr, s) }
 		end = func() error { return errors.Join(w.Close(), s.Close()) }
 	}
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return s.copies(d, give) }, end), nil
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return s.copyRepeatedly(d, give) }, end), nil
 }
 
-// copies copies the file repeatedly for the time d, at least once.
-func (s *source) copies(d time.Duration, give func() (uint64, error)) (sample measure.Sample, err error) {
+// copyRepeatedly copies the file repeatedly for the time d, at least once.
+func (s *source) copyRepeatedly(d time.Duration, give func() (uint64, error)) (sample measure.Sample, err error) {
 	for begun := time.Now(); sample.N == 0 || sample.Seconds < d.Seconds(); sample.Seconds = time.Since(begun).Seconds() {
 		if _, err := s.Seek(0, io.SeekStart); err != nil {
 			return sample, err

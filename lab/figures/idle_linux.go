@@ -25,8 +25,8 @@ type census float64
 
 func newCensus() census { return census(stats.GoMemory()) }
 
-// each returns the Go memory per connection for n connections, in KiB.
-func (c census) each(n int) float64 {
+// perConnection returns the Go memory per connection for n connections, in KiB.
+func (c census) perConnection(n int) float64 {
 	return (float64(stats.GoMemory()) - float64(c)) / 1024 / float64(max(n, 1))
 }
 
@@ -53,7 +53,7 @@ func serveIdle(e measure.Entry) (measure.Service, error) {
 
 // Report implements measure.Reporter.
 func (s *idleService) Report() measure.Metrics {
-	return measure.Metrics{acceptedKiB: s.before.each(int(s.n.Load()))}
+	return measure.Metrics{acceptedKiB: s.before.perConnection(int(s.n.Load()))}
 }
 
 // dialIdle makes a client that opens the connections and sends nothing on them.
@@ -73,7 +73,7 @@ func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
 		return measure.Sample{
-			N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: before.each(n)},
+			N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: before.perConnection(n)},
 		}, nil
 	}, c.Close), nil
 }

@@ -50,15 +50,15 @@ func dialTalk(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	c := &talkClient{World: w, ended: make(chan error, 2*talkConns)}
 	for range talkConns {
-		c.owners = append(c.owners, w.Spawn(c.ended, c.owner(addr)))
+		c.owners = append(c.owners, w.Spawn(c.ended, c.connOwner(addr)))
 	}
 	var established atomic.Int64
 	_, err = sampleOf(time.Now(), c.ended, talkConns, &established)
 	return c, err
 }
 
-// owner is an actor with one connection.
-func (c *talkClient) owner(addr string) actor.ReceiveFunc {
+// connOwner returns an actor with one connection.
+func (c *talkClient) connOwner(addr string) actor.ReceiveFunc {
 	var id *actor.PID
 	var run *talk
 	var got int64

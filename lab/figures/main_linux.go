@@ -49,7 +49,7 @@ import (
 )
 
 func main() {
-	child, err := measure.RunRole(scenarios(0))
+	child, err := measure.RunRole(allScenarios(0))
 	if !child {
 		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 		err = measureAll(ctx, os.Args[1:])
@@ -64,8 +64,8 @@ func main() {
 	}
 }
 
-// figure returns the name of a scenario on the command line.
-func figure(s measure.Scenario) string {
+// figureName returns the name of a scenario on the command line.
+func figureName(s measure.Scenario) string {
 	name, _, _ := strings.Cut(s.Name, "-")
 	return name
 }
@@ -77,8 +77,8 @@ func measureAll(ctx context.Context, args []string) error {
 	loops := f.Int("loops", 2, "loops of the figure loops")
 	f.Usage = func() {
 		var names []string
-		for _, s := range scenarios(0) {
-			names = append(names, figure(s))
+		for _, s := range allScenarios(0) {
+			names = append(names, figureName(s))
 		}
 		fmt.Fprintf(f.Output(), "usage: figures [flags] %s|all\n", strings.Join(slices.Compact(names), "|"))
 		f.PrintDefaults()
@@ -86,8 +86,8 @@ func measureAll(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(scenarios(*loops), func(s measure.Scenario) bool {
-		return f.Arg(0) != "all" && f.Arg(0) != figure(s)
+	chosen := slices.DeleteFunc(allScenarios(*loops), func(s measure.Scenario) bool {
+		return f.Arg(0) != "all" && f.Arg(0) != figureName(s)
 	})
 	if f.NArg() != 1 || len(chosen) == 0 {
 		f.Usage()

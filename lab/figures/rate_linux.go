@@ -45,10 +45,10 @@ func dialRate(addr string, e measure.Entry) (measure.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return rate(w, addr, d) }, w.Close), nil
+	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return measureRate(w, addr, d) }, w.Close), nil
 }
 
-func rate(w contest.World, addr string, d time.Duration) (measure.Sample, error) {
+func measureRate(w contest.World, addr string, d time.Duration) (measure.Sample, error) {
 	ended := make(chan error, 2*rateAtOnce)
 	var n atomic.Int64
 	begun := time.Now()

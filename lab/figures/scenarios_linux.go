@@ -15,11 +15,11 @@ var (
 	web       = contest.Web{Body: 512}
 )
 
-// scenarios returns the scenarios in the order of `figures all`. Those that need most ports are
+// allScenarios returns the scenarios in the order of `figures all`. Those that need most ports are
 // first, and the one that leaves ports in TIME_WAIT is last. The name of a figure is that of its
 // scenario up to a hyphen. loops is the value of the -loops flag.
-func scenarios(loops int) []measure.Scenario {
-	return slices.Concat(crowds(), echoes(), streams(), connections(), severalLoops(loops), []measure.Scenario{files(), {
+func allScenarios(loops int) []measure.Scenario {
+	return slices.Concat(crowdScenarios(), echoScenarios(), streamScenarios(), connScenarios(), severalLoops(loops), []measure.Scenario{filesScenario(), {
 		Name: "http", Title: "net/http, GET of 512 B, 64 connections and goroutines, blocking", On: measure.SameCPU, Paired: true,
 		Entries: contest.Blocking("rdmanet", "net.Conn"), Base: "net.Conn",
 		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
@@ -31,7 +31,7 @@ func scenarios(loops int) []measure.Scenario {
 	}})
 }
 
-func echoes() []measure.Scenario {
+func echoScenarios() []measure.Scenario {
 	columns := []string{measure.P50, measure.P99, measure.CPUPer, measure.AllocsPer}
 	return []measure.Scenario{
 		{
@@ -55,8 +55,8 @@ func echoes() []measure.Scenario {
 	}
 }
 
-// streams returns the scenarios that measure messages in one direction.
-func streams() []measure.Scenario {
+// streamScenarios returns the scenarios that measure messages in one direction.
+func streamScenarios() []measure.Scenario {
 	const tcp = "read/write"
 	bulk := contest.Blocking("verbs", "verbs", "verbs-write", "verbs-write", tcp)
 	var bulkBars []measure.Bar
@@ -100,20 +100,20 @@ func streams() []measure.Scenario {
 				measure.AtLeast(0.9, "1 MiB messages between actors, against TCP: throughput", measure.MiBPerS, "actor 1024 KiB", tcp),
 			},
 			Serve: func(e measure.Entry) (measure.Service, error) {
-				f, e := sized(e)
+				f, e := sizedFlow(e)
 				return f.Serve(e)
 			},
 			Dial: func(addr string, e measure.Entry) (measure.Client, error) {
-				f, e := sized(e)
+				f, e := sizedFlow(e)
 				return f.Dial(addr, e)
 			},
 		},
 	}
 }
 
-// sized returns the flow with the size in a contestant's name, and the entry without it. Every
+// sizedFlow returns the flow with the size in a contestant's name, and the entry without it. Every
 // receiver accepts messages of 1 MiB.
-func sized(e measure.Entry) (contest.Flow, measure.Entry) {
+func sizedFlow(e measure.Entry) (contest.Flow, measure.Entry) {
 	f, kib := bulkFlow, 0
 	if _, err := fmt.Sscanf(e.Contestant, "actor %d KiB", &kib); err == nil {
 		e.Contestant = "actor"
@@ -124,8 +124,9 @@ func sized(e measure.Entry) (contest.Flow, measure.Entry) {
 	return f, e
 }
 
-// connections returns the scenarios that measure how connections are made and closed, or stay open.
-func connections() []measure.Scenario {
+// connScenarios returns the scenarios that measure how connections are made and closed, or stay
+// open.
+func connScenarios() []measure.Scenario {
 	return []measure.Scenario{
 		{
 			Name: "connect", Title: "One connection at a time, established on both sides, blocking", On: measure.SameCPU, Paired: true,
@@ -175,8 +176,8 @@ func severalLoops(loops int) []measure.Scenario {
 	return list
 }
 
-// crowds returns the scenarios that measure many connections in one process pair.
-func crowds() []measure.Scenario {
+// crowdScenarios returns the scenarios that measure many connections in one process pair.
+func crowdScenarios() []measure.Scenario {
 	actor := []measure.Entry{{Contestant: "actor", Ours: true, Wait: eventloop.Block}}
 	return []measure.Scenario{
 		{

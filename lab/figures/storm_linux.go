@@ -42,7 +42,7 @@ const (
 	socketsAfter   = "sockets after"
 )
 
-func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
+func toMiB(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
 // howMany returns the numbers of good and of hostile peers.
 func howMany(e measure.Entry) (good, hostiles int) {
@@ -86,8 +86,8 @@ func (s *stormService) Report() measure.Metrics {
 	}
 	debug.FreeOSMemory()
 	return measure.Metrics{
-		goBefore: mib(uint64(s.before)), goWith: mib(s.with.Load()), goAfter: mib(stats.GoMemory()),
-		rssPeak: mib(stats.ProcessMemory("VmHWM")), rssAfter: mib(stats.ProcessMemory("VmRSS")),
+		goBefore: toMiB(uint64(s.before)), goWith: toMiB(s.with.Load()), goAfter: toMiB(stats.GoMemory()),
+		rssPeak: toMiB(stats.ProcessMemory("VmHWM")), rssAfter: toMiB(stats.ProcessMemory("VmRSS")),
 		socketsBefore: float64(s.sockets), socketsAfter: float64(openSockets()),
 	}
 }

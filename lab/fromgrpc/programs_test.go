@@ -34,9 +34,9 @@ func TestPrograms(t *testing.T) {
 	}{
 		"rdmactor": {
 			func(ctx context.Context, addr, web string, c *tls.Config) error {
-				return serve(ctx, ours, addr, web, c)
+				return serveOrders(ctx, ours, addr, web, c)
 			},
-			use, "shop.v1", "rdmactor_rpc_started_calls_total",
+			callServers, "shop.v1", "rdmactor_rpc_started_calls_total",
 		},
 		"grpc-go": {
 			func(ctx context.Context, addr, web string, c *tls.Config) error {

@@ -79,8 +79,8 @@ func (o *orders) Price(ctx context.Context, in *rpc.Receiver[shop.GetRequest], o
 	return nil
 }
 
-// serve serves orders over RDMA, and over HTTP for curl and Prometheus, until ctx ends.
-func serve(ctx context.Context, all *orders, addr, web string, certificates *tls.Config) error {
+// serveOrders serves orders over RDMA, and over HTTP for curl and Prometheus, until ctx ends.
+func serveOrders(ctx context.Context, all *orders, addr, web string, certificates *tls.Config) error {
 	sys := actor.NewActorSystem()
 	defer sys.Shutdown()
 	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Security: &rdma.Security{Mode: rdma.TLS, TLS: certificates}})
@@ -107,8 +107,8 @@ func serve(ctx context.Context, all *orders, addr, web string, certificates *tls
 	return serveWeb(ctx, web, mux, func() { server.Shutdown(context.Background()) })
 }
 
-// use calls three servers.
-func use(ctx context.Context, addrs []string, certificates *tls.Config) (items []string, err error) {
+// callServers calls three servers.
+func callServers(ctx context.Context, addrs []string, certificates *tls.Config) (items []string, err error) {
 	sys := actor.NewActorSystem()
 	defer sys.Shutdown()
 	rt, err := rdma.Open(sys, rdma.Config{Device: iwarp.New(), Security: &rdma.Security{Mode: rdma.TLS, TLS: certificates}})

@@ -32,8 +32,8 @@ type client struct {
 // again is a client's timer.
 type again struct{ generation uint64 }
 
-// join connects clients of those names from a runtime.
-func (s *stage) join(rt *rdma.Runtime, act func(*client, actor.Context), names ...string) {
+// joinClients connects clients of those names from a runtime.
+func (s *stage) joinClients(rt *rdma.Runtime, act func(*client, actor.Context), names ...string) {
 	for _, name := range names {
 		c := &client{s: s, rt: rt, p: s.parties.find(name), act: act}
 		s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return c }, rt.OnLoop()))
@@ -43,7 +43,7 @@ func (s *stage) join(rt *rdma.Runtime, act func(*client, actor.Context), names .
 func (c *client) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		c.link = c.s.dial(c.rt, ctx.Self(), c.p.name)
+		c.link = c.s.dialServer(c.rt, ctx.Self(), c.p.name)
 	case *reconnect.Up:
 		c.generation = m.Generation
 		c.act(c, ctx)
@@ -56,32 +56,32 @@ func (c *client) Receive(ctx actor.Context) {
 	}
 }
 
-// dial keeps a connection to the server.
-func (s *stage) dial(rt *rdma.Runtime, owner *actor.PID, name string) *actor.PID {
+// dialServer keeps a connection to the server.
+func (s *stage) dialServer(rt *rdma.Runtime, owner *actor.PID, name string) *actor.PID {
 	return reconnect.Spawn(rt, owner, reconnect.Config{
 		Dial: rdma.Dial{Addr: s.at, PrivateData: []byte(name)}, FailFast: true, Queue: uploadQueue,
 	})
 }
 
-func (c *client) later(ctx actor.Context, d time.Duration) {
+func (c *client) scheduleAgain(ctx actor.Context, d time.Duration) {
 	rdma.After(ctx, d, &again{c.generation})
 }
 
-// call sends a request, and after its answer and a short pause the next one.
-func (c *client) call(ctx actor.Context) {
+// sendRequest sends a request, and after its answer and a short pause the next one.
+func (c *client) sendRequest(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *reconnect.Up, *again:
 		ctx.Send(c.link, rdma.NewSend([]byte("are you there?")))
 	case *rdma.Received:
-		c.p.gets()
-		c.later(ctx, thinkFor)
+		c.p.countMessage()
+		c.scheduleAgain(ctx, thinkFor)
 	}
 }
 
-// read reads messages.
-func (c *client) read(ctx actor.Context) {
+// countReceived counts the messages received.
+func (c *client) countReceived(ctx actor.Context) {
 	if _, ok := ctx.Message().(*rdma.Received); ok {
-		c.p.gets()
+		c.p.countMessage()
 	}
 }
 
@@ -89,47 +89,47 @@ func (c *client) read(ctx actor.Context) {
 func (c *client) readSlowly(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *reconnect.Up:
-		c.later(ctx, readEvery)
+		c.scheduleAgain(ctx, readEvery)
 	case *rdma.Received:
 		if c.s.trouble.Load() || len(c.kept) > 0 {
 			c.kept = append(c.kept, m.Retain())
 			return
 		}
-		c.p.gets()
+		c.p.countMessage()
 	case *again:
-		c.take()
+		c.releaseOldest()
 		for !c.s.trouble.Load() && len(c.kept) > 0 {
-			c.take()
+			c.releaseOldest()
 		}
-		c.later(ctx, readEvery)
+		c.scheduleAgain(ctx, readEvery)
 	case *reconnect.Down:
 		for len(c.kept) > 0 {
-			c.take()
+			c.releaseOldest()
 		}
 	}
 }
 
-// take reads a message.
-func (c *client) take() {
+// releaseOldest consumes the oldest retained message.
+func (c *client) releaseOldest() {
 	if len(c.kept) > 0 {
 		c.kept[0].Release()
 		c.kept = c.kept[1:]
-		c.p.gets()
+		c.p.countMessage()
 	}
 }
 
-// upload sends as much as the server accepts.
-func (c *client) upload(ctx actor.Context) {
+// sendUploads sends as much as the server accepts.
+func (c *client) sendUploads(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *reconnect.Up, *again:
 		ctx.Send(c.link, rdma.NewSendBuffer(uploadBytes))
-		c.later(ctx, uploadEvery)
+		c.scheduleAgain(ctx, uploadEvery)
 	}
 }
 
-// freeze stops all of a runtime's clients while there is trouble, as if their process was stopped,
-// or their machine hung.
-func (s *stage) freeze(rt *rdma.Runtime) {
+// freezeClients stops all of a runtime's clients while there is trouble, as if their process was
+// stopped, or their machine hung.
+func (s *stage) freezeClients(rt *rdma.Runtime) {
 	s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Started); ok {
 			s.waitForOthers()
@@ -138,12 +138,12 @@ func (s *stage) freeze(rt *rdma.Runtime) {
 	}, rt.OnLoop()))
 }
 
-// gather creates the crowd: clients that only connect.
-func (s *stage) gather(n int) {
+// gatherCrowd creates the crowd: clients that only connect.
+func (s *stage) gatherCrowd(n int) {
 	s.system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*actor.Started); ok {
 			for range n {
-				s.dial(s.clients, ctx.Self(), crowdName)
+				s.dialServer(s.clients, ctx.Self(), crowdName)
 			}
 		}
 	}, s.clients.OnLoop()))

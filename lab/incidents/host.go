@@ -35,11 +35,11 @@ type (
 func (h *host) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.ConnectRequest:
-		h.request(ctx, m)
+		h.handleRequest(ctx, m)
 	case *hangUp:
 		ctx.Request(h.conn, &rdma.Disconnect{})
 	case *rdma.Closed:
-		h.closed(ctx)
+		h.handleClosed(ctx)
 	case *rdma.Established:
 		rdma.After(ctx, tickEvery, &tick{})
 	case *tick:
@@ -50,7 +50,7 @@ func (h *host) Receive(ctx actor.Context) {
 	}
 }
 
-func (h *host) request(ctx actor.Context, m *rdma.ConnectRequest) {
+func (h *host) handleRequest(ctx actor.Context, m *rdma.ConnectRequest) {
 	name := string(m.PrivateData)
 	h.party, h.conn, h.id = h.s.parties.find(name), ctx.Sender(), m.Ident()
 	switch {
@@ -67,8 +67,8 @@ func (h *host) request(ctx actor.Context, m *rdma.ConnectRequest) {
 	ctx.Respond(&rdma.Accept{})
 }
 
-func (h *host) closed(ctx actor.Context) {
-	h.release()
+func (h *host) handleClosed(ctx actor.Context) {
+	h.releaseRetained()
 	if h.party != nil {
 		h.party.id.CompareAndSwap(uint64(h.id), 0)
 	}
@@ -77,27 +77,27 @@ func (h *host) closed(ctx actor.Context) {
 	delete(h.s.crowd, ctx.Self().Id)
 }
 
-// release consumes the retained messages.
-func (h *host) release() {
+// releaseRetained consumes the retained messages.
+func (h *host) releaseRetained() {
 	for _, m := range h.retained {
 		m.Release()
-		h.party.gets()
+		h.party.countMessage()
 	}
 	h.retained = nil
 }
 
-// uploads reports whether the client uploads.
-func (h *host) uploads() bool { return h.party != nil && strings.HasPrefix(h.party.name, "upload-") }
+// isUploader reports whether the client uploads.
+func (h *host) isUploader() bool { return h.party != nil && strings.HasPrefix(h.party.name, "upload-") }
 
-// echo sends received messages back.
-func (h *host) echo(ctx actor.Context) {
+// echoMessages sends received messages back.
+func (h *host) echoMessages(ctx actor.Context) {
 	if m, ok := ctx.Message().(*rdma.Received); ok {
 		ctx.Respond(rdma.NewSend(m.Data))
 	}
 }
 
-// publish sends lines, regardless of how fast they are read.
-func (h *host) publish(ctx actor.Context) {
+// publishLines sends lines, regardless of how fast they are read.
+func (h *host) publishLines(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *tick:
 		for range lines {
@@ -108,27 +108,27 @@ func (h *host) publish(ctx actor.Context) {
 	}
 }
 
-// store consumes uploads. While there is trouble it retains them instead.
-func (h *host) store(ctx actor.Context) {
+// consumeUploads consumes uploads. While there is trouble it retains them instead.
+func (h *host) consumeUploads(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *rdma.Received:
 		if h.s.trouble.Load() {
 			h.retained = append(h.retained, m.Retain())
 			return
 		}
-		h.release()
-		h.party.gets()
+		h.releaseRetained()
+		h.party.countMessage()
 	case *tick:
 		if !h.s.trouble.Load() {
-			h.release()
+			h.releaseRetained()
 		}
 	}
 }
 
-// ask waits for something that does not come, on the loop, which actors must not do.
-func (h *host) ask(ctx actor.Context) {
+// blockLoop waits for something that does not come, on the loop, which actors must not do.
+func (h *host) blockLoop(ctx actor.Context) {
 	if _, ok := ctx.Message().(*tick); ok && h.s.trouble.Load() {
 		h.s.waitForOthers()
 	}
-	h.echo(ctx)
+	h.echoMessages(ctx)
 }

@@ -40,10 +40,10 @@ var incidents = map[string]incident{
 		trouble: "mallory reads four messages a second",
 		calm:    "mallory reads as fast as the others",
 		parties: append([]string{"mallory"}, others...),
-		serve:   (*host).publish,
+		serve:   (*host).publishLines,
 		clients: func(s *stage) {
-			s.join(s.clients, (*client).readSlowly, "mallory")
-			s.join(s.clients, (*client).read, others...)
+			s.joinClients(s.clients, (*client).readSlowly, "mallory")
+			s.joinClients(s.clients, (*client).countReceived, others...)
 		},
 	},
 	"memory-short": {
@@ -54,15 +54,15 @@ var incidents = map[string]incident{
 		config:  rdma.Config{Limits: rdma.Limits{ReceiveMemory: shortMemory}},
 		parties: append([]string{"upload-1", "upload-2", "upload-3", "upload-4", "upload-5", "upload-6"}, others...),
 		serve: func(h *host, ctx actor.Context) {
-			if h.uploads() {
-				h.store(ctx)
+			if h.isUploader() {
+				h.consumeUploads(ctx)
 			} else {
-				h.echo(ctx)
+				h.echoMessages(ctx)
 			}
 		},
 		clients: func(s *stage) {
-			s.join(s.clients, (*client).upload, "upload-1", "upload-2", "upload-3", "upload-4", "upload-5", "upload-6")
-			s.join(s.clients, (*client).call, others...)
+			s.joinClients(s.clients, (*client).sendUploads, "upload-1", "upload-2", "upload-3", "upload-4", "upload-5", "upload-6")
+			s.joinClients(s.clients, (*client).sendRequest, others...)
 		},
 	},
 	"blocked-loop": {
@@ -74,12 +74,12 @@ var incidents = map[string]incident{
 		parties: append([]string{"mallory"}, others...),
 		serve: func(h *host, ctx actor.Context) {
 			if h.party.name == "mallory" {
-				h.ask(ctx)
+				h.blockLoop(ctx)
 			} else {
-				h.echo(ctx)
+				h.echoMessages(ctx)
 			}
 		},
-		clients: func(s *stage) { s.join(s.clients, (*client).call, s.parties.names()...) },
+		clients: func(s *stage) { s.joinClients(s.clients, (*client).sendRequest, s.parties.clientNames()...) },
 	},
 	"peer-gone": {
 		about:   "a client's machine stands still",
@@ -88,12 +88,12 @@ var incidents = map[string]incident{
 		calm:    "mallory's machine goes on",
 		id:      rdma.IDConfig{Keepalive: goneAfter},
 		parties: append([]string{"mallory"}, others...),
-		serve:   (*host).publish,
+		serve:   (*host).publishLines,
 		clients: func(s *stage) {
-			s.join(s.far, (*client).read, "mallory")
-			s.join(s.clients, (*client).read, others...)
+			s.joinClients(s.far, (*client).countReceived, "mallory")
+			s.joinClients(s.clients, (*client).countReceived, others...)
 		},
-		begin: func(s *stage) { s.freeze(s.far) },
+		begin: func(s *stage) { s.freezeClients(s.far) },
 	},
 	"storm": {
 		about:   "600 clients lose their connections at once, and come back",
@@ -102,10 +102,10 @@ var incidents = map[string]incident{
 		calm:    "they are connected again",
 		parties: others,
 		crowd:   crowdSize,
-		serve:   (*host).echo,
+		serve:   (*host).echoMessages,
 		clients: func(s *stage) {
-			s.join(s.clients, (*client).call, others...)
-			s.gather(crowdSize)
+			s.joinClients(s.clients, (*client).sendRequest, others...)
+			s.gatherCrowd(crowdSize)
 		},
 		begin: (*stage).hangUp,
 	},

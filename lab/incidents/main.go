@@ -28,7 +28,7 @@ type settings struct {
 	begun         func(*stage) // set by tests
 }
 
-func usage(w io.Writer) {
+func printUsage(w io.Writer) {
 	fmt.Fprint(w, `incidents NAME [flags]: trouble and calm in turns, with a live page, until Ctrl-C
 
 `)
@@ -47,7 +47,7 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	f.DurationVar(&s.calm, "calm", 10*time.Second, "how long the calm after it lasts")
 	for len(args) > 0 {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-			usage(out)
+			printUsage(out)
 			f.SetOutput(out)
 			f.PrintDefaults()
 			return s, err
@@ -75,10 +75,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return set.run(ctx, out, log)
+	return set.runIncident(ctx, out, log)
 }
 
-func (set settings) run(ctx context.Context, out, log io.Writer) (err error) {
+func (set settings) runIncident(ctx context.Context, out, log io.Writer) (err error) {
 	if set.lasts > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, set.lasts)
@@ -90,7 +90,7 @@ func (set settings) run(ctx context.Context, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	page, err := live.Serve(set.inspect, s.server, s.device, s.level, s.sections()...)
+	page, err := live.Serve(set.inspect, s.server, s.device, s.level, s.pageSections()...)
 	if err != nil {
 		return err
 	}
@@ -99,12 +99,12 @@ func (set settings) run(ctx context.Context, out, log io.Writer) (err error) {
 		set.begun(s)
 	}
 	fmt.Fprintf(out, "-- %s: %s\n-- look at %s\n-- the live page is at %s\n", set.name, what.about, what.look, page.URL)
-	return s.play(what, set, out)
+	return s.playIncident(what, set, out)
 }
 
-// play alternates between trouble and calm until the end.
-func (s *stage) play(what incident, set settings, out io.Writer) error {
-	if err := s.connected(what); err != nil {
+// playIncident alternates between trouble and calm until the end.
+func (s *stage) playIncident(what incident, set settings, out io.Writer) error {
+	if err := s.awaitConnected(what); err != nil {
 		return err
 	}
 	for s.ctx.Err() == nil {

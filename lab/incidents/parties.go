@@ -17,8 +17,8 @@ type party struct {
 	last   atomic.Int64  // time of the last message, in nanoseconds
 }
 
-// gets counts a message.
-func (p *party) gets() {
+// countMessage counts a message.
+func (p *party) countMessage() {
 	p.got.Add(1)
 	p.last.Store(time.Now().UnixNano())
 }
@@ -52,15 +52,15 @@ func (p *parties) find(name string) *party {
 	return nil
 }
 
-func (p *parties) names() (names []string) {
+func (p *parties) clientNames() (names []string) {
 	for _, one := range p.all {
 		names = append(names, one.name)
 	}
 	return names
 }
 
-// missing returns how many are not connected.
-func (p *parties) missing() (n int) {
+// countMissing returns how many are not connected.
+func (p *parties) countMissing() (n int) {
 	for _, one := range p.all {
 		if one.id.Load() == 0 {
 			n++
@@ -79,8 +79,8 @@ type partyRow struct {
 	MissedMessages  uint64
 }
 
-// rows returns the page's rows.
-func (p *parties) rows() []partyRow {
+// pageRows returns the page's rows.
+func (p *parties) pageRows() []partyRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

@@ -88,7 +88,7 @@ func begin(t *testing.T, args ...string) *program {
 		t.Fatal(err)
 	}
 	set.begun = func(s *stage) { p.stage, p.source = s, metrics.New(metrics.Config{Runtime: s.server}) }
-	go func() { ended <- set.run(ctx, p.out, p.log) }()
+	go func() { ended <- set.runIncident(ctx, p.out, p.log) }()
 	t.Cleanup(func() {
 		cancel() // Ctrl-C
 		if err := <-ended; err != nil {

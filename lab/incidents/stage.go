@@ -91,23 +91,23 @@ func (s *stage) close() (err error) {
 	return err
 }
 
-// connected waits until all clients are connected.
-func (s *stage) connected(what incident) error {
+// awaitConnected waits until all clients are connected.
+func (s *stage) awaitConnected(what incident) error {
 	late := time.After(2 * time.Minute)
-	for s.parties.missing() > 0 || s.crowded() < what.crowd {
+	for s.parties.countMissing() > 0 || s.countCrowd() < what.crowd {
 		select {
 		case <-s.ctx.Done():
 			return nil
 		case <-late:
-			return fmt.Errorf("%d clients and %d of the crowd do not get a connection", s.parties.missing(), what.crowd-s.crowded())
+			return fmt.Errorf("%d clients and %d of the crowd do not get a connection", s.parties.countMissing(), what.crowd-s.countCrowd())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 	return nil
 }
 
-// crowded returns how many of the crowd are connected.
-func (s *stage) crowded() int {
+// countCrowd returns how many of the crowd are connected.
+func (s *stage) countCrowd() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.crowd)
@@ -122,7 +122,7 @@ func (s *stage) hangUp() {
 	}
 }
 
-// waitForOthers is a call that does not return while there is trouble, such as one to a database.
+// waitForOthers does not return while there is trouble, like a call to a database.
 func (s *stage) waitForOthers() {
 	for s.trouble.Load() && s.ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -136,12 +136,12 @@ type dials struct {
 	InLine  int // waiting for their turn to dial
 }
 
-func (s *stage) sections() []inspect.Section {
+func (s *stage) pageSections() []inspect.Section {
 	return []inspect.Section{
-		inspect.Rows("clients", "Clients", s.parties.rows),
+		inspect.Rows("clients", "Clients", s.parties.pageRows),
 		inspect.Rows("dials", "Dials", func() []dials {
 			dialing, waiting := reconnect.LimiterOf(s.clients).Inspect()
-			return []dials{{s.crowded(), dialing, len(waiting)}}
+			return []dials{{s.countCrowd(), dialing, len(waiting)}}
 		}),
 	}
 }

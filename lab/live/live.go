@@ -85,13 +85,14 @@ func pageAt(addr string, rt *rdma.Runtime, device cmid.Driver, level *slog.Level
 		cfg.Hosts = []string{strings.ToLower(strings.TrimSuffix(host, "."))}
 	}
 	if token := os.Getenv(Token); token != "" {
-		cfg.Actions = &inspect.Actions{Token: token, Level: level, Capture: captures(device)}
+		cfg.Actions = &inspect.Actions{Token: token, Level: level, Capture: captureFunc(device)}
 	}
 	return inspect.New(rt, cfg)
 }
 
-// captures returns the function with which the page captures, or nil: only the embedded device can.
-func captures(device cmid.Driver) func(io.Writer, inspect.Chosen) (inspect.Capture, error) {
+// captureFunc returns the function with which the page captures, or nil: only the embedded device
+// can.
+func captureFunc(device cmid.Driver) func(io.Writer, inspect.Chosen) (inspect.Capture, error) {
 	d, ok := device.(*iwarp.Driver)
 	if !ok {
 		return nil

@@ -59,8 +59,8 @@ func Start(ctx context.Context, name string, cpu, procs int, role any) (*Child, 
 	return c, nil
 }
 
-// nth returns the n-th CPU of a set, which may have gaps.
-func nth(set unix.CPUSet, n int) (cpu int) {
+// nthCPU returns the n-th CPU of a set, which may have gaps.
+func nthCPU(set unix.CPUSet, n int) (cpu int) {
 	for ; n > 0 || !set.IsSet(cpu); cpu++ {
 		if set.IsSet(cpu) {
 			n--
@@ -81,7 +81,7 @@ func onCPU(cpu int, f func() error) error {
 	if err := unix.SchedGetaffinity(0, &before); err != nil {
 		return err
 	}
-	one.Set(nth(before, cpu%before.Count()))
+	one.Set(nthCPU(before, cpu%before.Count()))
 	if err := unix.SchedSetaffinity(0, &one); err != nil {
 		return err
 	}

@@ -177,7 +177,7 @@ func TestNth(t *testing.T) {
 	var set unix.CPUSet
 	for i, cpu := range []int{2, 3, 70} {
 		set.Set(cpu)
-		if got := nth(set, i); got != cpu {
+		if got := nthCPU(set, i); got != cpu {
 			t.Errorf("CPU %d of the set is %d, want %d", i, got, cpu)
 		}
 	}
@@ -198,8 +198,8 @@ func TestOrphan(t *testing.T) {
 	gone(t, pid)
 }
 
-// unixWait is wait4(2) of any child that has ended: ECHILD if there is none at all.
+// unixWait calls wait4(2) for any child that has ended: ECHILD if there is none at all.
 func unixWait() (int, error) { return unix.Wait4(-1, nil, unix.WNOHANG, nil) }
 
-// forever is longer than any test. (Without a timer Go would see a deadlock.)
+// forever sleeps longer than any test. (Without a timer Go would see a deadlock.)
 func forever() { time.Sleep(time.Hour) }

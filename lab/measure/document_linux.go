@@ -44,9 +44,9 @@ func NewDocument(set Settings, modules ...string) *Document {
 	}
 	d := &Document{
 		CPU: stats.ProcField("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(),
-		OS: "Linux " + words("/proc/sys/kernel/osrelease")[0], Go: runtime.Version(), Procs: set.Procs,
+		OS: "Linux " + procWords("/proc/sys/kernel/osrelease")[0], Go: runtime.Version(), Procs: set.Procs,
 		Modules: make(map[string]string), Rounds: set.Rounds, Run: set.Run.String(), Quick: set.Quick,
-		Load: strings.Join(words("/proc/loadavg")[:3], " "), TCP: words("/proc/sys/net/ipv4/tcp_congestion_control")[0],
+		Load: strings.Join(procWords("/proc/loadavg")[:3], " "), TCP: procWords("/proc/sys/net/ipv4/tcp_congestion_control")[0],
 		Security: "no TLS", settings: set, compared: modules,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -59,8 +59,8 @@ func NewDocument(set Settings, modules ...string) *Document {
 	return d
 }
 
-// words returns the words of a file in /proc. There are at least three.
-func words(file string) []string {
+// procWords returns the words of a file in /proc. There are at least three.
+func procWords(file string) []string {
 	b, err := os.ReadFile(file)
 	w := strings.Fields(string(b))
 	if err != nil || len(w) == 0 {
@@ -104,7 +104,7 @@ func (d *Document) Verdicts() string {
 	for _, r := range d.Scenarios {
 		for _, x := range r.Bars {
 			if x.Bar != "" {
-				x.line(&b)
+				x.writeLine(&b)
 			}
 		}
 	}

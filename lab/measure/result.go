@@ -47,8 +47,8 @@ func newResult(s Scenario) Result {
 	return r
 }
 
-// entry returns the entry of that name, or nil if it was not measured.
-func (r *Result) entry(name string) *Measured {
+// findEntry returns the entry of that name, or nil if it was not measured.
+func (r *Result) findEntry(name string) *Measured {
 	i := slices.IndexFunc(r.Entries, func(m Measured) bool { return m.Name == name })
 	if i < 0 || len(r.Entries[i].Rounds) == 0 {
 		return nil
@@ -73,8 +73,8 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// plus returns m with another entry's metric added in each round, and without other metrics.
-func (m *Measured) plus(other *Measured, metric string) *Measured {
+// plusMetric returns m with another entry's metric added in each round, and without other metrics.
+func (m *Measured) plusMetric(other *Measured, metric string) *Measured {
 	sum := &Measured{}
 	for i := range min(len(m.Rounds), len(other.Rounds)) {
 		sum.Rounds = append(sum.Rounds, Metrics{metric: m.Rounds[i][metric] + other.Rounds[i][metric]})
@@ -82,9 +82,9 @@ func (m *Measured) plus(other *Measured, metric string) *Measured {
 	return sum
 }
 
-// ratio returns the ratio of one metric to another, with its minimum and maximum over the rounds.
-// Without a base it returns the metric itself.
-func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, least, most float64) {
+// metricRatio returns the ratio of one metric to another, with its minimum and maximum over the
+// rounds. Without a base it returns the metric itself.
+func (r *Result) metricRatio(a *Measured, am string, b *Measured, bm string) (of, least, most float64) {
 	rounds := len(a.Rounds)
 	if b != nil {
 		rounds = min(rounds, len(b.Rounds))
@@ -103,9 +103,10 @@ func (r *Result) ratio(a *Measured, am string, b *Measured, bm string) (of, leas
 	return of, least, most
 }
 
-// judge reports whether a bar was reached. ok is false if the entries of the bar were not measured.
-func (r *Result) judge(b Bar) (v Verdict, ok bool) {
-	e, to, metric := r.entry(b.Entry), r.entry(b.Base), b.Metric
+// judgeBar reports whether a bar was reached. ok is false if the entries of the bar were not
+// measured.
+func (r *Result) judgeBar(b Bar) (v Verdict, ok bool) {
+	e, to, metric := r.findEntry(b.Entry), r.findEntry(b.Base), b.Metric
 	if b.OfItself != "" {
 		to, metric = e, b.OfItself
 	}
@@ -113,14 +114,14 @@ func (r *Result) judge(b Bar) (v Verdict, ok bool) {
 		return v, false
 	}
 	if b.Plus != "" {
-		plus := r.entry(b.Plus)
+		plus := r.findEntry(b.Plus)
 		if plus == nil {
 			return v, false
 		}
-		to = to.plus(plus, metric)
+		to = to.plusMetric(plus, metric)
 	}
 	v = Verdict{What: b.What, Pass: true}
-	v.Got, v.Least, v.Most = r.ratio(e, b.Metric, to, metric)
+	v.Got, v.Least, v.Most = r.metricRatio(e, b.Metric, to, metric)
 	switch {
 	case b.Most > 0:
 		v.Bar, v.Pass = fmt.Sprintf("<= %g", b.Most), v.Got <= b.Most+b.Slack

@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 		{Bar{Metric: P99, Entry: "a", Most: 5.9, Slack: 0.2}, true, 6, 4, 8, true},
 	} {
 		r := Result{Entries: entries, paired: c.paired}
-		got, ok := r.judge(c.bar)
+		got, ok := r.judgeBar(c.bar)
 		near := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }
 		if !ok || !near(got.Got, c.got) || !near(got.Least, c.least) || !near(got.Most, c.most) || got.Pass != c.pass {
 			t.Errorf("%+v: %+v, want %v (%v to %v), pass %t", c.bar, got, c.got, c.least, c.most, c.pass)
@@ -41,7 +41,7 @@ func TestJudge(t *testing.T) {
 	}
 	r := Result{Entries: entries}
 	for _, b := range []Bar{{Entry: "absent"}, {Entry: "nobody"}, {Entry: "a", Base: "absent"}} {
-		if _, ok := r.judge(b); ok {
+		if _, ok := r.judgeBar(b); ok {
 			t.Errorf("%+v was judged without figures", b)
 		}
 	}
@@ -91,11 +91,11 @@ func TestPlus(t *testing.T) {
 			r.Entries[i].Rounds = append(r.Entries[i].Rounds, Metrics{MicrosPer: v})
 		}
 	}
-	if v, ok := r.judge(b); !ok || v.Got != 1.35 || v.Least != 1.2 || v.Most != 1.5 || v.Pass {
+	if v, ok := r.judgeBar(b); !ok || v.Got != 1.35 || v.Least != 1.2 || v.Most != 1.5 || v.Pass {
 		t.Errorf("%+v, %v: want 6 of 5 and 12 of 8, which is too much", v, ok)
 	}
 	r.Entries[2].Rounds = nil
-	if v, ok := r.judge(b); ok {
+	if v, ok := r.judgeBar(b); ok {
 		t.Errorf("%+v, though one was not measured", v)
 	}
 }
@@ -129,7 +129,7 @@ func TestReport(t *testing.T) {
 		usage{CPU: 20 * time.Microsecond, Mallocs: 30, Goroutines: 3, RSS: 5 << 10},
 	}
 	server := usage{CPU: 50 * time.Microsecond, Mallocs: 20, Goroutines: 2, RSS: 10 << 10, More: Metrics{"its": 2}}
-	got := r.metrics(server.since(usage{CPU: 10 * time.Microsecond, Mallocs: 10, Goroutines: 9, RSS: 99, More: Metrics{"its": 1}}))
+	got := r.newMetrics(server.since(usage{CPU: 10 * time.Microsecond, Mallocs: 10, Goroutines: 9, RSS: 99, More: Metrics{"its": 1}}))
 	for name, want := range (Metrics{
 		PerSecond: 5, MicrosPer: 200_000, MiBPerS: 2, CPUPer: 6, ServerCPUPer: 4, ClientCPUPer: 2, ServerCPUs: 20e-6, ClientCPUs: 10e-6, AllocsPer: 4,
 		ServerGoroutines: 2, ClientGoroutines: 3, Connections: 5, ServerKiB: 2, ClientKiB: 1, P50: 7, "own": 1, "its": 2,
@@ -151,7 +151,7 @@ func TestMarkdown(t *testing.T) {
 	r.Entries[0].Rounds = []Metrics{{P50: 1, P99: 1234}}
 	r.Entries[1].Rounds = []Metrics{{P50: 2, P99: 20}}
 	for _, b := range s.Bars {
-		v, _ := r.judge(b)
+		v, _ := r.judgeBar(b)
 		r.Bars = append(r.Bars, v)
 	}
 	r.Failures = []string{errors.New("c: no").Error()}

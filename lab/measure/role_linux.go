@@ -46,13 +46,13 @@ func RunRole(all []Scenario) (child bool, err error) {
 		defer func() { err = errors.Join(err, stop()) }()
 	}
 	if r.Server {
-		return true, r.serve(all[i])
+		return true, r.runServer(all[i])
 	}
-	return true, r.dial(all[i])
+	return true, r.runClient(all[i])
 }
 
-// serve runs the server, and sends its usage whenever the parent asks.
-func (r role) serve(s Scenario) error {
+// runServer runs the server, and sends its usage whenever the parent asks.
+func (r role) runServer(s Scenario) error {
 	svc, err := s.Serve(r.Entry)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r role) serve(s Scenario) error {
 		return err
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		u := used()
+		u := currentUsage()
 		if more, ok := svc.(Reporter); ok {
 			u.More = more.Report()
 		}
@@ -72,16 +72,16 @@ func (r role) serve(s Scenario) error {
 	return svc.Close()
 }
 
-// dial warms up, waits until the parent asks, and measures.
-func (r role) dial(s Scenario) error {
+// runClient warms up, waits until the parent asks, and measures.
+func (r role) runClient(s Scenario) error {
 	c, err := s.Dial(r.Addr, r.Entry)
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.run(s, c), c.Close())
+	return errors.Join(r.warmUpAndRun(s, c), c.Close())
 }
 
-func (r role) run(s Scenario, c Client) error {
+func (r role) warmUpAndRun(s Scenario, c Client) error {
 	if !s.Cold {
 		if _, err := c.Run(min(r.Run, warmUp)); err != nil {
 			return err
@@ -94,12 +94,12 @@ func (r role) run(s Scenario, c Client) error {
 	if !in.Scan() {
 		return in.Err()
 	}
-	before := used()
+	before := currentUsage()
 	smp, err := c.Run(r.Run)
 	if err != nil {
 		return err
 	}
-	after := used()
+	after := currentUsage()
 	if err := Report(report{smp, after.since(before)}); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Wri
 	fmt.Fprint(out, d.Head())
 	var errs []error
 	for _, s := range scenarios {
-		r := d.settings.measure(ctx, s)
+		r := d.settings.measureScenario(ctx, s)
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
@@ -34,8 +34,8 @@ func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Wri
 	return errors.Join(errs...)
 }
 
-// measure runs the scenario's entries in turn, round by round.
-func (set Settings) measure(ctx context.Context, s Scenario) Result {
+// measureScenario runs the scenario's entries in turn, round by round.
+func (set Settings) measureScenario(ctx context.Context, s Scenario) Result {
 	if !set.Quick {
 		set.Run = max(set.Run, s.AtLeast)
 	}
@@ -53,7 +53,7 @@ func (set Settings) measure(ctx context.Context, s Scenario) Result {
 			}
 			fmt.Fprintf(os.Stderr, "\r\033[K%s: round %d of %d, %s", s.Name, round+1, set.Rounds, e.Name())
 			e.Quick = set.Quick
-			m, err := set.pair(ctx, s, e)
+			m, err := set.measureEntry(ctx, s, e)
 			if err != nil {
 				res.Failures = append(res.Failures, fmt.Sprintf("%s, round %d: %v", e.Name(), round+1, err))
 				continue
@@ -63,15 +63,15 @@ func (set Settings) measure(ctx context.Context, s Scenario) Result {
 	}
 	fmt.Fprint(os.Stderr, "\r\033[K")
 	for _, b := range s.Bars {
-		if v, ok := res.judge(b); ok {
+		if v, ok := res.judgeBar(b); ok {
 			res.Bars = append(res.Bars, v)
 		}
 	}
 	return res
 }
 
-// pair measures an entry once, in two processes.
-func (set Settings) pair(ctx context.Context, s Scenario, e Entry) (m Metrics, err error) {
+// measureEntry measures an entry once, in two processes.
+func (set Settings) measureEntry(ctx context.Context, s Scenario, e Entry) (m Metrics, err error) {
 	ctx, cancel := context.WithTimeout(ctx, childLife)
 	defer cancel()
 	server, client := role{Server: true, Scenario: s.Name, Entry: e}, role{Scenario: s.Name, Entry: e, Run: set.Run}
@@ -106,5 +106,5 @@ func (set Settings) pair(ctx context.Context, s Scenario, e Entry) (m Metrics, e
 			return nil, err
 		}
 	}
-	return rep.metrics(after.since(before)), nil
+	return rep.newMetrics(after.since(before)), nil
 }

@@ -22,7 +22,7 @@ func (r *Result) Markdown() string {
 	}
 	b.WriteString("\n")
 	for _, e := range r.Entries {
-		r.line(&b, e)
+		r.writeEntryLine(&b, e)
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "\nFailed: %s\n", f)
@@ -30,7 +30,7 @@ func (r *Result) Markdown() string {
 	return b.String()
 }
 
-func (r *Result) line(b *strings.Builder, e Measured) {
+func (r *Result) writeEntryLine(b *strings.Builder, e Measured) {
 	name := e.Name
 	if e.Ours {
 		name = "**" + name + "**"
@@ -39,8 +39,8 @@ func (r *Result) line(b *strings.Builder, e Measured) {
 	for _, c := range r.Columns {
 		fmt.Fprintf(b, " %s |", Number(e.Median(c)))
 	}
-	if base := r.entry(r.Base); base != nil && len(e.Rounds) > 0 {
-		of, least, most := r.ratio(&e, r.Columns[0], base, r.Columns[0])
+	if base := r.findEntry(r.Base); base != nil && len(e.Rounds) > 0 {
+		of, least, most := r.metricRatio(&e, r.Columns[0], base, r.Columns[0])
 		fmt.Fprintf(b, " %.2f", of)
 		if e.Name != r.Base {
 			fmt.Fprintf(b, " (%.2f–%.2f)", least, most)
@@ -56,7 +56,7 @@ func (r *Result) line(b *strings.Builder, e Measured) {
 func Number(x float64) string {
 	switch {
 	case x >= 1000:
-		return thousands(int64(x + 0.5))
+		return groupThousands(int64(x + 0.5))
 	case x >= 100:
 		return fmt.Sprintf("%.0f", x)
 	case x >= 10:
@@ -65,7 +65,7 @@ func Number(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-func thousands(n int64) string {
+func groupThousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -73,7 +73,7 @@ func thousands(n int64) string {
 	return s
 }
 
-func (x Verdict) line(b *strings.Builder) {
+func (x Verdict) writeLine(b *strings.Builder) {
 	verdict := "**missed**"
 	if x.Pass {
 		verdict = "reached"

@@ -17,7 +17,7 @@ type usage struct {
 	More       Metrics // the metrics of a Reporter
 }
 
-func used() usage {
+func currentUsage() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return usage{CPU: stats.CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine(), RSS: stats.ProcessMemory("VmRSS")}
@@ -36,7 +36,7 @@ type report struct {
 	Usage  usage
 }
 
-func (r report) metrics(server usage) Metrics {
+func (r report) newMetrics(server usage) Metrics {
 	n, client := max(float64(r.Sample.N), 1), r.Usage
 	sc, cc := stats.Micros(server.CPU), stats.Micros(client.CPU)
 	m := Metrics{

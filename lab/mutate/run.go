@@ -64,7 +64,7 @@ func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count ma
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(m.tmp)) }()
-	if err := m.load(ctx); err != nil {
+	if err := m.loadPackages(ctx); err != nil {
 		return nil, nil, err
 	}
 	var sites []Site
@@ -75,7 +75,7 @@ func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count ma
 		}
 		sites = append(sites, of...)
 	}
-	if err := m.measure(ctx); err != nil {
+	if err := m.measureTests(ctx); err != nil {
 		return nil, nil, err
 	}
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
@@ -85,7 +85,7 @@ func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count ma
 		if count[Found]+count[FoundLate]+count[Survived] == p.N {
 			break
 		}
-		outcome, err := m.try(ctx, s)
+		outcome, err := m.tryDefect(ctx, s)
 		if err != nil {
 			return survivors, count, err
 		}
@@ -101,9 +101,9 @@ func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count ma
 	return survivors, count, nil
 }
 
-// load finds the package and its dependents in the same module.
-func (m *mutator) load(ctx context.Context) error {
-	listed, err := m.list(ctx, m.Package)
+// loadPackages finds the package and its dependents in the same module.
+func (m *mutator) loadPackages(ctx context.Context) error {
+	listed, err := m.listPackages(ctx, m.Package)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (m *mutator) load(ctx context.Context) error {
 	if m.Own || m.Sim != "" {
 		return nil
 	}
-	all, err := m.list(ctx, "./...")
+	all, err := m.listPackages(ctx, "./...")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (m *mutator) load(ctx context.Context) error {
 	return nil
 }
 
-func (m *mutator) list(ctx context.Context, pattern string) (list []pkg, err error) {
+func (m *mutator) listPackages(ctx context.Context, pattern string) (list []pkg, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,GoFiles,Deps,Imports,TestImports,XTestImports", pattern)
 	cmd.Dir, cmd.Stderr = m.Dir, os.Stderr
 	out, err := cmd.Output()
@@ -151,14 +151,14 @@ func (m *mutator) list(ctx context.Context, pattern string) (list []pkg, err err
 	}
 }
 
-// measure runs the tests without a defect.
-func (m *mutator) measure(ctx context.Context) error {
+// measureTests runs the tests without a defect.
+func (m *mutator) measureTests(ctx context.Context) error {
 	m.limit = 20 * time.Minute
-	if _, err := m.find(ctx, ""); err != nil { // compiles
+	if _, err := m.runChecks(ctx, ""); err != nil { // compiles
 		return err
 	}
 	begin := time.Now()
-	passed, err := m.find(ctx, "")
+	passed, err := m.runChecks(ctx, "")
 	if err != nil {
 		return err
 	}
@@ -172,13 +172,13 @@ func (m *mutator) measure(ctx context.Context) error {
 // errNotCompiled is the outcome of a defect that the compiler finds.
 var errNotCompiled = errors.New("does not compile")
 
-// try returns the outcome of a defect, or "" if it does not compile.
-func (m *mutator) try(ctx context.Context, s Site) (Outcome, error) {
-	overlay, err := m.plant(s)
+// tryDefect returns the outcome of a defect, or "" if it does not compile.
+func (m *mutator) tryDefect(ctx context.Context, s Site) (Outcome, error) {
+	overlay, err := m.plantDefect(s)
 	if err != nil {
 		return "", err
 	}
-	passed, err := m.find(ctx, overlay)
+	passed, err := m.runChecks(ctx, overlay)
 	switch {
 	case errors.Is(err, errNotCompiled):
 		return "", nil
@@ -188,7 +188,7 @@ func (m *mutator) try(ctx context.Context, s Site) (Outcome, error) {
 		return Found, nil
 	}
 	for _, d := range m.dependents {
-		if passed, err := m.test(ctx, overlay, d); err != nil {
+		if passed, err := m.runTests(ctx, overlay, d); err != nil {
 			return "", err
 		} else if !passed {
 			return FoundLate, nil
@@ -197,8 +197,8 @@ func (m *mutator) try(ctx context.Context, s Site) (Outcome, error) {
 	return Survived, nil
 }
 
-// plant writes the changed file and the overlay for it.
-func (m *mutator) plant(s Site) (overlay string, err error) {
+// plantDefect writes the changed file and the overlay for it.
+func (m *mutator) plantDefect(s Site) (overlay string, err error) {
 	text, err := os.ReadFile(s.File)
 	if err != nil {
 		return "", err
@@ -213,28 +213,28 @@ func (m *mutator) plant(s Site) (overlay string, err error) {
 		os.WriteFile(overlay, list, 0o600))
 }
 
-// find runs the tests or the simulation with an overlay, and reports whether they pass.
-func (m *mutator) find(ctx context.Context, overlay string) (passed bool, err error) {
+// runChecks runs the tests or the simulation with an overlay, and reports whether they pass.
+func (m *mutator) runChecks(ctx context.Context, overlay string) (passed bool, err error) {
 	if m.Sim != "" {
-		return m.play(ctx, overlay)
+		return m.playSeeds(ctx, overlay)
 	}
-	return m.test(ctx, overlay, m.pkg.ImportPath)
+	return m.runTests(ctx, overlay, m.pkg.ImportPath)
 }
 
-// test runs a package's tests and reports whether they pass.
-func (m *mutator) test(ctx context.Context, overlay, of string) (passed bool, err error) {
+// runTests runs a package's tests and reports whether they pass.
+func (m *mutator) runTests(ctx context.Context, overlay, of string) (passed bool, err error) {
 	args := slices.Concat([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + m.limit.String()}, m.Flags)
-	passed, out, err := m.run(ctx, "go", append(withOverlay(args, overlay), of)...)
+	passed, out, err := m.runCommand(ctx, "go", append(withOverlay(args, overlay), of)...)
 	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
 		return false, fmt.Errorf("%s: %w\n%s", of, errNotCompiled, out)
 	}
 	return passed, err
 }
 
-// play builds the simulation, plays seeds, and reports whether all pass.
-func (m *mutator) play(ctx context.Context, overlay string) (passed bool, err error) {
+// playSeeds builds the simulation, plays seeds, and reports whether all pass.
+func (m *mutator) playSeeds(ctx context.Context, overlay string) (passed bool, err error) {
 	program := filepath.Join(m.tmp, "sim")
-	passed, out, err := m.run(ctx, "go", append(withOverlay([]string{"build", "-o", program}, overlay), "./lab/sim")...)
+	passed, out, err := m.runCommand(ctx, "go", append(withOverlay([]string{"build", "-o", program}, overlay), "./lab/sim")...)
 	switch {
 	case err != nil:
 		return false, err
@@ -243,7 +243,7 @@ func (m *mutator) play(ctx context.Context, overlay string) (passed bool, err er
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.limit)
 	defer cancel()
-	passed, _, err = m.run(ctx, program, "-only", m.Sim, "-from", "1", "-seeds", strconv.Itoa(m.Seeds), "-shrink", "0")
+	passed, _, err = m.runCommand(ctx, program, "-only", m.Sim, "-from", "1", "-seeds", strconv.Itoa(m.Seeds), "-shrink", "0")
 	if errors.Is(err, context.DeadlineExceeded) {
 		return false, nil
 	}
@@ -257,8 +257,8 @@ func withOverlay(args []string, overlay string) []string {
 	return args
 }
 
-// run runs a command, and reports whether its exit status is 0.
-func (m *mutator) run(ctx context.Context, name string, args ...string) (passed bool, output string, err error) {
+// runCommand runs a command, and reports whether its exit status is 0.
+func (m *mutator) runCommand(ctx context.Context, name string, args ...string) (passed bool, output string, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = m.Dir
 	out, err := cmd.CombinedOutput()

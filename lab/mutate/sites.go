@@ -52,19 +52,21 @@ func findSites(name string) ([]Site, error) {
 		}
 		s.fun = f.Name.Name
 		if f.Recv != nil && len(f.Recv.List) > 0 {
-			s.fun = "(" + s.at(f.Recv.List[0].Type) + ")." + s.fun
+			s.fun = "(" + s.textOf(f.Recv.List[0].Type) + ")." + s.fun
 		}
-		ast.Inspect(f.Body, s.visit)
+		ast.Inspect(f.Body, s.visitNode)
 	}
 	return s.sites, nil
 }
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-// at returns the text of a node.
-func (s *source) at(n ast.Node) string { return string(s.text[s.offset(n.Pos()):s.offset(n.End())]) }
+// textOf returns the text of a node.
+func (s *source) textOf(n ast.Node) string {
+	return string(s.text[s.offset(n.Pos()):s.offset(n.End())])
+}
 
-func (s *source) add(operator string, from, to token.Pos, with string) {
+func (s *source) addSite(operator string, from, to token.Pos, with string) {
 	s.sites = append(s.sites, Site{
 		File: s.name, Start: s.offset(from), End: s.offset(to), With: with,
 		Operator: operator, Line: s.fset.Position(from).Line, Func: s.fun, Was: string(s.text[s.offset(from):s.offset(to)]),
@@ -76,61 +78,61 @@ var neighbours = map[string]string{
 	"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "&&": "||", "||": "&&", "+": "-", "-": "+",
 }
 
-func (s *source) visit(n ast.Node) bool {
+func (s *source) visitNode(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.IfStmt:
-		if x, ok := n.Cond.(*ast.BinaryExpr); ok && x.Op == token.NEQ && s.at(x.Y) == "nil" && s.at(x.X) == "err" {
-			s.add("dropped error", n.Cond.Pos(), n.Cond.End(), "false && "+s.at(n.Cond))
+		if x, ok := n.Cond.(*ast.BinaryExpr); ok && x.Op == token.NEQ && s.textOf(x.Y) == "nil" && s.textOf(x.X) == "err" {
+			s.addSite("dropped error", n.Cond.Pos(), n.Cond.End(), "false && "+s.textOf(n.Cond))
 		} else {
-			s.add("negated condition", n.Cond.Pos(), n.Cond.End(), "!("+s.at(n.Cond)+")")
+			s.addSite("negated condition", n.Cond.Pos(), n.Cond.End(), "!("+s.textOf(n.Cond)+")")
 		}
 	case *ast.BinaryExpr:
 		if with, ok := neighbours[n.Op.String()]; ok {
-			s.add("another operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), with)
+			s.addSite("another operator", n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), with)
 		}
 	case *ast.ReturnStmt:
 		for _, r := range n.Results {
 			if id, ok := r.(*ast.Ident); ok && id.Name == "err" {
-				s.add("dropped error", r.Pos(), r.End(), "nil")
+				s.addSite("dropped error", r.Pos(), r.End(), "nil")
 			}
 		}
 	case *ast.BasicLit:
 		if v, err := strconv.ParseInt(n.Value, 0, 62); n.Kind == token.INT && err == nil {
-			s.add("off by one", n.Pos(), n.End(), strconv.FormatInt(v+1, 10))
+			s.addSite("off by one", n.Pos(), n.End(), strconv.FormatInt(v+1, 10))
 		}
 	case *ast.Ident:
 		switch n.Name {
 		case "true":
-			s.add("wrong constant", n.Pos(), n.End(), "false")
+			s.addSite("wrong constant", n.Pos(), n.End(), "false")
 		case "false":
-			s.add("wrong constant", n.Pos(), n.End(), "true")
+			s.addSite("wrong constant", n.Pos(), n.End(), "true")
 		}
 	case *ast.BlockStmt:
-		s.statements(n.List)
+		s.visitStatements(n.List)
 	case *ast.CaseClause:
-		s.statements(n.Body)
+		s.visitStatements(n.Body)
 	case *ast.CommClause:
-		s.statements(n.Body)
+		s.visitStatements(n.Body)
 	}
 	return true
 }
 
-func (s *source) statements(list []ast.Stmt) {
+func (s *source) visitStatements(list []ast.Stmt) {
 	for i, st := range list {
-		if !movable(st) {
+		if !isMovable(st) {
 			continue
 		}
-		s.add("deleted statement", st.Pos(), st.End(), "")
-		if i > 0 && movable(list[i-1]) {
+		s.addSite("deleted statement", st.Pos(), st.End(), "")
+		if i > 0 && isMovable(list[i-1]) {
 			before := list[i-1]
 			between := string(s.text[s.offset(before.End()):s.offset(st.Pos())])
-			s.add("swapped neighbours", before.Pos(), st.End(), s.at(st)+between+s.at(before))
+			s.addSite("swapped neighbours", before.Pos(), st.End(), s.textOf(st)+between+s.textOf(before))
 		}
 	}
 }
 
-// movable reports whether a statement declares nothing and leaves the control flow as it is.
-func movable(st ast.Stmt) bool {
+// isMovable reports whether a statement declares nothing and leaves the control flow as it is.
+func isMovable(st ast.Stmt) bool {
 	switch st := st.(type) {
 	case *ast.AssignStmt:
 		return st.Tok != token.DEFINE

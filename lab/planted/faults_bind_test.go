@@ -6,7 +6,7 @@ var bindFaults = []fault{
 	{
 		"cmid refuses wildcards", "bind_addr-1", "cmid/pending.go",
 		"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
-		"	if b, ok := cmd.(*BindAddr); ok && b.Addr.IsWildcard() {\n		return 0, id.refused(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
+		"	if b, ok := cmd.(*BindAddr); ok && b.Addr.IsWildcard() {\n		return 0, id.refusalEvent(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
 			"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
 	},
 	{
@@ -15,7 +15,7 @@ var bindFaults = []fault{
 	},
 	{
 		"cmid gives every failure one errno", "bind_addr-4 resolve_addr-5 listen-5", "cmid/id.go",
-		"	f := id.failure(cmd, err)\n	f.State = from.state", "	f := id.failure(cmd, unix.EIO)\n	f.State = from.state",
+		"	f := id.failureBase(cmd, err)\n	f.State = from.state", "	f := id.failureBase(cmd, unix.EIO)\n	f.State = from.state",
 	},
 	{
 		"cmid binds to any port", "bind_addr-5", "cmid/calls.go",
@@ -24,7 +24,7 @@ var bindFaults = []fault{
 	{
 		"cmid resolves nothing for who is bound", "bind_addr-6", "cmid/pending.go",
 		"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
-		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		return 0, id.refused(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
+		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		return 0, id.refusalEvent(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
 			"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
 	},
 	{"cmid returns the peer's port", "bind_addr-8", "cmid/calls.go", "return id.Info().Local.Port()", "return id.Info().Peer.Port()"},
@@ -82,11 +82,11 @@ var bindFaults = []fault{
 	},
 	{
 		"ucm binds to the wildcard", "bind_addr-2 bind_addr-3 listen-4 listen-7", "cmid/ucm/bind_linux.go",
-		"	sa, err := sockaddr(a)\n", "	if a.Addr().Is4() {\n		a = cmid.MustAddr(fmt.Sprint(\"0.0.0.0:\", a.Port()))\n	}\n	sa, err := sockaddr(a)\n",
+		"	sa, err := kernelSockaddr(a)\n", "	if a.Addr().Is4() {\n		a = cmid.MustAddr(fmt.Sprint(\"0.0.0.0:\", a.Port()))\n	}\n	sa, err := kernelSockaddr(a)\n",
 	},
 	{
 		"ucm has one device for all", "bind_addr-3 resolve_addr-4", "cmid/ucm/device_linux.go",
-		"		if d.ident.is(ident) {\n			return d\n", "		if true || d.ident.is(ident) {\n			return d\n",
+		"		if d.ident.isSame(ident) {\n			return d\n", "		if true || d.ident.isSame(ident) {\n			return d\n",
 	},
 	{
 		"ucm binds to what cannot be had", "bind_addr-4", "cmid/ucm/bind_linux.go",
@@ -94,7 +94,7 @@ var bindFaults = []fault{
 	},
 	{
 		"ucm binds to any port", "bind_addr-5", "cmid/ucm/bind_linux.go",
-		"	sa, err := sockaddr(a)\n", "	sa, err := sockaddr(cmid.AddrFrom(a.Addr(), 0))\n",
+		"	sa, err := kernelSockaddr(a)\n", "	sa, err := kernelSockaddr(cmid.AddrFrom(a.Addr(), 0))\n",
 	},
 	{
 		"ucm forgets a source when it resolves", "bind_addr-6 resolve_addr-7", "cmid/ucm/commands_linux.go",

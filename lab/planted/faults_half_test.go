@@ -26,7 +26,7 @@ var halfFaults = []fault{
 	{
 		"iwarp lets go of a source when resolving fails", "resolve_addr-7", "iwarp/bind_linux.go",
 		"	if err != nil {\n		return err\n	}\n	id.peer, id.device = peer, true\n",
-		"	if err != nil {\n		if !src.IsZero() {\n			id.in.closeFD(id.fd)\n			id.in.drv.ports.release(id.binding)\n			id.binding, id.fd, id.local = nil, -1, cmid.Addr{}\n		}\n		return err\n	}\n	id.peer, id.device = peer, true\n",
+		"	if err != nil {\n		if !src.IsZero() {\n			id.in.closeFD(id.fd)\n			id.in.drv.ports.releasePort(id.binding)\n			id.binding, id.fd, id.local = nil, -1, cmid.Addr{}\n		}\n		return err\n	}\n	id.peer, id.device = peer, true\n",
 	},
 	{
 		"iwarp does not learn its source", "resolve_addr-8", "iwarp/bind_linux.go",
@@ -49,7 +49,7 @@ var halfFaults = []fault{
 	},
 	{
 		"cmid reports a request's ends the wrong way round", "listen-2 listen-3", "cmid/events.go",
-		"		Local: in.Local, Peer: in.Peer, PrivateData: clone(ev.PrivateData), Param: ev.Param,\n	}, nil)", "		Local: in.Peer, Peer: in.Local, PrivateData: clone(ev.PrivateData), Param: ev.Param,\n	}, nil)",
+		"		Local: in.Local, Peer: in.Peer, PrivateData: cloneBytes(ev.PrivateData), Param: ev.Param,\n	}, nil)", "		Local: in.Peer, Peer: in.Local, PrivateData: cloneBytes(ev.PrivateData), Param: ev.Param,\n	}, nil)",
 	},
 	{
 		"cmid names another listener", "listen-2", "cmid/events.go", "Listener: id.handle,", "Listener: child.handle,",
@@ -75,7 +75,7 @@ var halfFaults = []fault{
 	{"{UD, PS_IB} is reliable", "getaddrinfo-31", "cmid/addrinfo.go", "ps == PortSpaceIB && t == QPTypeUD {", "ps == PortSpaceIB && t == QPTypeUC {"},
 	{"the device is not given the type", "getaddrinfo-31", "cmid/channel.go", "c.inst.CreateID(h, ps, t)", "c.inst.CreateID(h, ps, QPTypeRC)"},
 	{"results have no port", "getaddrinfo-2 getaddrinfo-5 getaddrinfo-36", lookup, "	a := AddrFrom(ip, port)\n", "	a := AddrFrom(ip, min(port, 0))\n"},
-	{"the second result has no port", "getaddrinfo-4", lookup, "list[i] = result(ip, port, t, hints)", "list[i] = result(ip, port*uint16(1-min(i, 1)), t, hints)"},
+	{"the second result has no port", "getaddrinfo-4", lookup, "list[i] = newAddrInfo(ip, port, t, hints)", "list[i] = newAddrInfo(ip, port*uint16(1-min(i, 1)), t, hints)"},
 	{"RAI_NUMERICHOST lets a name through that is in the hosts file", "getaddrinfo-26", node, "		if h.Flags&RAINumericHost != 0 {\n", "		if h.Flags&RAINumericHost != 0 && node != \"localhost\" {\n"},
 	{"the node's error is not reported", "getaddrinfo-7", lookup, "		err.Node, err.Service = node, service\n		return nil, err\n", "		err.Node, err.Service = service, node\n		return nil, err\n"},
 	{"a code has no errno", "getaddrinfo-7", words, "return []error{e.Code, e.Err}", "return []error{e.Code}"},

@@ -6,7 +6,7 @@ var listenFaults = []fault{
 	{"cmid passes any backlog on", "listen-1", "cmid/id.go", "n <= 0 || n > limit {", "n <= 0 {"},
 	{
 		"cmid does not report requests", "listen-2 listen-3", "cmid/events.go",
-		"		id.request(ev)\n		return\n", "		return\n",
+		"		id.deliverRequest(ev)\n		return\n", "		return\n",
 	},
 	{
 		"cmid lets who is not bound listen", "listen-6", "cmid/id.go",
@@ -17,7 +17,7 @@ var listenFaults = []fault{
 	{"iwarp ignores the backlog", "listen-1 listen-9", "iwarp/listen_linux.go", "in.sys.Listen(l.fd, backlog)", "in.sys.Listen(l.fd, max(backlog, maxBacklog))"},
 	{
 		"iwarp does not report requests", "listen-2", "iwarp/listen_linux.go",
-		"	from.lis.id.report(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
+		"	from.lis.id.queueEvent(cmid.DriverEvent{\n		Kind: states.KindConnectRequest,", "	_ = (cmid.DriverEvent{\n		Kind: states.KindConnectRequest,",
 	},
 	{
 		"iwarp reports requests of an identifier that exists", "listen-2", "iwarp/listen_linux.go",
@@ -31,7 +31,7 @@ var listenFaults = []fault{
 	},
 	{
 		"iwarp listens on a port that is shared", "listen-5", "iwarp/listen_linux.go",
-		"	if err := in.drv.ports.listens(id.binding); err != nil {\n		return err\n	}\n", "	_ = in.drv.ports.listens(id.binding)\n",
+		"	if err := in.drv.ports.checkListen(id.binding); err != nil {\n		return err\n	}\n", "	_ = in.drv.ports.checkListen(id.binding)\n",
 	},
 	{
 		"iwarp's wildcard hears one address", "listen-8", "iwarp/bind_linux.go",
@@ -59,12 +59,12 @@ var listenFaults = []fault{
 	},
 	{
 		"ucm's wildcard hears one device", "listen-8", "cmid/ucm/events_linux.go",
-		"func (id *ident) hears(ip netip.Addr) bool {\n",
-		"func (id *ident) hears(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return netip.MustParsePrefix(\"10.10.1.0/24\").Contains(ip.Unmap())\n	}\n",
+		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n",
+		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return netip.MustParsePrefix(\"10.10.1.0/24\").Contains(ip.Unmap())\n	}\n",
 	},
 	{
 		"ucm's wildcard hears one address", "listen-8", "cmid/ucm/events_linux.go",
-		"func (id *ident) hears(ip netip.Addr) bool {\n",
-		"func (id *ident) hears(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return ip.Unmap().As4()[3] == 1\n	}\n",
+		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n",
+		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return ip.Unmap().As4()[3] == 1\n	}\n",
 	},
 }

@@ -105,7 +105,7 @@ var hintFaults = []fault{
 	},
 	{
 		"literal addresses are looked up", "getaddrinfo-27", node,
-		"	ips, err := literal(node, family)\n", "	_, _ = lookupNode(ctx, res, node)\n	ips, err := literal(node, family)\n",
+		"	ips, err := parseLiteral(node, family)\n", "	_, _ = lookupNode(ctx, res, node)\n	ips, err := parseLiteral(node, family)\n",
 	},
 	{
 		"a hexadecimal address is a name", "getaddrinfo-27", node,

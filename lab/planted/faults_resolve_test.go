@@ -66,11 +66,11 @@ var resolveFaults = []fault{
 	// The kernel's devices.
 	{
 		"ucm wants a source", "resolve_addr-1", "cmid/ucm/bind_linux.go",
-		"	src, err := sockaddr(c.Src)\n", "	if c.Src.IsZero() && id.local.IsZero() {\n		return unix.EINVAL\n	}\n	src, err := sockaddr(c.Src)\n",
+		"	src, err := kernelSockaddr(c.Src)\n", "	if c.Src.IsZero() && id.local.IsZero() {\n		return unix.EINVAL\n	}\n	src, err := kernelSockaddr(c.Src)\n",
 	},
 	{
 		"ucm waits half the time", "resolve_addr-2", "cmid/ucm/bind_linux.go",
-		"ResolveAddr(id.kid, &src, &dst, millis(c.Timeout))", "ResolveAddr(id.kid, &src, &dst, millis(c.Timeout/2))",
+		"ResolveAddr(id.kid, &src, &dst, timeoutMillis(c.Timeout))", "ResolveAddr(id.kid, &src, &dst, timeoutMillis(c.Timeout/2))",
 	},
 	{
 		"ucm loses the GID of a destination", "resolve_addr-11", "cmid/ucm/addr_linux.go",
@@ -82,15 +82,15 @@ var resolveFaults = []fault{
 	},
 	{
 		"ucm does not learn what was resolved", "resolve_addr-3 resolve_addr-4 resolve_addr-9", "cmid/ucm/events_linux.go",
-		"		if err = id.learn(); err != nil {\n			ev.Kind = states.KindAddrError\n", "		if err != nil {\n			ev.Kind = states.KindAddrError\n",
+		"		if err = id.queryAddrs(); err != nil {\n			ev.Kind = states.KindAddrError\n", "		if err != nil {\n			ev.Kind = states.KindAddrError\n",
 	},
 	{
 		"ucm ignores that there is no route", "resolve_addr-5 resolve_addr-6", "cmid/ucm/bind_linux.go",
-		"		_ = id.learn() // it has bound nevertheless, or there is nothing to learn\n	}\n	return err\n", "		_ = id.learn()\n	}\n	return nil\n",
+		"		_ = id.queryAddrs() // it has bound nevertheless, or there is nothing to learn\n	}\n	return err\n", "		_ = id.queryAddrs()\n	}\n	return nil\n",
 	},
 	{
 		"ucm takes silence for an answer", "resolve_addr-5 resolve_addr-6", "cmid/ucm/events_linux.go",
-		"		_ = id.learn() // resolving has bound it\n", "		_ = id.learn()\n		ev.Kind, ev.Status = states.KindAddrResolved, 0\n",
+		"		_ = id.queryAddrs() // resolving has bound it\n", "		_ = id.queryAddrs()\n		ev.Kind, ev.Status = states.KindAddrResolved, 0\n",
 	},
 	{
 		"ucm has a constant source", "resolve_addr-6 resolve_addr-8", "cmid/ucm/bind_linux.go",
@@ -99,10 +99,10 @@ var resolveFaults = []fault{
 	},
 	{
 		"ucm ignores the source", "resolve_addr-7", "cmid/ucm/bind_linux.go",
-		"	src, err := sockaddr(c.Src)\n", "	c = &cmid.ResolveAddr{Dst: c.Dst, Timeout: c.Timeout}\n	src, err := sockaddr(c.Src)\n",
+		"	src, err := kernelSockaddr(c.Src)\n", "	c = &cmid.ResolveAddr{Dst: c.Dst, Timeout: c.Timeout}\n	src, err := kernelSockaddr(c.Src)\n",
 	},
 	{
 		"ucm finds no route to what is resolved", "resolve_addr-10", "cmid/ucm/commands_linux.go",
-		"		return f.ResolveRoute(id.kid, millis(c.Timeout))\n", "		return unix.EINVAL\n",
+		"		return f.ResolveRoute(id.kid, timeoutMillis(c.Timeout))\n", "		return unix.EINVAL\n",
 	},
 }

@@ -39,8 +39,8 @@ func (b benchmark) matches(parts []string) bool {
 	return len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(b.name(), p) })
 }
 
-// args returns the arguments of a test binary for a run.
-func (b benchmark) args() []string {
+// testArgs returns the arguments of a test binary for a run.
+func (b benchmark) testArgs() []string {
 	return []string{
 		"-test.run=^$",
 		"-test.bench=^Benchmark" + strings.ReplaceAll(b.bench, "/", "$/^") + "$",

@@ -23,8 +23,8 @@ const (
 // units are those that are compared. Their order is the table's.
 var units = []string{cpu, elapsed, allocations, held}
 
-// parse reads what a test binary printed.
-func parse(r io.Reader) (figures, error) {
+// parseFigures reads what a test binary printed.
+func parseFigures(r io.Reader) (figures, error) {
 	f := figures{}
 	for in := benchfmt.NewReader(r, ""); in.Scan(); {
 		res, ok := in.Result().(*benchfmt.Result)
@@ -52,8 +52,8 @@ type comparison struct {
 	ratios      []float64 // none if the earlier tree does not have the figure
 }
 
-// compare returns the figures that the later tree has.
-func compare(pairs [][2]figures) []comparison {
+// comparePairs returns the figures that the later tree has.
+func comparePairs(pairs [][2]figures) []comparison {
 	var all []comparison
 	for _, unit := range units {
 		c := comparison{unit: unit}
@@ -84,20 +84,20 @@ func compare(pairs [][2]figures) []comparison {
 	return all
 }
 
-// worse reports whether the figure has become worse, whatever the noise.
-func (c comparison) worse() bool {
+// isWorse reports whether the figure has become worse, whatever the noise.
+func (c comparison) isWorse() bool {
 	if c.unit == allocations {
 		return len(c.ratios) > 0 && c.now >= c.before+1 // parts of one are the runtime's own
 	}
 	return quantile(c.ratios, 0.25) > 1.1
 }
 
-func (c comparison) row(name string) string {
+func (c comparison) tableRow(name string) string {
 	if len(c.ratios) == 0 {
 		return fmt.Sprintf("| %s | | %.4g %s | | | new |", name, c.now, c.unit)
 	}
 	verdict := ""
-	if c.worse() {
+	if c.isWorse() {
 		verdict = "**worse**"
 	}
 	return strings.TrimRight(fmt.Sprintf("| %s | %.4g | %.4g %s | %.2f | %.2f to %.2f | %s |", name, c.before, c.now, c.unit,

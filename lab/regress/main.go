@@ -69,20 +69,20 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.build(ctx, chosen); err != nil {
+	if err := w.buildBinaries(ctx, chosen); err != nil {
 		return err
 	}
 	fmt.Printf("against %s, %d pairs of each; less than 1 is better\n\n", w.commit, *rounds)
 	fmt.Println("| benchmark | before | now | ratio | spread | |\n|---|---|---|---|---|---|")
 	worse := 0
 	for _, b := range chosen {
-		pairs, err := w.measure(ctx, b, *rounds)
+		pairs, err := w.measureBenchmark(ctx, b, *rounds)
 		if err != nil {
 			return err
 		}
-		for _, c := range compare(pairs) {
-			fmt.Println(c.row(b.name()))
-			if c.worse() {
+		for _, c := range comparePairs(pairs) {
+			fmt.Println(c.tableRow(b.name()))
+			if c.isWorse() {
 				worse++
 			}
 		}

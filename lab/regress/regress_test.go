@@ -32,11 +32,11 @@ func TestBenchmarksExist(t *testing.T) {
 
 // TestParse reads what test binaries print, with a log line between.
 func TestParse(t *testing.T) {
-	f, err := parse(strings.NewReader("goos: linux\ncpu: any\nBenchmarkX/a-2 \t 1000\t 250.5 ns/op\t 31.0 cpu-ns/op\t 16 B/op\t 2 allocs/op\nlog\nPASS\n"))
+	f, err := parseFigures(strings.NewReader("goos: linux\ncpu: any\nBenchmarkX/a-2 \t 1000\t 250.5 ns/op\t 31.0 cpu-ns/op\t 16 B/op\t 2 allocs/op\nlog\nPASS\n"))
 	if err != nil || f[elapsed] != 250.5 || f[allocations] != 2 {
 		t.Errorf("got %v, %v", f, err)
 	}
-	if _, err := parse(strings.NewReader("PASS\n")); err == nil {
+	if _, err := parseFigures(strings.NewReader("PASS\n")); err == nil {
 		t.Error("a run without a benchmark is accepted")
 	}
 }
@@ -63,8 +63,8 @@ func TestWorse(t *testing.T) {
 		"a part of one":       {pairs(allocations, 0, 0.4, 1, 1), false},
 		"not measured before": {[][2]figures{{nil, {cpu: 5}}}, false},
 	} {
-		all := compare(c.pairs)
-		if len(all) != 1 || all[0].worse() != c.worse {
+		all := comparePairs(c.pairs)
+		if len(all) != 1 || all[0].isWorse() != c.worse {
 			t.Errorf("%s: %+v, want worse %v", name, all, c.worse)
 		}
 	}

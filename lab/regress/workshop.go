@@ -28,11 +28,11 @@ const (
 
 // newWorkshop checks the commit out.
 func newWorkshop(ctx context.Context, commit string) (*workshop, error) {
-	root, err := git(ctx, ".", "rev-parse", "--show-toplevel")
+	root, err := runGit(ctx, ".", "rev-parse", "--show-toplevel")
 	if err != nil {
 		return nil, err
 	}
-	short, err := git(ctx, root, "rev-parse", "--short", commit+"^{commit}")
+	short, err := runGit(ctx, root, "rev-parse", "--short", commit+"^{commit}")
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func newWorkshop(ctx context.Context, commit string) (*workshop, error) {
 	w := &workshop{commit: short, dir: dir}
 	w.trees[before] = tree{filepath.Join(dir, "tree"), filepath.Join(dir, "before")}
 	w.trees[now] = tree{root, filepath.Join(dir, "now")}
-	if _, err := git(ctx, root, "worktree", "add", "--detach", w.trees[before].root, short); err != nil {
+	if _, err := runGit(ctx, root, "worktree", "add", "--detach", w.trees[before].root, short); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return w, nil
@@ -51,18 +51,18 @@ func newWorkshop(ctx context.Context, commit string) (*workshop, error) {
 
 // close removes the checkout and the binaries.
 func (w *workshop) close() error {
-	_, err := git(context.Background(), w.trees[now].root, "worktree", "remove", "--force", w.trees[before].root)
+	_, err := runGit(context.Background(), w.trees[now].root, "worktree", "remove", "--force", w.trees[before].root)
 	return errors.Join(err, os.RemoveAll(w.dir))
 }
 
-// build makes the test binaries of the benchmarks' packages.
-func (w *workshop) build(ctx context.Context, chosen []benchmark) error {
+// buildBinaries makes the test binaries of the benchmarks' packages.
+func (w *workshop) buildBinaries(ctx context.Context, chosen []benchmark) error {
 	for _, t := range w.trees {
 		for _, b := range chosen {
-			if _, err := os.Stat(t.binary(b)); err == nil {
+			if _, err := os.Stat(t.binaryPath(b)); err == nil {
 				continue
 			}
-			if _, err := output(ctx, t.root, "go", "test", "-c", "-o", t.binary(b), "./"+b.pkg); err != nil {
+			if _, err := programOutput(ctx, t.root, "go", "test", "-c", "-o", t.binaryPath(b), "./"+b.pkg); err != nil {
 				return err
 			}
 		}
@@ -70,17 +70,17 @@ func (w *workshop) build(ctx context.Context, chosen []benchmark) error {
 	return nil
 }
 
-func (t tree) binary(b benchmark) string {
+func (t tree) binaryPath(b benchmark) string {
 	return filepath.Join(t.bin, strings.ReplaceAll(b.pkg, "/", "-"))
 }
 
-// measure runs a benchmark with both trees in turns.
-func (w *workshop) measure(ctx context.Context, b benchmark, rounds int) ([][2]figures, error) {
+// measureBenchmark runs a benchmark with both trees in turns.
+func (w *workshop) measureBenchmark(ctx context.Context, b benchmark, rounds int) ([][2]figures, error) {
 	pairs := make([][2]figures, rounds)
 	for i := range pairs {
 		for _, side := range [2]int{i % 2, 1 - i%2} {
 			fmt.Fprintf(os.Stderr, "\r\033[K%s: %d of %d", b.name(), i+1, rounds)
-			f, err := w.trees[side].run(ctx, b)
+			f, err := w.trees[side].runBenchmark(ctx, b)
 			if err != nil && (side == now || ctx.Err() != nil) {
 				return nil, err
 			}
@@ -91,15 +91,15 @@ func (w *workshop) measure(ctx context.Context, b benchmark, rounds int) ([][2]f
 	return pairs, nil
 }
 
-// run runs a benchmark once.
-func (t tree) run(ctx context.Context, b benchmark) (figures, error) {
-	cmd := exec.CommandContext(ctx, t.binary(b), b.args()...)
+// runBenchmark runs a benchmark once.
+func (t tree) runBenchmark(ctx context.Context, b benchmark) (figures, error) {
+	cmd := exec.CommandContext(ctx, t.binaryPath(b), b.testArgs()...)
 	cmd.Dir = filepath.Join(t.root, b.pkg)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%s in %s: %w\n%s", b.name(), t.root, err, out)
 	}
-	f, err := parse(bytes.NewReader(out))
+	f, err := parseFigures(bytes.NewReader(out))
 	if err != nil {
 		return nil, fmt.Errorf("%s in %s: %w\n%s", b.name(), t.root, err, out)
 	}
@@ -108,12 +108,12 @@ func (t tree) run(ctx context.Context, b benchmark) (figures, error) {
 	return f, nil
 }
 
-func git(ctx context.Context, dir string, args ...string) (string, error) {
-	return output(ctx, dir, "git", args...)
+func runGit(ctx context.Context, dir string, args ...string) (string, error) {
+	return programOutput(ctx, dir, "git", args...)
 }
 
-// output runs a program and returns what it wrote, without the last newline.
-func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+// programOutput runs a program and returns what it wrote, without the last newline.
+func programOutput(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	var stderr bytes.Buffer

@@ -34,15 +34,15 @@ type run struct {
 	unsaved  string // why the state was not saved
 }
 
-// hunt plays seeds until the requested number or time is reached, or one fails.
-func hunt(o *options) error {
+// huntSeeds plays seeds until the requested number or time is reached, or one fails.
+func huntSeeds(o *options) error {
 	r := &run{o: o, pool: newPool(o.workers, o.patience), began: time.Now(), busy: make(map[uint64]bool)}
 	defer r.pool.close()
-	if err := r.from(); err != nil {
+	if err := r.setFirstSeed(); err != nil {
 		return err
 	}
 	if r.state != nil {
-		defer func() { _ = r.state.close() }() // save has reported any error
+		defer func() { _ = r.state.close() }() // saveState has reported any error
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -55,22 +55,22 @@ func hunt(o *options) error {
 	fmt.Printf("seeds from %d\n", r.first)
 	var wg sync.WaitGroup
 	for range o.workers {
-		wg.Go(r.work)
+		wg.Go(r.playSeeds)
 	}
 	ended := make(chan struct{})
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		r.progress(ended)
+		r.reportProgress(ended)
 	}()
 	wg.Wait()
 	close(ended)
 	<-watched
-	return r.report()
+	return r.printReport()
 }
 
-// from determines the first seed.
-func (r *run) from() (err error) {
+// setFirstSeed determines the first seed.
+func (r *run) setFirstSeed() (err error) {
 	switch {
 	case r.o.from != "":
 		r.first, err = parseSeed(r.o.from)
@@ -90,22 +90,22 @@ func (r *run) from() (err error) {
 	return nil
 }
 
-// work plays seeds, one after the other.
-func (r *run) work() {
+// playSeeds plays seeds, one after the other.
+func (r *run) playSeeds() {
 	for {
-		seed, ok := r.take()
+		seed, ok := r.takeSeed()
 		if !ok {
 			return
 		}
-		o, err := r.pool.play(job{Seed: seed, Only: r.o.names()})
-		if !r.done(seed, o, err) {
+		o, err := r.pool.playWorld(job{Seed: seed, Only: r.o.workloadNames()})
+		if !r.recordOutcome(seed, o, err) {
 			return
 		}
 	}
 }
 
-// take returns the next seed.
-func (r *run) take() (seed uint64, ok bool) {
+// takeSeed returns the next seed.
+func (r *run) takeSeed() (seed uint64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -120,8 +120,8 @@ func (r *run) take() (seed uint64, ok bool) {
 	return seed, true
 }
 
-// done records the outcome of a seed, and reports whether to continue.
-func (r *run) done(seed uint64, o outcome, err error) bool {
+// recordOutcome records the outcome of a seed, and reports whether to continue.
+func (r *run) recordOutcome(seed uint64, o outcome, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.busy, seed)
@@ -140,8 +140,8 @@ func (r *run) done(seed uint64, o outcome, err error) bool {
 	return true
 }
 
-// progress prints and saves the progress until ended is closed.
-func (r *run) progress(ended chan struct{}) {
+// reportProgress prints and saves the progress until ended is closed.
+func (r *run) reportProgress(ended chan struct{}) {
 	save := time.NewTicker(time.Second)
 	defer save.Stop()
 	say := time.NewTicker(20 * time.Second)
@@ -149,29 +149,29 @@ func (r *run) progress(ended chan struct{}) {
 	for {
 		select {
 		case <-ended:
-			r.save()
+			r.saveState()
 			return
 		case <-save.C:
-			r.save()
+			r.saveState()
 		case <-say.C:
 			r.mu.Lock()
-			fmt.Println(r.pace())
+			fmt.Println(r.paceText())
 			r.mu.Unlock()
 		}
 	}
 }
 
-// save stores the lowest unplayed seed, and the results of those below it.
-func (r *run) save() {
+// saveState stores the lowest unplayed seed, and the results of those below it.
+func (r *run) saveState() {
 	if r.state == nil {
 		return
 	}
-	now := r.record()
+	now := r.newRecord()
 	if now.Next == r.state.Next {
 		return
 	}
 	why := ""
-	if err := r.state.save(now); err != nil {
+	if err := r.state.saveRecord(now); err != nil {
 		why = err.Error()
 	}
 	if why != "" && why != r.unsaved {
@@ -180,9 +180,9 @@ func (r *run) save() {
 	r.unsaved = why
 }
 
-// record returns the starting point of the next run. Seeds that are still in play do not count,
+// newRecord returns the starting point of the next run. Seeds that are still in play do not count,
 // because the next run plays them again.
-func (r *run) record() record {
+func (r *run) newRecord() record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := r.next
@@ -190,26 +190,26 @@ func (r *run) record() record {
 		next = min(next, seed)
 	}
 	below := slices.DeleteFunc(slices.Clone(r.failures), func(o outcome) bool { return o.Seed >= next })
-	return record{next, r.old.Worlds + int(next-r.first), count(r.old.Failures, below)}
+	return record{next, r.old.Worlds + int(next-r.first), countFailures(r.old.Failures, below)}
 }
 
-// pace formats how many worlds were played, and how fast.
-func (r *run) pace() string {
+// paceText formats how many worlds were played, and how fast.
+func (r *run) paceText() string {
 	took := time.Since(r.began)
 	return fmt.Sprintf("%d worlds, each played twice, in %v: %.0f a minute, %d failures",
 		r.worlds, took.Round(time.Second), float64(r.worlds)/took.Minutes(), len(r.failures))
 }
 
-// report prints the results.
-func (r *run) report() error {
+// printReport prints the results.
+func (r *run) printReport() error {
 	if r.err != nil {
 		return r.err
 	}
 	if r.next > r.first {
-		fmt.Printf("seeds %d to %d: %s\n", r.first, r.next-1, r.pace())
+		fmt.Printf("seeds %d to %d: %s\n", r.first, r.next-1, r.paceText())
 	}
 	if len(r.old.Failures) > 0 {
-		all := r.record()
+		all := r.newRecord()
 		fmt.Printf("with the runs before it: %d worlds, and these failures:\n", all.Worlds)
 		printKinds(all.Failures)
 	}
@@ -218,21 +218,21 @@ func (r *run) report() error {
 	}
 	slices.SortFunc(r.failures, func(a, b outcome) int { return cmp.Compare(a.Seed, b.Seed) })
 	if r.o.keepGoing {
-		printKinds(count(nil, r.failures))
+		printKinds(countFailures(nil, r.failures))
 		return errReported
 	}
 	f := r.failures[0]
 	fmt.Printf("seed %d failed: %s\n", f.Seed, f.Failure)
-	r.shrink(f)
+	r.shrinkPlan(f)
 	return errReported
 }
 
-// shrink prints the smallest plan with a failure of the same class.
-func (r *run) shrink(f outcome) {
+// shrinkPlan prints the smallest plan with a failure of the same class.
+func (r *run) shrinkPlan(f outcome) {
 	if r.o.shrink <= 0 {
 		return
 	}
-	plan := swarm.Draw(f.Seed, r.o.names()...)
+	plan := swarm.Draw(f.Seed, r.o.workloadNames()...)
 	var items []int
 	for _, i := range plan.Items() {
 		items = append(items, i.N)
@@ -242,7 +242,7 @@ func (r *run) shrink(f outcome) {
 		if time.Now().After(end) {
 			return false
 		}
-		o, err := r.pool.play(job{f.Seed, without, r.o.names()})
+		o, err := r.pool.playWorld(job{f.Seed, without, r.o.workloadNames()})
 		return err == nil && swarm.Class(o.Failure) == class
 	})
 	plan.Without(without)
@@ -250,11 +250,11 @@ func (r *run) shrink(f outcome) {
 		fmt.Printf("within %v, it shrinks:\n", r.o.shrink)
 	}
 	fmt.Printf("%d of its %d items are enough:\n%s", len(items)-len(without), len(items), plan.Words())
-	fmt.Printf("it is repeated by\n%s\n", r.o.command(f.Seed, without))
+	fmt.Printf("it is repeated by\n%s\n", r.o.replayCommand(f.Seed, without))
 }
 
-// command returns the command that plays a world again.
-func (o *options) command(seed uint64, without []int) string {
+// replayCommand returns the command that plays a world again.
+func (o *options) replayCommand(seed uint64, without []int) string {
 	s := fmt.Sprintf("go run ./lab/sim -seed %d", seed)
 	if len(without) > 0 {
 		s += " -without " + swarm.FormatItems(without)

@@ -14,8 +14,8 @@ type kind struct {
 	First uint64 // the lowest seed
 }
 
-// count adds failures to a copy of kinds, the most frequent kind first.
-func count(kinds []kind, failures []outcome) []kind {
+// countFailures adds failures to a copy of kinds, the most frequent kind first.
+func countFailures(kinds []kind, failures []outcome) []kind {
 	kinds = slices.Clone(kinds)
 	for _, f := range failures {
 		name := swarm.Class(f.Failure)

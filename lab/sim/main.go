@@ -50,28 +50,28 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	for _, name := range o.names() {
+	for _, name := range o.workloadNames() {
 		if !swarm.Known(name) {
-			exit(fmt.Errorf("there is no workload %q", name))
+			exitWith(fmt.Errorf("there is no workload %q", name))
 		}
 	}
 	var err error
 	switch {
 	case os.Getenv(workerEnv) != "":
-		inTest(serve)
+		inTest(serveJobs)
 	case o.seed != "":
-		inTest(func(t *testing.T) error { return replay(t, &o) })
+		inTest(func(t *testing.T) error { return replaySeed(t, &o) })
 	case o.seeds > 0 || o.span > 0:
-		err = hunt(&o)
+		err = huntSeeds(&o)
 	default:
 		flag.Usage()
 		os.Exit(2)
 	}
-	exit(err)
+	exitWith(err)
 }
 
-// exit ends the program.
-func exit(err error) {
+// exitWith ends the program.
+func exitWith(err error) {
 	if err == nil {
 		os.Exit(0)
 	}
@@ -86,13 +86,13 @@ var errReported = errors.New("failed")
 
 // inTest calls fn with a test, as required by testing/synctest, and ends the program.
 func inTest(fn func(t *testing.T) error) {
-	tests := []testing.InternalTest{{Name: "simulation", F: func(t *testing.T) { exit(fn(t)) }}}
+	tests := []testing.InternalTest{{Name: "simulation", F: func(t *testing.T) { exitWith(fn(t)) }}}
 	testing.Main(func(string, string) (bool, error) { return true, nil }, tests, nil, nil)
 }
 
-// replay plays one seed, and prints its trace.
-func replay(t *testing.T, o *options) error {
-	plan, err := o.plan(o.seed, o.without)
+// replaySeed plays one seed, and prints its trace.
+func replaySeed(t *testing.T, o *options) error {
+	plan, err := o.drawPlan(o.seed, o.without)
 	if err != nil {
 		return err
 	}
@@ -119,8 +119,8 @@ func parseSeed(s string) (uint64, error) {
 	return n, nil
 }
 
-// plan draws a plan, and leaves items out.
-func (o *options) plan(seed, without string) (*swarm.Plan, error) {
+// drawPlan draws a plan, and leaves items out.
+func (o *options) drawPlan(seed, without string) (*swarm.Plan, error) {
 	n, err := parseSeed(seed)
 	if err != nil {
 		return nil, err
@@ -129,13 +129,13 @@ func (o *options) plan(seed, without string) (*swarm.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := swarm.Draw(n, o.names()...)
+	plan := swarm.Draw(n, o.workloadNames()...)
 	plan.Without(items)
 	return plan, nil
 }
 
-// names returns the workloads of -only.
-func (o *options) names() []string {
+// workloadNames returns the workloads of -only.
+func (o *options) workloadNames() []string {
 	if o.only == "" {
 		return nil
 	}

@@ -32,9 +32,9 @@ func TestWorker(t *testing.T) {
 				n++
 			}
 		}
-		exit(serve(t))
+		exitWith(serveJobs(t))
 	default:
-		exit(serve(t))
+		exitWith(serveJobs(t))
 	}
 }
 
@@ -63,7 +63,7 @@ func TestPool(t *testing.T) {
 		}
 		l := newPool(1, patience)
 		l.env = []string{workerEnv + "=" + c.env}
-		o, err := l.play(job{Seed: 1, Only: []string{"slots"}})
+		o, err := l.playWorld(job{Seed: 1, Only: []string{"slots"}})
 		if err != nil || !strings.HasPrefix(o.Failure, c.want) || (o.Failure == "") != (c.want == "") || o.Seed != 1 {
 			t.Errorf("%s: %+v (%v), want a failure that begins with %q", c.env, o, err, c.want)
 		}
@@ -82,11 +82,11 @@ func TestTwoProcesses(t *testing.T) {
 	one.env = append(one.env, "GOGC=off", "GOMEMLIMIT=1GiB")
 	other.env = append(other.env, "GOMAXPROCS=4", "GOGC=5", "GODEBUG=asyncpreemptoff=1")
 	for seed := range uint64(12) {
-		a, err := one.play(job{Seed: seed})
+		a, err := one.playWorld(job{Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := other.play(job{Seed: seed})
+		b, err := other.playWorld(job{Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestState(t *testing.T) {
 		if _, err := openState(file); !errors.Is(err, unix.EWOULDBLOCK) {
 			t.Errorf("two runs have it at once: %v", err)
 		}
-		if err := errors.Join(s.save(next), s.close()); err != nil {
+		if err := errors.Join(s.saveRecord(next), s.close()); err != nil {
 			t.Fatal(err)
 		}
 		want = next
@@ -136,7 +136,7 @@ func TestRecord(t *testing.T) {
 		old:      record{Next: 10, Worlds: 100, Failures: []kind{{"at N", 1, 13}}},
 	}
 	want := record{Next: 15, Worlds: 105, Failures: []kind{{"at N", 3, 11}, {"else", 1, 12}}}
-	if got := r.record(); !reflect.DeepEqual(got, want) {
+	if got := r.newRecord(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

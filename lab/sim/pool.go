@@ -13,8 +13,8 @@ func newPool(n int, patience time.Duration) *pool {
 	return &pool{idle: make(chan *worker, n), patience: patience, env: []string{workerEnv + "=1"}}
 }
 
-// play plays a world in an idle process, or in a new one.
-func (l *pool) play(j job) (outcome, error) {
+// playWorld plays a world in an idle process, or in a new one.
+func (l *pool) playWorld(j job) (outcome, error) {
 	var w *worker
 	select {
 	case w = <-l.idle:
@@ -24,7 +24,7 @@ func (l *pool) play(j job) (outcome, error) {
 			return outcome{}, err
 		}
 	}
-	o, alive := w.play(j, l.patience)
+	o, alive := w.playWorld(j, l.patience)
 	if alive {
 		l.idle <- w
 	}
@@ -35,6 +35,6 @@ func (l *pool) play(j job) (outcome, error) {
 func (l *pool) close() {
 	close(l.idle)
 	for w := range l.idle {
-		w.end()
+		w.stopAndWait()
 	}
 }

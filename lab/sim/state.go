@@ -42,15 +42,15 @@ func openState(name string) (*state, error) {
 		return nil, err
 	}
 	s := &state{file: file}
-	if err := s.read(); err != nil {
+	if err := s.lockAndRead(); err != nil {
 		_ = file.Close() // nothing was written
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, nil
 }
 
-// read locks the file until the process ends, and reads it.
-func (s *state) read() error {
+// lockAndRead locks the file until the process ends, and reads it.
+func (s *state) lockAndRead() error {
 	switch err := unix.Flock(int(s.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); {
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return fmt.Errorf("another run goes on from there: give this one another file with -state (%w)", err)
@@ -67,9 +67,9 @@ func (s *state) read() error {
 	return nil
 }
 
-// save overwrites the record. Bytes after it are ignored, so a process that is killed leaves either
-// the old or the new record.
-func (s *state) save(r record) error {
+// saveRecord overwrites the record. Bytes after it are ignored, so a process that is killed leaves
+// either the old or the new record.
+func (s *state) saveRecord(r record) error {
 	b, err := json.Marshal(r)
 	if err != nil {
 		return err

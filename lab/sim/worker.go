@@ -37,9 +37,9 @@ type outcome struct {
 	Elapsed time.Duration // virtual
 }
 
-// serve plays the jobs from standard input. A failed world leaves goroutines behind, so the process
-// ends.
-func serve(t *testing.T) error {
+// serveJobs plays the jobs from standard input. A failed world leaves goroutines behind, so the
+// process ends.
+func serveJobs(t *testing.T) error {
 	signal.Ignore(os.Interrupt) // the parent process decides
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	for {
@@ -94,12 +94,12 @@ func startWorker(env []string) (*worker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	go w.read(json.NewDecoder(out))
+	go w.readOutcomes(json.NewDecoder(out))
 	return w, nil
 }
 
-// read receives the outcomes, and waits until the process ends.
-func (w *worker) read(out *json.Decoder) {
+// readOutcomes receives the outcomes, and waits until the process ends.
+func (w *worker) readOutcomes(out *json.Decoder) {
 	for {
 		var o outcome
 		if out.Decode(&o) != nil {
@@ -111,9 +111,9 @@ func (w *worker) read(out *json.Decoder) {
 	close(w.got)
 }
 
-// play plays a world, which may take patience of the process's processor time. On a busy machine
-// that is a longer real time. alive: the process can play another world.
-func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
+// playWorld plays a world, which may take patience of the process's processor time. On a busy
+// machine that is a longer real time. alive: the process can play another world.
+func (w *worker) playWorld(j job, patience time.Duration) (o outcome, alive bool) {
 	// Between two looks, less than a hundredth of the time from one to the next is no work.
 	const looks = 50 // within patience, if the process has a processor to itself
 	const busy = 100 * looks
@@ -128,7 +128,7 @@ func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
 		case got, ok := <-w.got:
 			if ok {
 				if got.Failure != "" {
-					w.end()
+					w.stopAndWait()
 				}
 				return got, got.Failure == ""
 			}
@@ -142,7 +142,7 @@ func (w *worker) play(j job, patience time.Duration) (o outcome, alive bool) {
 		}
 		if now > end || idle > looks {
 			_ = w.cmd.Process.Signal(unix.SIGQUIT) // prints its goroutines
-			w.end()
+			w.stopAndWait()
 			o.Failure = fmt.Sprintf("no end within %v of processor time:\n%s", patience, w.output)
 			return o, false
 		}
@@ -159,8 +159,8 @@ func (w *worker) processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// end ends the process, and waits until it has ended.
-func (w *worker) end() {
+// stopAndWait ends the process, and waits until it has ended.
+func (w *worker) stopAndWait() {
 	_ = w.close()
 	timer := time.AfterFunc(10*time.Second, func() { _ = w.cmd.Process.Kill() })
 	defer timer.Stop()

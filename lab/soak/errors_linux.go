@@ -15,7 +15,7 @@ import (
 // errWrong marks errors that no fault of the network or of the other process explains.
 var errWrong = errors.New("wrong")
 
-func wrong(format string, args ...any) error {
+func wrongError(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", errWrong, fmt.Errorf(format, args...))
 }
 

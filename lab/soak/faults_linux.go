@@ -50,8 +50,8 @@ type faults struct {
 	scale  scale
 }
 
-// next returns the next fault and the pause after it.
-func (f *faults) next() (next fault, pause time.Duration) {
+// nextFault returns the next fault and the pause after it.
+func (f *faults) nextFault() (next fault, pause time.Duration) {
 	next = fault{Kind: f.kinds[f.random.IntN(len(f.kinds))], Side: side(f.random.IntN(2))}
 	const shortest = 100 * time.Millisecond
 	longest := f.scale.Longest

@@ -41,7 +41,7 @@ func openHost(r role) (*host, error) {
 	system.EventStream.Subscribe(func(event any) {
 		switch event.(type) {
 		case *rdma.Panicked, *actor.SupervisorEvent:
-			h.fault("a panic: %+v", event)
+			h.recordFault("a panic: %+v", event)
 		}
 	})
 	rt, err := rdma.Open(system, rdma.Config{
@@ -59,7 +59,7 @@ func (h *host) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	if err := h.rt.Shutdown(ctx); err != nil {
-		h.fault("shutdown: %v", err)
+		h.recordFault("shutdown: %v", err)
 	}
 	h.system.Shutdown()
 }
@@ -79,7 +79,7 @@ func eventually(ctx context.Context, f func() error) error {
 	}
 }
 
-func look(rt *rdma.Runtime) *footprint {
+func currentFootprint(rt *rdma.Runtime) *footprint {
 	runtime.GC()         // the first collection leaves the contents of pools
 	debug.FreeOSMemory() // collects garbage, and returns memory that Go would retain
 	var m runtime.MemStats
@@ -90,9 +90,9 @@ func look(rt *rdma.Runtime) *footprint {
 	}
 }
 
-// report reports until ctx ends: the completed work at each beat, and the footprint at longer
+// sendReports reports until ctx ends: the completed work at each beat, and the footprint at longer
 // intervals.
-func (t *tally) report(ctx context.Context, rt *rdma.Runtime, every time.Duration) error {
+func (t *tally) sendReports(ctx context.Context, rt *rdma.Runtime, every time.Duration) error {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	for next := time.Now(); ; {
@@ -101,9 +101,9 @@ func (t *tally) report(ctx context.Context, rt *rdma.Runtime, every time.Duratio
 			return nil
 		case <-ticker.C:
 		}
-		s := t.tick()
+		s := t.takeSample()
 		if !s.At.Before(next) {
-			s.Has, next = look(rt), s.At.Add(every)
+			s.Has, next = currentFootprint(rt), s.At.Add(every)
 		}
 		if err := measure.Report(s); err != nil {
 			return err

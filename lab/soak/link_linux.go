@@ -51,7 +51,7 @@ func newLink(seed uint64) (l *link, err error) {
 		if l.ends[i], err = newNamespace(); err != nil {
 			return l, err
 		}
-		fd, err := l.ends[i].tun(l.names[i], ip)
+		fd, err := l.ends[i].createTUN(l.names[i], ip)
 		if err != nil {
 			return l, err
 		}
@@ -62,14 +62,14 @@ func newLink(seed uint64) (l *link, err error) {
 		d.spare.New = func() any { return new([mtu]byte) }
 		d.weather.Store(&weather{})
 		l.to[i] = d
-		l.forward.Go(d.read)
-		l.forward.Go(d.write)
+		l.forward.Go(d.readPackets)
+		l.forward.Go(d.writePackets)
 	}
 	return l, nil
 }
 
-// read reads packets, and drops them or queues them for writing.
-func (d *direction) read() {
+// readPackets reads packets, and drops them or queues them for writing.
+func (d *direction) readPackets() {
 	defer close(d.delayed)
 	var last time.Time
 	for {
@@ -99,8 +99,9 @@ func (d *direction) read() {
 	}
 }
 
-// write writes packets when they are due. Packets that are under way when the link is cut are lost.
-func (d *direction) write() {
+// writePackets writes packets when they are due. Packets that are under way when the link is cut
+// are lost.
+func (d *direction) writePackets() {
 	for p := range d.delayed {
 		if wait := time.Until(p.due); wait > 0 {
 			time.Sleep(wait)
@@ -118,13 +119,13 @@ func (l *link) setWeather(w weather) {
 	}
 }
 
-// cut starts or stops dropping all packets to an end.
-func (l *link) cut(end side, yes bool) { l.to[end].cut.Store(yes) }
+// setCut starts or stops dropping all packets to an end.
+func (l *link) setCut(end side, yes bool) { l.to[end].cut.Store(yes) }
 
-// down sets an end's interface down, or up. While it is down, its namespace has no route, and its
-// address does not exist.
-func (l *link) down(end side, yes bool) error {
-	return l.ends[end].run(func() error { return setFlags(l.names[end], !yes) })
+// setDown sets an end's interface down, or up. While it is down, its namespace has no route, and
+// its address does not exist.
+func (l *link) setDown(end side, yes bool) error {
+	return l.ends[end].runInside(func() error { return setFlags(l.names[end], !yes) })
 }
 
 func (l *link) close() (err error) {

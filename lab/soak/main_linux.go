@@ -45,7 +45,7 @@ func main() {
 	switch {
 	case err != nil:
 	case child:
-		err = play(r)
+		err = runProcess(r)
 	default:
 		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 		err = soakAll(ctx, os.Args[1:])
@@ -65,9 +65,9 @@ func soakAll(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	chosen := plans(slow, slow.byDefault())
+	chosen := soakPlans(slow, slow.byDefault())
 	if *quick {
-		chosen = plans(fast, fast)
+		chosen = soakPlans(fast, fast)
 	}
-	return soak(ctx, chosen, *seed, *long)
+	return runSoak(ctx, chosen, *seed, *long)
 }

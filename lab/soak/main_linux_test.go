@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	var r role
 	if child, err := measure.Role(&r); child { // of TestSoak
 		if err == nil {
-			err = play(r)
+			err = runProcess(r)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -39,7 +39,7 @@ func TestSoak(t *testing.T) {
 	if !*run {
 		return
 	}
-	if err := soak(t.Context(), plans(fast, fast), uint64(time.Now().UnixNano()), 20*time.Second); err != nil {
+	if err := runSoak(t.Context(), soakPlans(fast, fast), uint64(time.Now().UnixNano()), 20*time.Second); err != nil {
 		t.Error(err)
 	}
 }

@@ -41,8 +41,8 @@ func newNamespace() (*namespace, error) {
 	return n, nil
 }
 
-// run calls f in the namespace. A process that f starts belongs to it.
-func (n *namespace) run(f func() error) error {
+// runInside calls f in the namespace. A process that f starts belongs to it.
+func (n *namespace) runInside(f func() error) error {
 	done := make(chan error)
 	n.do <- func() { done <- f() }
 	return <-done
@@ -50,10 +50,10 @@ func (n *namespace) run(f func() error) error {
 
 func (n *namespace) close() { close(n.do) }
 
-// tun creates a network interface in the namespace. Its packets are read from and written to the
-// returned descriptor.
-func (n *namespace) tun(name, ip string) (fd int, err error) {
-	err = n.run(func() error {
+// createTUN creates a network interface in the namespace. Its packets are read from and written to
+// the returned descriptor.
+func (n *namespace) createTUN(name, ip string) (fd int, err error) {
+	err = n.runInside(func() error {
 		if fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0); err != nil {
 			return fmt.Errorf("/dev/net/tun: %w", err)
 		}
@@ -74,22 +74,22 @@ func makeTun(fd int, name string) error {
 	return unix.IoctlIfreq(fd, unix.TUNSETIFF, req)
 }
 
-// setUp gives an interface its address and sets it up.
+// setUp sets an interface's address, and sets it up.
 func setUp(name, ip string) error {
 	address := func(a net.IP) func(*unix.Ifreq) error {
 		return func(r *unix.Ifreq) error { return r.SetInet4Addr(a.To4()) }
 	}
 	return errors.Join(
-		configure(name, unix.SIOCSIFADDR, address(net.ParseIP(ip))),
-		configure(name, unix.SIOCSIFNETMASK, address(net.IPv4(255, 255, 255, 0))),
-		configure(name, unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(mtu); return nil }),
+		configureInterface(name, unix.SIOCSIFADDR, address(net.ParseIP(ip))),
+		configureInterface(name, unix.SIOCSIFNETMASK, address(net.IPv4(255, 255, 255, 0))),
+		configureInterface(name, unix.SIOCSIFMTU, func(r *unix.Ifreq) error { r.SetUint32(mtu); return nil }),
 		setFlags(name, true),
 	)
 }
 
 // setFlags sets an interface up or down.
 func setFlags(name string, up bool) error {
-	return configure(name, unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error {
+	return configureInterface(name, unix.SIOCSIFFLAGS, func(r *unix.Ifreq) error {
 		if up {
 			r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 		}
@@ -97,8 +97,8 @@ func setFlags(name string, up bool) error {
 	})
 }
 
-// configure sets a property of an interface in this thread's namespace: netdevice(7).
-func configure(name string, op uint, fill func(*unix.Ifreq) error) error {
+// configureInterface sets a property of an interface in this thread's namespace: netdevice(7).
+func configureInterface(name string, op uint, fill func(*unix.Ifreq) error) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -50,43 +50,43 @@ func (p *pair) run(ctx context.Context, seed uint64, long time.Duration) (err er
 		cancel()
 		for _, left := range p.both {
 			if left != nil {
-				left.kill()
+				left.killAndWait()
 			}
 		}
 	}()
 	for s := range p.both {
-		if err := p.start(ctx, side(s), 1); err != nil {
+		if err := p.startProcess(ctx, side(s), 1); err != nil {
 			return err
 		}
 	}
-	p.recover(ctx, "start", time.Now())
+	p.awaitRecovery(ctx, "start", time.Now())
 	for ctx.Err() == nil && time.Since(p.began) < long {
-		if err := p.storm(ctx, long); err != nil {
+		if err := p.injectFaults(ctx, long); err != nil {
 			return err
 		}
-		p.quiet(ctx)
+		p.checkQuiet(ctx)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	p.lived = time.Since(p.began)
 	for _, s := range []side{client, server} {
-		if err := p.both[s].end(); err != nil {
-			p.problem("%v", err)
+		if err := p.both[s].shutDown(); err != nil {
+			p.addProblem("%v", err)
 		}
 	}
 	return nil
 }
 
-func (p *pair) start(ctx context.Context, s side, number uint64) (err error) {
+func (p *pair) startProcess(ctx context.Context, s side, number uint64) (err error) {
 	at := addresses{serverIP + ":7471", serverIP + ":7472", serverIP + ":7473"}
 	r := role{Side: s, Number: number, Server: at, Scale: p.Scale}
-	p.both[s], err = start(ctx, p.link.ends[s], r, p.took)
+	p.both[s], err = startProcess(ctx, p.link.ends[s], r, p.recordSample)
 	return err
 }
 
-// took records a sample.
-func (p *pair) took(of *process, s sample) {
+// recordSample records a sample.
+func (p *pair) recordSample(of *process, s sample) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range s.Wrong {
@@ -99,7 +99,7 @@ func (p *pair) took(of *process, s sample) {
 	}
 }
 
-func (p *pair) problem(format string, args ...any) {
+func (p *pair) addProblem(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.problemLocked(format, args...)
@@ -111,66 +111,66 @@ func (p *pair) problemLocked(format string, args ...any) {
 	p.log("WRONG: %s", text)
 }
 
-// storm injects one fault after the other.
-func (p *pair) storm(ctx context.Context, long time.Duration) error {
+// injectFaults injects one fault after the other.
+func (p *pair) injectFaults(ctx context.Context, long time.Duration) error {
 	for end := time.Now().Add(p.Scale.Storm); ctx.Err() == nil && time.Now().Before(end) && time.Since(p.began) < long; {
-		f, pause := p.faults.next()
+		f, pause := p.faults.nextFault()
 		p.link.setWeather(f.Weather)
-		if err := p.inject(ctx, f); err != nil {
+		if err := p.injectFault(ctx, f); err != nil {
 			return fmt.Errorf("%s: %v: %w", p.Name, f, err)
 		}
 		over := time.Now()
-		if after, ok := p.recover(ctx, f.String(), over); ok {
+		if after, ok := p.awaitRecovery(ctx, f.String(), over); ok {
 			p.mu.Lock()
 			p.recoveries = append(p.recoveries, recovery{f, after})
 			p.mu.Unlock()
 			p.log("%v; everything went on after %v", f, after.Round(time.Millisecond))
 		}
-		sleep(ctx, pause)
+		sleepFor(ctx, pause)
 	}
 	return nil
 }
 
-// inject injects a fault, and waits until it is over.
-func (p *pair) inject(ctx context.Context, f fault) error {
+// injectFault injects a fault, and waits until it is over.
+func (p *pair) injectFault(ctx context.Context, f fault) error {
 	switch f.Kind {
 	case kill:
-		return p.restart(ctx, f.Side)
+		return p.restartProcess(ctx, f.Side)
 	case stop:
-		return p.both[f.Side].suspend(ctx, f.For)
+		return p.both[f.Side].suspendFor(ctx, f.For)
 	case down:
-		if err := p.link.down(f.Side, true); err != nil {
+		if err := p.link.setDown(f.Side, true); err != nil {
 			return err
 		}
-		sleep(ctx, f.For)
-		return p.link.down(f.Side, false)
+		sleepFor(ctx, f.For)
+		return p.link.setDown(f.Side, false)
 	}
-	p.link.cut(f.Side, true)
+	p.link.setCut(f.Side, true)
 	if f.Kind != deaf {
-		p.link.cut(1-f.Side, true)
+		p.link.setCut(1-f.Side, true)
 	}
 	if f.Kind == vanish {
-		if err := p.restart(ctx, f.Side); err != nil {
+		if err := p.restartProcess(ctx, f.Side); err != nil {
 			return err
 		}
 	}
-	sleep(ctx, f.For)
-	p.link.cut(server, false)
-	p.link.cut(client, false)
+	sleepFor(ctx, f.For)
+	p.link.setCut(server, false)
+	p.link.setCut(client, false)
 	return nil
 }
 
-// restart kills a process and starts the next.
-func (p *pair) restart(ctx context.Context, s side) error {
+// restartProcess kills a process and starts the next.
+func (p *pair) restartProcess(ctx context.Context, s side) error {
 	old := p.both[s]
-	old.kill()
-	p.retire(old)
-	return p.start(ctx, s, old.role.Number+1)
+	old.killAndWait()
+	p.addUpWork(old)
+	return p.startProcess(ctx, s, old.role.Number+1)
 }
 
-// retire adds up the work of a process that ends.
-func (p *pair) retire(old *process) {
-	s := old.sample()
+// addUpWork adds up the work of a process that ends.
+func (p *pair) addUpWork(old *process) {
+	s := old.lastSample()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.errors[old.role.Side] == nil {
@@ -186,12 +186,12 @@ func (p *pair) retire(old *process) {
 	}
 }
 
-// recover waits until the client has done some of every kind of work since then.
-func (p *pair) recover(ctx context.Context, what string, since time.Time) (after time.Duration, ok bool) {
+// awaitRecovery waits until the client has done some of every kind of work since then.
+func (p *pair) awaitRecovery(ctx context.Context, what string, since time.Time) (after time.Duration, ok bool) {
 	var before *sample
 	var missing []string
-	for time.Since(since) < p.Scale.bound() && ctx.Err() == nil {
-		s := p.both[client].sample()
+	for time.Since(since) < p.Scale.recoveryBound() && ctx.Err() == nil {
+		s := p.both[client].lastSample()
 		switch {
 		case s.At.Before(since):
 		case before == nil:
@@ -207,31 +207,31 @@ func (p *pair) recover(ctx context.Context, what string, since time.Time) (after
 				return s.At.Sub(since), true
 			}
 		}
-		sleep(ctx, beat/5)
+		sleepFor(ctx, beat/5)
 	}
 	if ctx.Err() == nil {
-		p.problem("%v after this there is still no progress in %q: %s", p.Scale.bound(), missing, what)
+		p.addProblem("%v after this there is still no progress in %q: %s", p.Scale.recoveryBound(), missing, what)
 	}
 	return 0, false
 }
 
-// quiet stops the faults, and checks that after a while nothing fails.
-func (p *pair) quiet(ctx context.Context) {
+// checkQuiet stops the faults, and checks that after a while nothing fails.
+func (p *pair) checkQuiet(ctx context.Context) {
 	p.link.setWeather(weather{})
-	sleep(ctx, p.Scale.Settle)
-	before := [2]sample{p.both[server].sample(), p.both[client].sample()}
+	sleepFor(ctx, p.Scale.Settle)
+	before := [2]sample{p.both[server].lastSample(), p.both[client].lastSample()}
 	p.setCalm(true)
-	sleep(ctx, p.Scale.Calm)
+	sleepFor(ctx, p.Scale.Calm)
 	p.setCalm(false)
 	for s, b := range before {
-		now := p.both[s].sample()
+		now := p.both[s].lastSample()
 		for name, n := range now.Errors {
 			if n > b.Errors[name] {
-				p.problem("%v: %d errors while there are no faults: %s", side(s), n-b.Errors[name], name)
+				p.addProblem("%v: %d errors while there are no faults: %s", side(s), n-b.Errors[name], name)
 			}
 		}
 	}
-	p.recover(ctx, "a calm", time.Now())
+	p.awaitRecovery(ctx, "a calm", time.Now())
 }
 
 func (p *pair) setCalm(yes bool) {

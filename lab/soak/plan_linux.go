@@ -8,9 +8,9 @@ type plan struct {
 	Scale  scale
 }
 
-// plans returns the plans of the long soak. A process that is killed does not live long, so there
-// is a pair for each side, and one in which both live.
-func plans(s scale, calm scale) []plan {
+// soakPlans returns the plans of the long soak. A process that is killed does not live long, so
+// there is a pair for each side, and one in which both live.
+func soakPlans(s scale, calm scale) []plan {
 	mortal := []kind{kill, kill, stop, cut, deaf, down, vanish}
 	return []plan{
 		{"client killed", client, mortal, s},
@@ -19,8 +19,8 @@ func plans(s scale, calm scale) []plan {
 	}
 }
 
-// immortal reports whether a side lives as long as the soak.
-func (p *plan) immortal(s side) bool {
+// isImmortal reports whether a side lives as long as the soak.
+func (p *plan) isImmortal(s side) bool {
 	for _, k := range p.Kinds {
 		if (k == kill || k == vanish) && s == p.Mortal {
 			return false

@@ -11,19 +11,19 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// play runs a process: it works until its standard input ends, shuts down, and reports whether
-// anything is left.
-func play(r role) error {
+// runProcess runs a process: it works until its standard input ends, shuts down, and reports
+// whether anything is left.
+func runProcess(r role) error {
 	h, err := openHost(r)
 	if err != nil {
 		return err
 	}
 	var end func()
 	if r.Side == server {
-		s, failed := serve(h)
+		s, failed := startServant(h)
 		end, err = s.close, failed
 	} else {
-		end, err = dial(h)
+		end, err = startCustomer(h)
 	}
 	if err != nil {
 		return err
@@ -34,15 +34,15 @@ func play(r role) error {
 		}
 		cancel()
 	}()
-	if err := h.report(ctx, h.rt, r.Scale.Every); err != nil {
+	if err := h.sendReports(ctx, h.rt, r.Scale.Every); err != nil {
 		return err
 	}
 	end()
 	h.close()
 	if err := leftOver(); err != nil {
-		h.fault("after the end: %v", err)
+		h.recordFault("after the end: %v", err)
 	}
-	s := h.tick()
+	s := h.takeSample()
 	s.Last = true
 	return measure.Report(s)
 }

@@ -22,10 +22,10 @@ type process struct {
 	last   sample // zero: no report yet
 }
 
-// start starts a process at its end of the link. Each sample goes to sink.
-func start(ctx context.Context, at *namespace, r role, sink func(*process, sample)) (*process, error) {
+// startProcess starts a process at its end of the link. Each sample goes to sink.
+func startProcess(ctx context.Context, at *namespace, r role, sink func(*process, sample)) (*process, error) {
 	p := &process{role: r, read: make(chan struct{})}
-	if err := at.run(func() (err error) { // its thread lives as long as the namespace: Pdeathsig
+	if err := at.runInside(func() (err error) { // at's thread lives as long as at: Pdeathsig
 		p.child, err = measure.Start(ctx, r.String(), -1, 2, r)
 		return err
 	}); err != nil {
@@ -47,14 +47,14 @@ func start(ctx context.Context, at *namespace, r role, sink func(*process, sampl
 	return p, nil
 }
 
-func (p *process) sample() sample {
+func (p *process) lastSample() sample {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.last
 }
 
-// kill sends SIGKILL, and waits.
-func (p *process) kill() {
+// killAndWait sends SIGKILL, and waits.
+func (p *process) killAndWait() {
 	p.mu.Lock()
 	p.killed = true
 	p.mu.Unlock()
@@ -63,29 +63,29 @@ func (p *process) kill() {
 	_ = p.child.Stop() // "signal: killed"
 }
 
-// suspend stops the process for the given time, or until ctx ends.
-func (p *process) suspend(ctx context.Context, d time.Duration) error {
+// suspendFor stops the process for the given time, or until ctx ends.
+func (p *process) suspendFor(ctx context.Context, d time.Duration) error {
 	if err := p.child.Signal(unix.SIGSTOP); err != nil {
 		return err
 	}
-	sleep(ctx, d)
+	sleepFor(ctx, d)
 	return p.child.Signal(unix.SIGCONT)
 }
 
-// end asks the process to shut down, and waits.
-func (p *process) end() error {
+// shutDown asks the process to shut down, and waits.
+func (p *process) shutDown() error {
 	err := p.child.Stop()
 	<-p.read
 	if err != nil {
 		return fmt.Errorf("%v: %w", p.role, err)
 	}
-	if !p.sample().Last {
+	if !p.lastSample().Last {
 		return fmt.Errorf("%v has ended without its last report", p.role)
 	}
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+func sleepFor(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):

@@ -25,10 +25,12 @@ type scale struct {
 	WorthJudging bool          // growth can be judged
 }
 
-// bound returns the time within which work must continue after a fault: a dead connection is
-// noticed after Gone and a third of Idle, TCP gives up a handshake or retransmits after as long as
-// the link was cut, then come pauses before attempts, and their time.
-func (s scale) bound() time.Duration { return 2*s.Gone + s.Longest + 3*s.Connect + 15*time.Second }
+// recoveryBound returns the time within which work must continue after a fault: a dead connection
+// is noticed after Gone and a third of Idle, TCP gives up a handshake or retransmits after as long
+// as the link was cut, then come pauses before attempts, and their time.
+func (s scale) recoveryBound() time.Duration {
+	return 2*s.Gone + s.Longest + 3*s.Connect + 15*time.Second
+}
 
 var (
 	slow = scale{

@@ -73,16 +73,16 @@ type servant struct {
 	streams  sync.WaitGroup
 }
 
-func serve(h *host) (s *servant, err error) {
+func startServant(h *host) (s *servant, err error) {
 	s = &servant{host: h, server: rpc.NewServer(h.rt, rpc.ServerConfig{MaxMessage: maxMessage})}
-	rpc.HandleRaw(s.server, echo, s.echo)
-	rpc.HandleRaw(s.server, again, s.echo)
-	rpc.HandleRaw(s.server, quick, s.echo, rpc.HandlerConfig{OnLoop: true})
+	rpc.HandleRaw(s.server, echo, s.echoHandler)
+	rpc.HandleRaw(s.server, again, s.echoHandler)
+	rpc.HandleRaw(s.server, quick, s.echoHandler, rpc.HandlerConfig{OnLoop: true})
 	rpc.HandleRaw(s.server, warm, func(ctx context.Context, b, reply []byte) ([]byte, error) {
 		time.Sleep(beat / 10)
-		return s.echo(ctx, b, reply)
+		return s.echoHandler(ctx, b, reply)
 	})
-	rpc.HandleStream(s.server, items, s.items)
+	rpc.HandleStream(s.server, items, s.handleItems)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	at, err := s.server.Listen(ctx, h.server.Calls)
@@ -92,7 +92,7 @@ func serve(h *host) (s *servant, err error) {
 	if s.listener, err = rdmanet.Listen(ctx, h.rt, h.server.Streams); err != nil {
 		return s, err
 	}
-	s.streams.Go(s.accept)
+	s.streams.Go(s.acceptStreams)
 	handler := actor.PropsFromProducer(func() actor.Actor { return &listener{s: s} })
 	id := h.rt.CreateID(nil, rdma.IDConfig{Handler: handler, MaxMessage: maxMessage})
 	on, err := rdma.Ask[*rdma.Listening](ctx, h.rt, id, &rdma.Serve{Addr: h.server.Messages})
@@ -113,17 +113,18 @@ func (s *servant) close() {
 // check records a fault if b is not as it was sent.
 func (s *servant) check(b []byte) {
 	if n, ok := numberOf(b); !ok {
-		s.fault("payload %d of %d bytes is not what was sent", n, len(b))
+		s.recordFault("payload %d of %d bytes is not what was sent", n, len(b))
 	}
 }
 
-func (s *servant) echo(_ context.Context, b, reply []byte) ([]byte, error) {
+func (s *servant) echoHandler(_ context.Context, b, reply []byte) ([]byte, error) {
 	s.check(b)
 	return append(reply, b...), nil
 }
 
-// items sends as many items as the request's number, each with its own number and the request.
-func (s *servant) items(_ context.Context, b *rpc.Bytes, out *rpc.Sender[rpc.Bytes]) error {
+// handleItems sends as many items as the request's number, each with its own number and the
+// request.
+func (s *servant) handleItems(_ context.Context, b *rpc.Bytes, out *rpc.Sender[rpc.Bytes]) error {
 	s.check(*b)
 	n, _ := numberOf(*b)
 	for i := range n {
@@ -152,11 +153,11 @@ func (l *listener) Receive(ctx actor.Context) {
 	case *rdma.Received:
 		n, ok := numberOf(m.Data)
 		if !ok {
-			l.s.fault("message %d of %d bytes is not what was sent", n, len(m.Data))
+			l.s.recordFault("message %d of %d bytes is not what was sent", n, len(m.Data))
 			return
 		}
 		if n <= l.last {
-			l.s.fault("message %d comes behind %d on one connection", n, l.last)
+			l.s.recordFault("message %d comes behind %d on one connection", n, l.last)
 		}
 		l.last = n
 		ctx.Respond(rdma.NewSend(bytes.Clone(m.Data[:headSize])))
@@ -165,20 +166,20 @@ func (l *listener) Receive(ctx actor.Context) {
 		}
 	case *rdma.SendFailed:
 		if !errors.Is(m, rdma.ErrFlushed) {
-			l.s.fault("an acknowledgement: %v", m)
+			l.s.recordFault("an acknowledgement: %v", m)
 		}
 	}
 }
 
-// accept serves byte streams until the listener is closed. Each is sent back as it arrives.
-func (s *servant) accept() {
+// acceptStreams serves byte streams until the listener is closed. Each is sent back as it arrives.
+func (s *servant) acceptStreams() {
 	for {
 		c, err := s.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			s.fault("accept: %v", err)
+			s.recordFault("accept: %v", err)
 			return
 		}
 		s.streams.Go(func() {
@@ -190,7 +191,7 @@ func (s *servant) accept() {
 			if errors.Is(err, unix.ECONNRESET) {
 				err = nil // the client may reset: it reports whether that was its intention
 			}
-			s.count("streams served", err)
+			s.countWork("streams served", err)
 		})
 	}
 }

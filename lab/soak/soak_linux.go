@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// soak runs the pairs concurrently, prints the results, and returns an error that lists the
+// runSoak runs the pairs concurrently, prints the results, and returns an error that lists the
 // problems.
-func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration) error {
+func runSoak(ctx context.Context, plans []plan, seed uint64, long time.Duration) error {
 	fmt.Printf("soak: %d pairs for %v, -seed %d\n", len(plans), long, seed)
 	fmt.Println("packets travel through this process, which delays, loses and cuts; netem is not needed")
 	var (
@@ -36,8 +36,8 @@ func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration) er
 	var growths []growth
 	var problems []error
 	for _, p := range pairs {
-		p.retire(p.both[server])
-		p.retire(p.both[client])
+		p.addUpWork(p.both[server])
+		p.addUpWork(p.both[client])
 		if p.Scale.WorthJudging {
 			growths = append(growths, p.judgeAll()...)
 		}
@@ -45,6 +45,6 @@ func soak(ctx context.Context, plans []plan, seed uint64, long time.Duration) er
 			problems = append(problems, errors.New(text))
 		}
 	}
-	tables(os.Stdout, pairs, growths)
+	printTables(os.Stdout, pairs, growths)
 	return errors.Join(problems...)
 }

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// tables prints the figures in Markdown.
-func tables(w io.Writer, pairs []*pair, growths []growth) {
+// printTables prints the figures in Markdown.
+func printTables(w io.Writer, pairs []*pair, growths []growth) {
 	fmt.Fprintf(w, "\n| pair | fault | times | longest | everything goes on after: median | worst |\n|---|---|---|---|---|---|\n")
 	for _, p := range pairs {
 		for k, name := range kindNames {
@@ -36,7 +36,7 @@ func tables(w io.Writer, pairs []*pair, growths []growth) {
 		}
 		fmt.Fprintln(w)
 	}
-	grown(w, growths)
+	printGrowths(w, growths)
 	for _, p := range pairs {
 		for s, errs := range p.errors {
 			fmt.Fprintf(w, "\nErrors of the %v of %q:\n\n", side(s), p.Name)
@@ -47,9 +47,9 @@ func tables(w io.Writer, pairs []*pair, growths []growth) {
 	}
 }
 
-// grown prints the medians of each process and metric while there were no faults, and over the
-// whole time.
-func grown(w io.Writer, all []growth) {
+// printGrowths prints the medians of each process and metric while there were no faults, and over
+// the whole time.
+func printGrowths(w io.Writer, all []growth) {
 	if len(all) > 0 {
 		fmt.Fprintf(w, "\n| process, pair | what | calm: first third | last third | always: first third | last third | highest | verdict |\n%s\n",
 			"|---|---|---|---|---|---|---|---|")
@@ -63,7 +63,7 @@ func grown(w io.Writer, all []growth) {
 			return !g.Calm && g.Pair == calm.Pair && g.Side == calm.Side && g.Metric == calm.Metric
 		})]
 		fmt.Fprintf(w, "| %v, %s | %s | %.1f | %.1f | %.1f | %.1f | %.1f | %s |\n", calm.Side, calm.Pair, calm.Metric.label(),
-			calm.First, calm.Last, always.First, always.Last, always.Worst, choose(calm.grown() || always.grown(), "GROWS", "no growth"))
+			calm.First, calm.Last, always.First, always.Last, always.Worst, choose(calm.isGrown() || always.isGrown(), "GROWS", "no growth"))
 	}
 }
 

@@ -52,32 +52,32 @@ func (w *worker) talk(work string, pause time.Duration, most int) *talker {
 func (t *talker) receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		t.spawn(ctx)
+		t.spawnLink(ctx)
 		rdma.After(ctx, 0, another{})
 	case another:
-		t.next(ctx)
+		t.sendNext(ctx)
 	case *reconnect.Up:
 		t.acked = 0
 	case *rdma.Received:
-		t.acknowledged(ctx, m)
+		t.handleAck(ctx, m)
 	case *reconnect.Settled:
-		t.settle(m.Fates)
+		t.handleFates(m.Fates)
 	case *reconnect.Down:
-		t.settle(m.Fates)
+		t.handleFates(m.Fates)
 		if m.Err != nil && m.WasUp {
-			t.w.count(t.work, m.Err)
+			t.w.countWork(t.work, m.Err)
 		}
 	case *reconnect.Refused:
-		t.w.fault("%s: message %d: %v", t.work, m.Tag, m)
+		t.w.recordFault("%s: message %d: %v", t.work, m.Tag, m)
 	case *reconnect.Closed:
-		t.over(ctx, m)
+		t.handleClosed(ctx, m)
 	case hangUp:
 		t.closing = true
-		t.drain(ctx)
+		t.drainLink(ctx)
 	}
 }
 
-func (t *talker) spawn(ctx actor.Context) {
+func (t *talker) spawnLink(ctx actor.Context) {
 	t.draining = false
 	t.link = reconnect.Spawn(t.w.rt, ctx.Self(), reconnect.Config{
 		Dial: rdma.Dial{Addr: t.w.server.Messages, Timeout: t.w.scale.Connect},
@@ -85,7 +85,7 @@ func (t *talker) spawn(ctx actor.Context) {
 	})
 }
 
-func (t *talker) next(ctx actor.Context) {
+func (t *talker) sendNext(ctx actor.Context) {
 	if t.closing {
 		return
 	}
@@ -100,46 +100,46 @@ func (t *talker) next(ctx actor.Context) {
 	ctx.Send(t.link, s)
 }
 
-func (t *talker) acknowledged(ctx actor.Context, m *rdma.Received) {
+func (t *talker) handleAck(ctx actor.Context, m *rdma.Received) {
 	n := binary.BigEndian.Uint64(m.Data) // it is the message's head
 	if n <= t.acked || n > t.tag {
-		t.w.fault("%s: the acknowledgement of message %d comes behind that of %d, on one connection", t.work, n, t.acked)
+		t.w.recordFault("%s: the acknowledgement of message %d comes behind that of %d, on one connection", t.work, n, t.acked)
 	}
 	t.acked = n
-	t.w.count(t.work, nil)
+	t.w.countWork(t.work, nil)
 	if t.count++; t.count%drained == 0 {
-		t.drain(ctx)
+		t.drainLink(ctx)
 	}
 }
 
-// drain ends the link in order.
-func (t *talker) drain(ctx actor.Context) {
+// drainLink ends the link in order.
+func (t *talker) drainLink(ctx actor.Context) {
 	if !t.draining {
 		t.draining = true
 		ctx.Send(t.link, &reconnect.Drain{Timeout: patience})
 	}
 }
 
-// settle handles reported fates of messages.
-func (t *talker) settle(all []reconnect.Fate) {
+// handleFates handles reported fates of messages.
+func (t *talker) handleFates(all []reconnect.Fate) {
 	for _, f := range all {
 		idempotent, open := t.open[f.Tag]
 		switch {
 		case !open:
-			t.w.fault("%s: message %d has two fates: %+v", t.work, f.Tag, f)
+			t.w.recordFault("%s: message %d has two fates: %+v", t.work, f.Tag, f)
 		case f.Again && f.Outcome == reconnect.Unknown && !idempotent:
-			t.w.fault("%s: message %d may have arrived, and is sent again: %+v", t.work, f.Tag, f)
+			t.w.recordFault("%s: message %d may have arrived, and is sent again: %+v", t.work, f.Tag, f)
 		case !f.Again:
 			delete(t.open, f.Tag)
 		}
 	}
 }
 
-// over handles the end of a link.
-func (t *talker) over(ctx actor.Context, m *reconnect.Closed) {
-	t.settle(m.Fates)
+// handleClosed handles the end of a link.
+func (t *talker) handleClosed(ctx actor.Context, m *reconnect.Closed) {
+	t.handleFates(m.Fates)
 	if len(t.open) > 0 {
-		t.w.fault("%s: %d messages have no fate at the end (%v)", t.work, len(t.open), m.Err)
+		t.w.recordFault("%s: %d messages have no fate at the end (%v)", t.work, len(t.open), m.Err)
 		clear(t.open)
 	}
 	if t.closing {
@@ -148,17 +148,17 @@ func (t *talker) over(ctx actor.Context, m *reconnect.Closed) {
 		return
 	}
 	if !t.draining {
-		t.w.fault("%s: the reconnecting actor has ended: %v", t.work, m.Err)
+		t.w.recordFault("%s: the reconnecting actor has ended: %v", t.work, m.Err)
 	}
-	t.spawn(ctx)
+	t.spawnLink(ctx)
 }
 
-// close ends the talker's work.
-func (t *talker) close() {
+// closeAndWait ends the talker's work.
+func (t *talker) closeAndWait() {
 	t.w.system.Root.Send(t.pid, hangUp{})
 	select {
 	case <-t.closed:
 	case <-time.After(2 * grace):
-		t.w.fault("%s do not end", t.work)
+		t.w.recordFault("%s do not end", t.work)
 	}
 }

@@ -30,8 +30,9 @@ func newTally() *tally {
 	return &tally{done: make(map[string]uint64), errors: make(map[string]uint64), open: make(map[uint64]*attempt)}
 }
 
-// begin records the start of work that must end within the given time, measured by this process.
-func (t *tally) begin(work string, within time.Duration) (end func(error)) {
+// beginWork records the start of work that must end within the given time, measured by this
+// process.
+func (t *tally) beginWork(work string, within time.Duration) (end func(error)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.attempts++
@@ -41,12 +42,12 @@ func (t *tally) begin(work string, within time.Duration) (end func(error)) {
 		t.mu.Lock()
 		delete(t.open, n)
 		t.mu.Unlock()
-		t.count(work, err)
+		t.countWork(work, err)
 	}
 }
 
-// count records that work has ended, and how.
-func (t *tally) count(work string, err error) {
+// countWork records that work has ended, and how.
+func (t *tally) countWork(work string, err error) {
 	if err == nil {
 		t.mu.Lock()
 		t.done[work]++
@@ -55,15 +56,15 @@ func (t *tally) count(work string, err error) {
 	}
 	name, expected := nameOf(err)
 	if !expected {
-		t.fault("%s: %v", work, err)
+		t.recordFault("%s: %v", work, err)
 	}
 	t.mu.Lock()
 	t.errors[work+": "+name]++
 	t.mu.Unlock()
 }
 
-// fault records an event that must never happen.
-func (t *tally) fault(format string, args ...any) {
+// recordFault records an event that must never happen.
+func (t *tally) recordFault(format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	const enough = 20
@@ -72,8 +73,8 @@ func (t *tally) fault(format string, args ...any) {
 	}
 }
 
-// tick is called at each beat.
-func (t *tally) tick() sample {
+// takeSample returns the work since the last sample, and what has taken too long, at each beat.
+func (t *tally) takeSample() sample {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, a := range t.open {

@@ -42,8 +42,8 @@ type growth struct {
 	Worst       float64 // the highest of all
 }
 
-// grown reports whether it is more than the tolerance.
-func (g *growth) grown() bool { return g.Last > g.First*g.Metric.factor+g.Metric.plus }
+// isGrown reports whether it is more than the tolerance.
+func (g *growth) isGrown() bool { return g.Last > g.First*g.Metric.factor+g.Metric.plus }
 
 func (g *growth) String() string {
 	return fmt.Sprintf("%s, %v: %s from %.1f to %.1f %s", g.Pair, g.Side, g.Metric.name, g.First, g.Last, g.Metric.unit)
@@ -52,9 +52,9 @@ func (g *growth) String() string {
 // warmUp is the part of the time that is not judged: pools fill, and Go's heap finds its size.
 const warmUp = 0.1
 
-// judge compares the median of the first third after the warm-up with that of the last third, for a
-// process that has lived for the given time. Not ok: there are too few samples.
-func judge(rows []row, of *metric, lived time.Duration) (g growth, ok bool) {
+// judgeGrowth compares the median of the first third after the warm-up with that of the last third,
+// for a process that has lived for the given time. Not ok: there are too few samples.
+func judgeGrowth(rows []row, of *metric, lived time.Duration) (g growth, ok bool) {
 	from := time.Duration(warmUp * float64(lived))
 	third := (lived - from) / 3
 	var first, last []float64
@@ -86,20 +86,20 @@ func median(v []float64) float64 {
 // judgeAll judges every process of a pair that has lived as long as the soak.
 func (p *pair) judgeAll() (all []growth) {
 	for _, s := range []side{server, client} {
-		if !p.immortal(s) {
+		if !p.isImmortal(s) {
 			continue
 		}
 		for _, calm := range []bool{true, false} {
 			rows := slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool { return r.Side != s || calm && !r.Calm })
 			for i := range metrics {
-				g, ok := judge(rows, &metrics[i], p.lived)
+				g, ok := judgeGrowth(rows, &metrics[i], p.lived)
 				if !ok {
-					p.problem("%v: only %d samples to judge %s by", s, g.Samples, g.Metric.name)
+					p.addProblem("%v: only %d samples to judge %s by", s, g.Samples, g.Metric.name)
 					continue
 				}
 				g.Pair, g.Side, g.Calm = p.Name, s, calm
-				if g.grown() {
-					p.problem("it grows: %v", &g)
+				if g.isGrown() {
+					p.addProblem("it grows: %v", &g)
 				}
 				all = append(all, g)
 			}

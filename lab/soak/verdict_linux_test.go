@@ -37,13 +37,13 @@ func TestGrowth(t *testing.T) {
 			for m := range 30 {
 				rows = append(rows, row{At: time.Duration(m) * time.Minute, footprint: footprint{Goroutines: r.goroutines(m)}})
 			}
-			g, ok := judge(rows, &metrics[2], lived)
-			if !ok || g.grown() != r.grown {
-				t.Errorf("%v, judged %v; grown: %v, want %v", &g, ok, g.grown(), r.grown)
+			g, ok := judgeGrowth(rows, &metrics[2], lived)
+			if !ok || g.isGrown() != r.grown {
+				t.Errorf("%v, judged %v; grown: %v, want %v", &g, ok, g.isGrown(), r.grown)
 			}
 		})
 	}
-	if g, ok := judge([]row{{}, {At: lived}}, &metrics[0], lived); ok {
+	if g, ok := judgeGrowth([]row{{}, {At: lived}}, &metrics[0], lived); ok {
 		t.Errorf("two samples were enough for %v", &g)
 	}
 }
@@ -51,9 +51,9 @@ func TestGrowth(t *testing.T) {
 // TestMortalsAreNotJudged checks that a process is judged only if it lives as long as the soak.
 func TestMortalsAreNotJudged(t *testing.T) {
 	judged := map[string][]side{}
-	for _, p := range plans(slow, slow.byDefault()) {
+	for _, p := range soakPlans(slow, slow.byDefault()) {
 		for _, s := range []side{server, client} {
-			if p.immortal(s) {
+			if p.isImmortal(s) {
 				judged[p.Name] = append(judged[p.Name], s)
 			}
 		}
@@ -67,11 +67,11 @@ func TestMortalsAreNotJudged(t *testing.T) {
 // TestFaults checks that the seed alone decides, that only the mortal side is killed, and that cuts
 // and stops have the required lengths.
 func TestFaults(t *testing.T) {
-	for _, p := range plans(slow, slow.byDefault()) {
+	for _, p := range soakPlans(slow, slow.byDefault()) {
 		make := func(seed uint64) (all []fault) {
 			f := faults{rand.New(rand.NewPCG(seed, 0)), p.Kinds, p.Mortal, p.Scale}
 			for range 500 {
-				next, _ := f.next()
+				next, _ := f.nextFault()
 				all = append(all, next)
 			}
 			return all
@@ -83,7 +83,7 @@ func TestFaults(t *testing.T) {
 		var longest, shortest [2]time.Duration // of stops and of others
 		for _, f := range all {
 			mortal := f.Kind == kill || f.Kind == vanish
-			if mortal && p.immortal(f.Side) {
+			if mortal && p.isImmortal(f.Side) {
 				t.Errorf("%s: %v", p.Name, f)
 			}
 			if f.Kind != kill {
@@ -132,7 +132,7 @@ func TestErrorsAreSorted(t *testing.T) {
 		{&rpc.Error{Code: rpc.CodeUnavailable, Fate: rpc.FateNotSent, Err: lost}, "the peer is lost; not sent", true},
 		{&rpc.Error{Code: rpc.CodeDeadline, Fate: rpc.FateUnknown}, "deadline; may have been executed", true},
 		{&rpc.Error{Code: rpc.CodeInternal, Fate: rpc.FateAnswered}, "unexpected", false},
-		{wrong("lost: %w", lost), "wrong", false},
+		{wrongError("lost: %w", lost), "wrong", false},
 		{context.Canceled, "unexpected", false},
 		{os.ErrClosed, "unexpected", false},
 		{errors.New("something"), "unexpected", false},
@@ -146,17 +146,17 @@ func TestErrorsAreSorted(t *testing.T) {
 // TestStuck checks that work that does not end is reported, once, in the process's own time.
 func TestStuck(t *testing.T) {
 	l := newTally()
-	end := l.begin("a call", 3*beat)
-	l.begin("another", 3*beat)(nil)
+	end := l.beginWork("a call", 3*beat)
+	l.beginWork("another", 3*beat)(nil)
 	var said []string
 	for range 5 {
-		said = append(said, l.tick().Wrong...)
+		said = append(said, l.takeSample().Wrong...)
 	}
 	if len(said) != 1 || said[0] != "it does not end: a call" {
 		t.Errorf("it says %q", said)
 	}
 	end(unix.ECONNRESET)
-	if s := l.tick(); s.Done["another"] != 1 || s.Errors["a call: reset"] != 1 {
+	if s := l.takeSample(); s.Done["another"] != 1 || s.Errors["a call: reset"] != 1 {
 		t.Errorf("it counts %v and %v", s.Done, s.Errors)
 	}
 }

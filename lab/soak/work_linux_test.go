@@ -25,29 +25,29 @@ func here(t *testing.T, r role) *host {
 // and that nothing is left. The rest of the soak relies on that.
 func TestWork(t *testing.T) {
 	of := here(t, role{Side: server, Server: addresses{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"}})
-	s, err := serve(of)
+	s, err := startServant(of)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := here(t, role{Side: client, Server: of.server})
-	end, err := dial(h)
+	end, err := startCustomer(h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	missing := slices.Clone(kindsOfWork)
 	const several = 5
 	for deadline := time.Now().Add(time.Minute); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(beat) {
-		done := h.tick().Done
+		done := h.takeSample().Done
 		missing = slices.DeleteFunc(missing, func(work string) bool { return done[work] >= several })
 	}
 	if len(missing) > 0 {
 		t.Errorf("a client never did this %d times: %q", several, missing)
 	}
-	if has := look(of.rt); has.IDs < 3 || has.RSS == 0 || has.FDs == 0 || has.Heap == 0 || has.Goroutines == 0 {
+	if has := currentFootprint(of.rt); has.IDs < 3 || has.RSS == 0 || has.FDs == 0 || has.Heap == 0 || has.Goroutines == 0 {
 		t.Errorf("a server with listeners and connections has %+v", has)
 	}
 	for _, h := range []*host{of, h} {
-		got := h.tick()
+		got := h.takeSample()
 		// a busy machine may cause deadlines to pass
 		maps.DeleteFunc(got.Errors, func(name string, _ uint64) bool { return strings.Contains(name, "deadline") })
 		if len(got.Wrong) > 0 || len(got.Errors) > 0 {
@@ -59,7 +59,7 @@ func TestWork(t *testing.T) {
 	s.close()
 	of.close()
 	for _, h := range []*host{of, h} {
-		if got := h.tick(); len(got.Wrong) > 0 {
+		if got := h.takeSample(); len(got.Wrong) > 0 {
 			t.Errorf("at the end this went wrong: %q", got.Wrong)
 		}
 	}
@@ -77,10 +77,10 @@ func TestServerFinds(t *testing.T) {
 		"a changed request": {changed, "payload 1 of 112 bytes is not what was sent"},
 	} {
 		s := &servant{host: &host{tally: newTally()}}
-		if _, err := s.echo(t.Context(), row.request, nil); err != nil {
+		if _, err := s.echoHandler(t.Context(), row.request, nil); err != nil {
 			t.Error(err)
 		}
-		if got := strings.Join(s.tick().Wrong, "; "); got != row.want {
+		if got := strings.Join(s.takeSample().Wrong, "; "); got != row.want {
 			t.Errorf("%s: it says %q, want %q", name, got, row.want)
 		}
 	}
@@ -105,8 +105,8 @@ func TestClientFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := &worker{host: &host{tally: newTally()}}
 			talks := &talker{w: c, open: map[uint64]bool{1: false, 2: false, 3: true}}
-			talks.settle(row.all)
-			got := strings.Join(c.tick().Wrong, "; ")
+			talks.handleFates(row.all)
+			got := strings.Join(c.takeSample().Wrong, "; ")
 			if row.want == "" && got != "" || !strings.Contains(got, row.want) {
 				t.Errorf("it says %q, want %q", got, row.want)
 			}

@@ -47,7 +47,7 @@ type worker struct {
 	all sync.WaitGroup
 }
 
-func dial(h *host) (end func(), err error) {
+func startCustomer(h *host) (end func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &worker{host: h, ctx: ctx}
 	plain := rpc.ClientConfig{MaxMessage: maxMessage, Backoff: backoff, Timeout: patience}
@@ -84,7 +84,7 @@ func dial(h *host) (end func(), err error) {
 	return func() {
 		cancel()
 		for _, t := range talkers {
-			t.close()
+			t.closeAndWait()
 		}
 		w.all.Wait()
 		for _, client := range clients {
@@ -135,7 +135,7 @@ func (w *worker) work(pause time.Duration, work string, within time.Duration, do
 			return
 		case <-time.After(rand.N(2 * pause)):
 		}
-		end := w.begin(work, within)
+		end := w.beginWork(work, within)
 		err := do(n)
 		if w.ctx.Err() != nil {
 			err = nil // it was interrupted
@@ -150,7 +150,7 @@ func (w *worker) call(work string, client *rpc.Client, m rpc.RawMethod, pause ti
 		request := payload(n, rand.N(most))
 		reply, err := rpc.CallRaw(w.ctx, client, m, request, nil)
 		if err == nil && !bytes.Equal(reply, request) {
-			err = wrong("the answer of call %d has %d bytes, want %d, or they are others", n, len(reply), len(request))
+			err = wrongError("the answer of call %d has %d bytes, want %d, or they are others", n, len(reply), len(request))
 		}
 		return err
 	})
@@ -175,11 +175,11 @@ func (w *worker) receive(work string, client *rpc.Client, pause time.Duration, c
 			case errors.Is(err, io.EOF) && i == want:
 				return nil
 			case errors.Is(err, io.EOF):
-				return wrong("stream %d ends after %d items of %d", n, i, want)
+				return wrongError("stream %d ends after %d items of %d", n, i, want)
 			case err != nil:
 				return err
 			case binary.BigEndian.Uint64(*item) != i || !bytes.Equal((*item)[8:], request):
-				return wrong("item %d of stream %d is another", i, n)
+				return wrongError("item %d of stream %d is another", i, n)
 			}
 		}
 		return nil
@@ -194,10 +194,10 @@ func (w *worker) transfer() {
 		if err != nil {
 			return err
 		}
-		over := context.AfterFunc(w.ctx, func() { reset(conn) })
+		over := context.AfterFunc(w.ctx, func() { resetStream(conn) })
 		defer func() {
 			if over(); err != nil || n%4 == 0 {
-				reset(conn)
+				resetStream(conn)
 			}
 			_ = conn.Close()
 		}()
@@ -218,13 +218,13 @@ func (w *worker) transfer() {
 			return err
 		}
 		if !bytes.Equal(back, sent) {
-			return wrong("stream %d of %d bytes comes back changed", n, len(sent))
+			return wrongError("stream %d of %d bytes comes back changed", n, len(sent))
 		}
 		if n%4 == 0 {
 			return nil
 		}
 		if more, err := conn.Read(back); more > 0 {
-			return wrong("stream %d goes on for %d bytes behind its end", n, more)
+			return wrongError("stream %d goes on for %d bytes behind its end", n, more)
 		} else if !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -244,7 +244,7 @@ func (w *worker) keepOn() {
 			}
 		}
 		this := conn
-		over := context.AfterFunc(w.ctx, func() { reset(this) })
+		over := context.AfterFunc(w.ctx, func() { resetStream(this) })
 		defer over()
 		sent := payload(n, 16<<10)
 		back := make([]byte, len(sent))
@@ -252,18 +252,18 @@ func (w *worker) keepOn() {
 			err = w.readAll(conn, back)
 		}
 		if err == nil && !bytes.Equal(back, sent) {
-			err = wrong("chunk %d comes back changed", n)
+			err = wrongError("chunk %d comes back changed", n)
 		}
 		if err != nil {
-			reset(conn)
+			resetStream(conn)
 			conn = nil
 		}
 		return err
 	}
 	w.all.Go(func() {
-		w.work(20*time.Millisecond, longStream, w.scale.bound(), next)
+		w.work(20*time.Millisecond, longStream, w.scale.recoveryBound(), next)
 		if conn != nil {
-			reset(conn)
+			resetStream(conn)
 		}
 	})
 }
@@ -281,13 +281,13 @@ func (w *worker) connect() (*rdmanet.Conn, error) {
 // readAll fills p. A FIN before is an error: a killed process sends none.
 func (w *worker) readAll(c *rdmanet.Conn, p []byte) (err error) {
 	if _, err = io.ReadFull(c, p); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return wrong("a stream ends in order where it must not: %w", err)
+		return wrongError("a stream ends in order where it must not: %w", err)
 	}
 	return err
 }
 
-// reset ends a stream without a FIN.
-func reset(c *rdmanet.Conn) {
+// resetStream ends a stream without a FIN.
+func resetStream(c *rdmanet.Conn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }

@@ -30,7 +30,7 @@ func openApt(ctx context.Context, dir string, backports bool) (*apt, error) {
 			return nil, err
 		}
 	}
-	targets, err := targets(ctx)
+	targets, err := aptTargets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ Debug::NoLocking "true";
 			return nil, err
 		}
 	}
-	_, err = a.run(ctx, "", "apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update")
+	_, err = a.runWithConfig(ctx, "", "apt-get", "-q", "-o", "APT::Update::Error-Mode=any", "update")
 	return a, err
 }
 
@@ -102,25 +102,25 @@ func sourcesFrom(targets string, backports bool) (string, error) {
 	return s, nil
 }
 
-// targets returns what /etc/apt configures, as lines of "URI suite".
-func targets(ctx context.Context) (string, error) {
-	return tool(ctx, "", nil, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages")
+// aptTargets returns what /etc/apt configures, as lines of "URI suite".
+func aptTargets(ctx context.Context) (string, error) {
+	return runTool(ctx, "", nil, "apt-get", "indextargets", "--no-release-info", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages")
 }
 
 // aptTool runs one of apt's programs. Its errors do not contain the addresses of packages, because
 // these may contain passwords, and errors end up in logs.
 func aptTool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
-	out, err := tool(ctx, dir, append(env, "DEBIAN_FRONTEND=noninteractive"), name, args...)
+	out, err := runTool(ctx, dir, append(env, "DEBIAN_FRONTEND=noninteractive"), name, args...)
 	if err == nil {
 		return out, nil
 	}
-	configured, _ := targets(ctx)
-	return "", fmt.Errorf("%s", anonymous(err.Error(), configured))
+	configured, _ := aptTargets(ctx)
+	return "", fmt.Errorf("%s", hideMirrors(err.Error(), configured))
 }
 
 var address = regexp.MustCompile(`\b[a-z+]+://\S+`)
 
-func anonymous(text, targets string) string {
+func hideMirrors(text, targets string) string {
 	text = address.ReplaceAllString(text, "MIRROR")
 	for line := range strings.Lines(targets) {
 		uri, _, _ := strings.Cut(line, " ")
@@ -131,13 +131,14 @@ func anonymous(text, targets string) string {
 	return text
 }
 
-func (a *apt) run(ctx context.Context, dir, name string, args ...string) (string, error) {
+func (a *apt) runWithConfig(ctx context.Context, dir, name string, args ...string) (string, error) {
 	return aptTool(ctx, dir, []string{"APT_CONFIG=" + a.dir + "/conf"}, name, args...)
 }
 
-// unpack downloads packages and unpacks them below root. A package is a name or name=version.
-func (a *apt) unpack(ctx context.Context, root string, packages ...string) error {
-	debs, err := a.download(ctx, packages...)
+// unpackPackages downloads packages and unpacks them below root. A package is a name or
+// name=version.
+func (a *apt) unpackPackages(ctx context.Context, root string, packages ...string) error {
+	debs, err := a.downloadPackages(ctx, packages...)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (a *apt) unpack(ctx context.Context, root string, packages ...string) error
 // unpackClosure downloads and unpacks packages with all their dependencies.
 func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string) error {
 	args := append([]string{"-q", "-y", "--download-only", "install"}, packages...)
-	if _, err := a.run(ctx, "", "apt-get", args...); err != nil {
+	if _, err := a.runWithConfig(ctx, "", "apt-get", args...); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(a.dir, "cache/archives/*.deb"))
@@ -158,13 +159,14 @@ func (a *apt) unpackClosure(ctx context.Context, root string, packages ...string
 	return unpackAll(ctx, root, debs)
 }
 
-// download returns the downloaded files, sorted by name. The caller must remove their directory.
-func (a *apt) download(ctx context.Context, packages ...string) ([]string, error) {
+// downloadPackages returns the downloaded files, sorted by name. The caller must remove their
+// directory.
+func (a *apt) downloadPackages(ctx context.Context, packages ...string) ([]string, error) {
 	dir, err := os.MkdirTemp(a.dir, "download-")
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.run(ctx, dir, "apt-get", append([]string{"-q", "download"}, packages...)...); err != nil {
+	if _, err := a.runWithConfig(ctx, dir, "apt-get", append([]string{"-q", "download"}, packages...)...); err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
@@ -177,16 +179,16 @@ func (a *apt) download(ctx context.Context, packages ...string) ([]string, error
 
 func unpackAll(ctx context.Context, root string, debs []string) error {
 	for _, deb := range debs {
-		if _, err := tool(ctx, "", nil, "dpkg-deb", "-x", deb, root); err != nil {
+		if _, err := runTool(ctx, "", nil, "dpkg-deb", "-x", deb, root); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// versions returns the versions of each package on the mirror, newest first.
-func (a *apt) versions(ctx context.Context, packages ...string) (map[string][]string, error) {
-	out, err := a.run(ctx, "", "apt-cache", append([]string{"madison"}, packages...)...)
+// packageVersions returns the versions of each package on the mirror, newest first.
+func (a *apt) packageVersions(ctx context.Context, packages ...string) (map[string][]string, error) {
+	out, err := a.runWithConfig(ctx, "", "apt-cache", append([]string{"madison"}, packages...)...)
 	if err != nil {
 		return nil, err
 	}

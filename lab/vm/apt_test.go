@@ -35,7 +35,7 @@ https://node.example/ nodistro
 
 func TestReleasesAreOrderedByTheirNumbers(t *testing.T) {
 	releases := []string{"6.12.9+deb12-amd64", "6.12.117+deb12-amd64", "6.1.0-9-amd64", "6.12.90+deb12.1-amd64", "6.1.0-56-amd64", "6.12.90+deb12-amd64"}
-	slices.SortFunc(releases, newer)
+	slices.SortFunc(releases, compareReleases)
 	want := "6.12.117+deb12-amd64 6.12.90+deb12.1-amd64 6.12.90+deb12-amd64 6.12.9+deb12-amd64 6.1.0-56-amd64 6.1.0-9-amd64"
 	if got := strings.Join(releases, " "); got != want {
 		t.Errorf("newest first:\n got %s\nwant %s", got, want)
@@ -44,7 +44,7 @@ func TestReleasesAreOrderedByTheirNumbers(t *testing.T) {
 
 func TestErrorsOfAptNameNoMirror(t *testing.T) {
 	const said = "Err:1 http://user:secret@mirror.example/debian bookworm\n  Could not resolve 'mirror.example'"
-	got := anonymous(said, "http://mirror.example/debian/ bookworm\n")
+	got := hideMirrors(said, "http://mirror.example/debian/ bookworm\n")
 	if want := "Err:1 MIRROR bookworm\n  Could not resolve 'MIRROR'"; got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -49,10 +49,10 @@ func Boot(ctx context.Context, c Config) (*Machine, error) {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
 	}
-	if err := supported(); err != nil {
+	if err := checkSupported(); err != nil {
 		return nil, err
 	}
-	if err := provide(ctx, c.Logf, needToRun); err != nil {
+	if err := installNeeds(ctx, c.Logf, needToRun); err != nil {
 		return nil, err
 	}
 	image, err := Build(ctx, c.Kernel, c.Logf)
@@ -78,14 +78,14 @@ func bootOnce(ctx context.Context, c Config, image *Image) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := start(ctx, c, image, dir)
+	m, err := startMachine(ctx, c, image, dir)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return m, nil
 }
 
-func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, error) {
+func startMachine(ctx context.Context, c Config, image *Image, dir string) (*Machine, error) {
 	ctx, stop := context.WithTimeout(ctx, bootLimit)
 	defer stop()
 	initrd := filepath.Join(dir, "initrd")
@@ -102,7 +102,7 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	}
 	defer listener.Close()
 	m := newMachine(image, dir, forwarded)
-	m.qemu = exec.Command("qemu-system-x86_64", arguments(c, image, dir, forwarded)...)
+	m.qemu = exec.Command("qemu-system-x86_64", qemuArgs(c, image, dir, forwarded)...)
 	m.qemu.Stdout, m.qemu.Stderr = &m.said, &m.said
 	if c.Console {
 		m.qemu.Stdin, m.qemu.Stdout, m.qemu.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -111,30 +111,30 @@ func start(ctx context.Context, c Config, image *Image, dir string) (*Machine, e
 	if err := m.qemu.Start(); err != nil {
 		return nil, err
 	}
-	go m.watch()
-	go m.accept(listener)
+	go m.awaitQEMU()
+	go m.serveQEMU(listener)
 	select {
 	case <-m.ready:
 		m.BootTime = time.Since(began)
 		// It has some 40 MB, which a killed test would leave behind.
 		if err := os.Remove(initrd); err != nil {
-			m.kill()
+			m.killQEMU()
 			return nil, err
 		}
 		c.Logf("vm: kernel %s is up after %.1f s", image.Release, m.BootTime.Seconds())
 		return m, nil
 	case <-m.dead:
-		return nil, m.death()
+		return nil, m.deathError()
 	case <-ctx.Done():
-		m.kill()
+		m.killQEMU()
 		return nil, fmt.Errorf("%w\nconsole:\n%s", ctx.Err(), m.consoleTail())
 	}
 }
 
-// arguments returns QEMU's command line. It does not use KVM, because CI machines rarely have it.
+// qemuArgs returns QEMU's command line. It does not use KVM, because CI machines rarely have it.
 // The other settings of -machine and -cpu, and the kernel parameters after quiet, turn off what
 // these tests do not need and what costs time under TCG.
-func arguments(c Config, image *Image, dir string, forwarded map[int]int) []string {
+func qemuArgs(c Config, image *Image, dir string, forwarded map[int]int) []string {
 	memory := c.Memory
 	if memory == 0 {
 		memory = 768

@@ -32,7 +32,7 @@ const layout = "3"
 // which takes a minute or two and a few hundred MB of packages. Only one Build runs at a time, also
 // in several processes. logf is called before something that takes long.
 func Build(ctx context.Context, kernel string, logf func(format string, args ...any)) (*Image, error) {
-	if err := supported(); err != nil {
+	if err := checkSupported(); err != nil {
 		return nil, err
 	}
 	if !slices.Contains(Kernels, kernel) {
@@ -42,28 +42,28 @@ func Build(ctx context.Context, kernel string, logf func(format string, args ...
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := lock(filepath.Join(cache, "lock"))
+	unlock, err := lockFile(filepath.Join(cache, "lock"))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	image, err := build(ctx, cache, kernel, logf)
+	image, err := buildImage(ctx, cache, kernel, logf)
 	if err != nil {
 		return nil, fmt.Errorf("building the VM's kernel %s: %w", kernel, err)
 	}
 	return image, nil
 }
 
-func build(ctx context.Context, cache, kernel string, logf func(string, ...any)) (*Image, error) {
-	programsAt := filepath.Join(cache, "programs-"+recipe(programPackages, programs, loaded, configs)+".cpio")
-	dir := filepath.Join(cache, kernel+"-"+recipe(modules, []string{string(nodeGUID)}))
+func buildImage(ctx context.Context, cache, kernel string, logf func(string, ...any)) (*Image, error) {
+	programsAt := filepath.Join(cache, "programs-"+recipeHash(programPackages, programs, loaded, configs)+".cpio")
+	dir := filepath.Join(cache, kernel+"-"+recipeHash(modules, []string{string(nodeGUID)}))
 	image := &Image{Kernel: kernel, kernel: dir + "/vmlinux", initrd: []string{programsAt, dir + "/modules.cpio"}}
 	name, err := os.ReadFile(filepath.Join(dir, "release"))
 	image.Release = string(name)
 	if _, noPrograms := os.Stat(programsAt); err == nil && noPrograms == nil {
 		return image, nil
 	}
-	if err := provide(ctx, logf, needToBuild); err != nil {
+	if err := installNeeds(ctx, logf, needToBuild); err != nil {
 		return nil, err
 	}
 	scratch, err := os.MkdirTemp(cache, "build-")
@@ -116,7 +116,7 @@ func cacheDir() (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-func lock(path string) (unlock func(), err error) {
+func lockFile(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
@@ -127,8 +127,8 @@ func lock(path string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// recipe returns a short hash of the lists of names from which something is built.
-func recipe(lists ...[]string) string {
+// recipeHash returns a short hash of the lists of names from which something is built.
+func recipeHash(lists ...[]string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %q", layout, release, lists)
 	return fmt.Sprintf("%x", h.Sum(nil)[:6])

@@ -37,8 +37,8 @@ func (m *Machine) Start(script string) (*Command, error) {
 	c := &Command{m: m, id: m.last, script: script, done: make(chan struct{})}
 	m.commands[c.id] = c
 	m.mu.Unlock()
-	if err := m.send(wire.Frame{Kind: wire.Start, Command: c.id, Payload: []byte(script)}); err != nil {
-		return nil, c.broken(err)
+	if err := m.sendFrame(wire.Frame{Kind: wire.Start, Command: c.id, Payload: []byte(script)}); err != nil {
+		return nil, c.brokenError(err)
 	}
 	return c, nil
 }
@@ -57,31 +57,31 @@ func (m *Machine) Run(ctx context.Context, script string) (Result, error) {
 func (c *Command) Wait(ctx context.Context) (Result, error) {
 	select {
 	case <-c.done:
-		return c.result(), nil
+		return c.currentResult(), nil
 	case <-c.m.dead:
-		return c.result(), c.broken(nil)
+		return c.currentResult(), c.brokenError(nil)
 	case <-ctx.Done():
 	}
-	err := fmt.Errorf("%w\nin the VM: %s\noutput so far:\n%s", context.Cause(ctx), brief(c.script), tail(c.Output(), 4000))
+	err := fmt.Errorf("%w\nin the VM: %s\noutput so far:\n%s", context.Cause(ctx), briefScript(c.script), lastLines(c.Output(), 4000))
 	if kill := c.Kill(); kill != nil {
-		return c.result(), errors.Join(err, kill)
+		return c.currentResult(), errors.Join(err, kill)
 	}
 	select {
 	case <-c.done:
 	case <-c.m.dead:
-		return c.result(), c.broken(err)
+		return c.currentResult(), c.brokenError(err)
 	case <-time.After(killLimit): // the process is in an uninterruptible system call
 		err = fmt.Errorf("%w\nand it outlives SIGKILL", err)
 	}
-	return c.result(), err
+	return c.currentResult(), err
 }
 
 const killLimit = 30 * time.Second
 
 // Kill kills the command's process group. It does not wait for its end.
 func (c *Command) Kill() error {
-	if err := c.m.send(wire.Frame{Kind: wire.Kill, Command: c.id}); err != nil {
-		return c.broken(err)
+	if err := c.m.sendFrame(wire.Frame{Kind: wire.Kill, Command: c.id}); err != nil {
+		return c.brokenError(err)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (c *Command) Kill() error {
 // Output returns the command's output so far.
 func (c *Command) Output() string { return c.out.String() }
 
-func (c *Command) result() Result {
+func (c *Command) currentResult() Result {
 	r := Result{Output: c.Output(), Code: -1}
 	select {
 	case <-c.done:
@@ -99,18 +99,18 @@ func (c *Command) result() Result {
 	return r
 }
 
-// broken returns the error of a command whose machine has ended or is about to end. It waits for
-// QEMU's end, so that the output of the console is complete.
-func (c *Command) broken(err error) error {
+// brokenError returns the error of a command whose machine has ended or is about to end. It waits
+// for QEMU's end, so that the output of the console is complete.
+func (c *Command) brokenError(err error) error {
 	select {
 	case <-c.m.dead:
-		err = errors.Join(err, c.m.death())
+		err = errors.Join(err, c.m.deathError())
 	case <-time.After(killLimit):
 	}
-	return fmt.Errorf("%w\nin the VM: %s\noutput so far:\n%s", err, brief(c.script), tail(c.Output(), 4000))
+	return fmt.Errorf("%w\nin the VM: %s\noutput so far:\n%s", err, briefScript(c.script), lastLines(c.Output(), 4000))
 }
 
-func (c *Command) take(f wire.Frame) {
+func (c *Command) handleFrame(f wire.Frame) {
 	switch f.Kind {
 	case wire.Output:
 		_, _ = c.out.Write(f.Payload)
@@ -124,7 +124,7 @@ func (c *Command) take(f wire.Frame) {
 	}
 }
 
-func brief(script string) string {
+func briefScript(script string) string {
 	const limit = 300
 	if len(script) > limit {
 		return script[:limit] + " ..."

@@ -42,7 +42,7 @@ func (c Compiler) Compile(ctx context.Context, command, pkg string) (string, err
 	if file := compiled.files[key]; file != "" {
 		return file, nil
 	}
-	file, err := c.compile(ctx, command, pkg)
+	file, err := c.compileCached(ctx, command, pkg)
 	if err != nil {
 		return "", err
 	}
@@ -53,18 +53,18 @@ func (c Compiler) Compile(ctx context.Context, command, pkg string) (string, err
 	return file, nil
 }
 
-func (c Compiler) compile(ctx context.Context, command, pkg string) (string, error) {
+func (c Compiler) compileCached(ctx context.Context, command, pkg string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
 	env := []string{"GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=" + map[bool]string{true: "1", false: "0"}[c.Cgo]}
-	listed, err := tool(ctx, "", env, "go", "list", "-f", "{{.ImportPath}} {{.Name}} {{.Dir}} {{.Module.Dir}}", pkg)
+	listed, err := runTool(ctx, "", env, "go", "list", "-f", "{{.ImportPath}} {{.Name}} {{.Dir}} {{.Module.Dir}}", pkg)
 	if err != nil {
 		return "", err
 	}
 	p := strings.Fields(listed) // import path, name, directory, module's directory
-	dir := filepath.Join(cache, "bin", recipe(c.Flags, []string{fmt.Sprint(c.Libibverbs, c.Cgo), command, p[0], p[3]}))
+	dir := filepath.Join(cache, "bin", recipeHash(c.Flags, []string{fmt.Sprint(c.Libibverbs, c.Cgo), command, p[0], p[3]}))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func (c Compiler) compile(ctx context.Context, command, pkg string) (string, err
 	}
 	file := filepath.Join(dir, filepath.Base(p[0]))
 	fresh := fmt.Sprintf("%s.%d", file, os.Getpid())
-	if _, err := tool(ctx, "", env, "go", append(args, "-o", fresh, p[0])...); err != nil {
+	if _, err := runTool(ctx, "", env, "go", append(args, "-o", fresh, p[0])...); err != nil {
 		return "", err
 	}
 	// For a package without tests go test -c writes nothing.

@@ -27,26 +27,28 @@ const (
 	modeLink = 0o120777
 )
 
-func (a *archive) file(name string, perm int, content []byte) { a.entry(name, modeFile|perm, content) }
+func (a *archive) addFile(name string, perm int, content []byte) {
+	a.addEntry(name, modeFile|perm, content)
+}
 
-func (a *archive) link(name, target string) { a.entry(name, modeLink, []byte(target)) }
+func (a *archive) addLink(name, target string) { a.addEntry(name, modeLink, []byte(target)) }
 
-func (a *archive) dir(name string) {
+func (a *archive) addDir(name string) {
 	if a.dirs[name] {
 		return
 	}
 	a.dirs[name] = true
-	a.entry(name, modeDir, nil)
+	a.addEntry(name, modeDir, nil)
 }
 
-func (a *archive) entry(name string, mode int, content []byte) {
+func (a *archive) addEntry(name string, mode int, content []byte) {
 	name = strings.TrimPrefix(path.Clean(name), "/")
-	a.dir(path.Dir(name))
+	a.addDir(path.Dir(name))
 	a.ino++
-	a.record(name, a.ino, mode, content)
+	a.writeRecord(name, a.ino, mode, content)
 }
 
-func (a *archive) record(name string, ino, mode int, content []byte) {
+func (a *archive) writeRecord(name string, ino, mode int, content []byte) {
 	if a.err != nil {
 		return
 	}
@@ -63,7 +65,7 @@ func (a *archive) record(name string, ino, mode int, content []byte) {
 
 // close ends the archive. It pads to 4 bytes, which is enough for another archive to follow.
 func (a *archive) close() error {
-	a.record("TRAILER!!!", 0, 0, nil)
+	a.writeRecord("TRAILER!!!", 0, 0, nil)
 	err := a.err
 	a.err = errors.New("the archive is closed")
 	return err

@@ -10,7 +10,7 @@ import (
 func TestArchive(t *testing.T) {
 	var b bytes.Buffer
 	a := newArchive(&b)
-	a.file("/d/f", 0o644, []byte("hello"))
+	a.addFile("/d/f", 0o644, []byte("hello"))
 	if err := a.close(); err != nil {
 		t.Fatal(err)
 	}

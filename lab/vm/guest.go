@@ -38,7 +38,7 @@ func writeRig(w io.Writer, agent string) error {
 		if name == "init" || strings.HasPrefix(name, "rig/bin/") {
 			perm = 0o755
 		}
-		a.file(name, perm, content)
+		a.addFile(name, perm, content)
 		return err
 	})
 	if err != nil {
@@ -48,8 +48,8 @@ func writeRig(w io.Writer, agent string) error {
 	if err != nil {
 		return err
 	}
-	a.file("rig/agent", 0o755, content)
-	a.dir("root")
-	a.dir("dev")
+	a.addFile("rig/agent", 0o755, content)
+	a.addDir("root")
+	a.addDir("dev")
 	return a.close()
 }

@@ -18,8 +18,8 @@ var (
 	needToBuild = []need{{"gcc", "gcc"}, {"make", "make"}, {"xz", "xz-utils"}, {"zstd", "zstd"}, {"dpkg-deb", "dpkg"}}
 )
 
-// provide installs the Debian packages of those programs that are not in the path.
-func provide(ctx context.Context, logf func(string, ...any), needs []need) error {
+// installNeeds installs the Debian packages of those programs that are not in the path.
+func installNeeds(ctx context.Context, logf func(string, ...any), needs []need) error {
 	var pkgs []string
 	for _, n := range needs {
 		if _, err := exec.LookPath(n.program); err != nil {
@@ -41,7 +41,7 @@ func provide(ctx context.Context, logf func(string, ...any), needs []need) error
 	return err
 }
 
-func supported() error {
+func checkSupported() error {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return errors.New("the VM's kernels and programs come from Debian's amd64 packages: this needs linux/amd64, not " +
 			runtime.GOOS + "/" + runtime.GOARCH)

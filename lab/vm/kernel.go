@@ -25,8 +25,8 @@ type kernelPackages struct {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// newer compares releases by the numbers in them. The newer one comes first.
-func newer(a, b string) int {
+// compareReleases compares releases by the numbers in them. The newer one comes first.
+func compareReleases(a, b string) int {
 	x, y := numbers.FindAllString(strings.TrimSuffix(a, "-amd64"), -1), numbers.FindAllString(strings.TrimSuffix(b, "-amd64"), -1)
 	return -slices.CompareFunc(x, y, func(a, b string) int {
 		i, _ := strconv.Atoi(a)
@@ -38,7 +38,7 @@ func newer(a, b string) int {
 // findKernel returns the newest kernel of a line, such as 6.1, for which the mirror has the image,
 // headers and source.
 func (a *apt) findKernel(ctx context.Context, line string) (kernelPackages, error) {
-	names, err := a.run(ctx, "", "apt-cache", "pkgnames", "linux-headers-"+line+".")
+	names, err := a.runWithConfig(ctx, "", "apt-cache", "pkgnames", "linux-headers-"+line+".")
 	if err != nil {
 		return kernelPackages{}, err
 	}
@@ -50,11 +50,11 @@ func (a *apt) findKernel(ctx context.Context, line string) (kernelPackages, erro
 			releases = append(releases, m[1])
 		}
 	}
-	slices.SortFunc(releases, newer)
+	slices.SortFunc(releases, compareReleases)
 	for _, r := range releases {
 		k := kernelPackages{release: r}
 		image, header, source := "linux-image-"+r, "linux-headers-"+r, "linux-source-"+line
-		v, err := a.versions(ctx, image, header, source)
+		v, err := a.packageVersions(ctx, image, header, source)
 		if err != nil {
 			return k, err
 		}
@@ -63,7 +63,7 @@ func (a *apt) findKernel(ctx context.Context, line string) (kernelPackages, erro
 				continue
 			}
 			k.version = version
-			k.headers, err = a.headers(ctx, header+"="+version)
+			k.headers, err = a.headerPackages(ctx, header+"="+version)
 			return k, err
 		}
 	}
@@ -74,9 +74,9 @@ var errNoKernel = errors.New("the configured Debian mirror has no such kernel")
 
 var dependency = regexp.MustCompile(`\b(linux-headers-\S+-common|linux-kbuild-[^\s,]+)`)
 
-// headers returns the packages that are needed to build external modules.
-func (a *apt) headers(ctx context.Context, pkg string) ([]string, error) {
-	out, err := a.run(ctx, "", "apt-cache", "show", pkg)
+// headerPackages returns the packages that are needed to build external modules.
+func (a *apt) headerPackages(ctx context.Context, pkg string) ([]string, error) {
+	out, err := a.runWithConfig(ctx, "", "apt-cache", "show", pkg)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,9 @@ func (a *apt) headers(ctx context.Context, pkg string) ([]string, error) {
 	return nil, fmt.Errorf("%s depends on nothing", pkg)
 }
 
-// uncompress writes the kernel in a bzImage to path, as an ELF file that QEMU can enter by PVH.
-func uncompress(ctx context.Context, bzImage, path string) error {
+// uncompressKernel writes the kernel in a bzImage to path, as an ELF file that QEMU can enter by
+// PVH.
+func uncompressKernel(ctx context.Context, bzImage, path string) error {
 	b, err := os.ReadFile(bzImage)
 	if err != nil {
 		return err
@@ -135,10 +136,10 @@ func packKernel(ctx context.Context, a *apt, line, scratch, dir string, logf fun
 	}
 	logf("vm: fetching kernel %s (Debian %s), its headers and its source", k.release, k.version)
 	root := filepath.Join(scratch, "kernel")
-	if err := a.unpack(ctx, root, append(k.headers, "linux-image-"+k.release+"="+k.version)...); err != nil {
+	if err := a.unpackPackages(ctx, root, append(k.headers, "linux-image-"+k.release+"="+k.version)...); err != nil {
 		return "", err
 	}
-	debs, err := a.download(ctx, "linux-source-"+line+"="+k.version)
+	debs, err := a.downloadPackages(ctx, "linux-source-"+line+"="+k.version)
 	if err != nil {
 		return "", err
 	}
@@ -148,7 +149,7 @@ func packKernel(ctx context.Context, a *apt, line, scratch, dir string, logf fun
 	if err := buildSiw(ctx, debs[0], root, k.release, filepath.Join(scratch, "siw"), modules); err != nil {
 		return "", err
 	}
-	if err := uncompress(ctx, filepath.Join(root, "boot/vmlinuz-"+k.release), filepath.Join(dir, "vmlinux")); err != nil {
+	if err := uncompressKernel(ctx, filepath.Join(root, "boot/vmlinuz-"+k.release), filepath.Join(dir, "vmlinux")); err != nil {
 		return "", err
 	}
 	return k.release, packModules(ctx, modules, k.release, filepath.Join(dir, "modules.cpio"))

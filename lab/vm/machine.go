@@ -60,22 +60,22 @@ func (m *Machine) Close() error {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
-	m.kill()
+	m.killQEMU()
 	return os.RemoveAll(m.dir)
 }
 
-func (m *Machine) kill() {
+func (m *Machine) killQEMU() {
 	_ = m.qemu.Process.Kill() // fails if QEMU has ended
 	<-m.dead
 }
 
-func (m *Machine) watch() {
+func (m *Machine) awaitQEMU() {
 	_ = m.qemu.Wait()
 	close(m.dead)
 }
 
-// accept accepts QEMU's connection, and delivers frames to their commands until it ends.
-func (m *Machine) accept(l net.Listener) {
+// serveQEMU accepts QEMU's connection, and delivers frames to their commands until it ends.
+func (m *Machine) serveQEMU(l net.Listener) {
 	conn, err := l.Accept()
 	if err != nil {
 		return // the boot has failed
@@ -100,19 +100,19 @@ func (m *Machine) accept(l net.Listener) {
 		}
 		m.mu.Unlock()
 		if c != nil {
-			c.take(f)
+			c.handleFrame(f)
 		}
 	}
 }
 
-func (m *Machine) send(f wire.Frame) error {
+func (m *Machine) sendFrame(f wire.Frame) error {
 	m.writing.Lock()
 	defer m.writing.Unlock()
 	return wire.Write(m.conn, f)
 }
 
-// death returns the error of every command that runs when QEMU ends.
-func (m *Machine) death() error {
+// deathError returns the error of every command that runs when QEMU ends.
+func (m *Machine) deathError() error {
 	m.mu.Lock()
 	closed := m.closed
 	m.mu.Unlock()
@@ -129,7 +129,7 @@ func (m *Machine) consoleTail() string {
 	if err != nil {
 		return err.Error()
 	}
-	return tail(string(bytes.ReplaceAll(b, []byte("\r"), nil)), 8000)
+	return lastLines(string(bytes.ReplaceAll(b, []byte("\r"), nil)), 8000)
 }
 
 // syncBuffer is a bytes.Buffer for several goroutines.

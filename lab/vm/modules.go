@@ -32,12 +32,12 @@ func packModules(ctx context.Context, dir, release, path string) error {
 	}
 	m := &modulePacker{archive: newArchive(f), files: files, dir: "lib/modules/" + release + "/", packed: map[string][]string{}}
 	for _, name := range modules {
-		if _, err := m.pack(ctx, name); err != nil {
+		if _, err := m.addModule(ctx, name); err != nil {
 			return errors.Join(err, f.Close())
 		}
 	}
-	m.archive.file(m.dir+"modules.dep", 0o644, m.dep.Bytes())
-	m.archive.file(m.dir+"modules.alias", 0o644, m.alias.Bytes())
+	m.archive.addFile(m.dir+"modules.dep", 0o644, m.dep.Bytes())
+	m.archive.addFile(m.dir+"modules.alias", 0o644, m.alias.Bytes())
 	return errors.Join(m.archive.close(), f.Close())
 }
 
@@ -72,8 +72,8 @@ type modulePacker struct {
 	dep, alias bytes.Buffer
 }
 
-// pack adds a module to the archive, after its dependencies, and returns these.
-func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) {
+// addModule adds a module to the archive, after its dependencies, and returns these.
+func (m *modulePacker) addModule(ctx context.Context, name string) ([]string, error) {
 	if needs, ok := m.packed[name]; ok {
 		return needs, nil
 	}
@@ -99,7 +99,7 @@ func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) 
 			continue
 		}
 		d = strings.ReplaceAll(d, "-", "_")
-		deeper, err := m.pack(ctx, d)
+		deeper, err := m.addModule(ctx, d)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) 
 		}
 	}
 	m.packed[name] = needs
-	m.archive.file(m.dir+name+".ko", 0o644, content)
+	m.archive.addFile(m.dir+name+".ko", 0o644, content)
 	fmt.Fprintf(&m.dep, "%s.ko:", name)
 	for _, n := range slices.Backward(needs) { // modprobe loads the last one first
 		fmt.Fprintf(&m.dep, " %s.ko", n)
@@ -126,12 +126,12 @@ func (m *modulePacker) pack(ctx context.Context, name string) ([]string, error) 
 // which strip cuts off, and the types for BPF.
 func readModule(ctx context.Context, path string) ([]byte, error) {
 	if strings.HasSuffix(path, ".xz") {
-		if _, err := tool(ctx, "", nil, "xz", "-d", path); err != nil {
+		if _, err := runTool(ctx, "", nil, "xz", "-d", path); err != nil {
 			return nil, err
 		}
 		path = strings.TrimSuffix(path, ".xz")
 	}
-	if _, err := tool(ctx, "", nil, "strip", "-g", "-R", ".BTF", "-R", ".BTF.base", path); err != nil {
+	if _, err := runTool(ctx, "", nil, "strip", "-g", "-R", ".BTF", "-R", ".BTF.base", path); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(path)

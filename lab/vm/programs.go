@@ -53,17 +53,17 @@ func packPrograms(ctx context.Context, a *apt, scratch, path string) error {
 	}
 	p := &packer{root: tree, archive: newArchive(f), packed: map[string]bool{}}
 	for _, name := range programs {
-		p.program(name)
+		p.addProgram(name)
 	}
 	for _, name := range loaded {
-		p.library(name)
+		p.addLibrary(name)
 	}
 	for _, name := range configs {
-		p.file(name, name, 0o644)
+		p.addFile(name, name, 0o644)
 	}
-	p.archive.link("bin/sh", "../usr/bin/dash")
-	p.archive.link("bin/bash", "../usr/bin/bash")
-	p.archive.link("bin/busybox", "../usr/bin/busybox")
+	p.archive.addLink("bin/sh", "../usr/bin/dash")
+	p.archive.addLink("bin/bash", "../usr/bin/bash")
+	p.archive.addLink("bin/busybox", "../usr/bin/busybox")
 	return errors.Join(p.err, p.archive.close(), f.Close())
 }
 
@@ -77,8 +77,8 @@ type packer struct {
 	err     error
 }
 
-// find returns the path of name in the first of dirs that has it. The path is relative to root.
-func (p *packer) find(dirs []string, name string) string {
+// findFile returns the path of name in the first of dirs that has it. The path is relative to root.
+func (p *packer) findFile(dirs []string, name string) string {
 	i := slices.IndexFunc(dirs, func(d string) bool {
 		_, err := p.root.Stat(filepath.Join(d, name))
 		return err == nil
@@ -96,26 +96,26 @@ func (p *packer) fail(err error) {
 	}
 }
 
-func (p *packer) program(name string) {
-	if found := p.find(binDirs, name); found != "" {
-		p.elf(found, "usr/bin/"+name)
+func (p *packer) addProgram(name string) {
+	if found := p.findFile(binDirs, name); found != "" {
+		p.addELF(found, "usr/bin/"+name)
 	}
 }
 
-func (p *packer) library(name string) {
+func (p *packer) addLibrary(name string) {
 	if name == "ld-linux-x86-64.so.2" { // programs name it with its directory
-		p.elf(p.find(libDirs, name), "lib64/"+name)
-	} else if found := p.find(libDirs, name); found != "" {
-		p.elf(found, found)
+		p.addELF(p.findFile(libDirs, name), "lib64/"+name)
+	} else if found := p.findFile(libDirs, name); found != "" {
+		p.addELF(found, found)
 	}
 }
 
-// elf packs a program or library, and the libraries that it needs.
-func (p *packer) elf(from, to string) {
+// addELF packs a program or library, and the libraries that it needs.
+func (p *packer) addELF(from, to string) {
 	if from == "" || p.packed[to] {
 		return
 	}
-	content := p.file(from, to, 0o755)
+	content := p.addFile(from, to, 0o755)
 	e, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {
 		p.fail(fmt.Errorf("%s: %w", from, err))
@@ -129,16 +129,16 @@ func (p *packer) elf(from, to string) {
 		libs = append(libs, "ld-linux-x86-64.so.2")
 	}
 	for _, lib := range libs {
-		p.library(lib)
+		p.addLibrary(lib)
 	}
 }
 
-func (p *packer) file(from, to string, perm int) []byte {
+func (p *packer) addFile(from, to string, perm int) []byte {
 	p.packed[to] = true
 	content, err := p.root.ReadFile(from)
 	if err != nil {
 		p.fail(err)
 	}
-	p.archive.file(to, perm, content)
+	p.archive.addFile(to, perm, content)
 	return content
 }

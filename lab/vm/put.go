@@ -23,7 +23,7 @@ func (m *Machine) Put(ctx context.Context, from, to string) error {
 	}
 	defer f.Close()
 	file, dir := Quote(to), Quote(path.Dir(to))
-	return m.feed(ctx, f, "mkdir -p "+dir+" && rm -f "+file+" && cat >"+file+" && chmod 755 "+file)
+	return m.runWithInput(ctx, f, "mkdir -p "+dir+" && rm -f "+file+" && cat >"+file+" && chmod 755 "+file)
 }
 
 // PutDir copies the regular files below a directory into a directory of the guest.
@@ -35,17 +35,17 @@ func (m *Machine) PutDir(ctx context.Context, from, to string) error {
 			return err
 		}
 		content, err := os.ReadFile(filepath.Join(from, name))
-		a.file(name, 0o644, content)
+		a.addFile(name, 0o644, content)
 		return err
 	})
 	if err := errors.Join(err, a.close()); err != nil {
 		return err
 	}
-	return m.feed(ctx, &b, "mkdir -p "+Quote(to)+" && cd "+Quote(to)+" && cpio -iu")
+	return m.runWithInput(ctx, &b, "mkdir -p "+Quote(to)+" && cd "+Quote(to)+" && cpio -iu")
 }
 
-// feed runs a script with r as its standard input.
-func (m *Machine) feed(ctx context.Context, r io.Reader, script string) error {
+// runWithInput runs a script with r as its standard input.
+func (m *Machine) runWithInput(ctx context.Context, r io.Reader, script string) error {
 	c, err := m.Start(script)
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func (m *Machine) feed(ctx context.Context, r io.Reader, script string) error {
 			return errors.Join(err, c.Kill())
 		}
 		// An empty payload ends the input. It is sent at the end of the file.
-		if err := m.send(wire.Frame{Kind: wire.Stdin, Command: c.id, Payload: buf[:n]}); err != nil {
-			return c.broken(err)
+		if err := m.sendFrame(wire.Frame{Kind: wire.Stdin, Command: c.id, Payload: buf[:n]}); err != nil {
+			return c.brokenError(err)
 		}
 		if n == 0 {
 			break

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// tool runs a program of this machine and returns its standard output. An error ends with the
+// runTool runs a program of this machine and returns its standard output. An error ends with the
 // program's output.
-func tool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
+func runTool(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, tail(said.String()+out.String(), 2000))
+		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, lastLines(said.String()+out.String(), 2000))
 	}
 	return out.String(), nil
 }
 
-// tail returns the whole lines among the last n bytes of s.
-func tail(s string, n int) string {
+// lastLines returns the whole lines among the last n bytes of s.
+func lastLines(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

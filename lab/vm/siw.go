@@ -38,7 +38,7 @@ func buildSiw(ctx context.Context, deb, root, release, dir, modules string) erro
 		return err
 	}
 	headers := filepath.Join(root, "usr/src/linux-headers-"+release)
-	if err := relocate(filepath.Join(headers, "Makefile"), root); err != nil {
+	if err := relocateInclude(filepath.Join(headers, "Makefile"), root); err != nil {
 		return err
 	}
 	// If there were a vmlinux, the build would make debug information for BPF, with a tool that is
@@ -51,7 +51,7 @@ func buildSiw(ctx context.Context, deb, root, release, dir, modules string) erro
 		return err
 	}
 	env := []string{"LD_LIBRARY_PATH=" + libs}
-	if _, err := tool(ctx, "", env, "make", "-C", headers, "M="+dir, "CC=gcc", "modules"); err != nil {
+	if _, err := runTool(ctx, "", env, "make", "-C", headers, "M="+dir, "CC=gcc", "modules"); err != nil {
 		return err
 	}
 	for _, name := range []string{"siw.ko", "nodeguid.ko"} {
@@ -62,9 +62,9 @@ func buildSiw(ctx context.Context, deb, root, release, dir, modules string) erro
 	return nil
 }
 
-// relocate changes the headers' Makefile, which includes another Makefile by its absolute path, so
-// that it finds that one below root.
-func relocate(makefile, root string) error {
+// relocateInclude changes the headers' Makefile, which includes another Makefile by its absolute
+// path, so that it finds that one below root.
+func relocateInclude(makefile, root string) error {
 	b, err := os.ReadFile(makefile)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func unpackSiw(ctx context.Context, deb, dir string) ([]string, error) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	outer, err := pipe(ctx, nil, "dpkg-deb", "--fsys-tarfile", deb)
+	outer, err := startPipe(ctx, nil, "dpkg-deb", "--fsys-tarfile", deb)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func unpackSiw(ctx context.Context, deb, dir string) ([]string, error) {
 			break
 		}
 	}
-	inner, err := pipe(ctx, files, "xz", "-dc")
+	inner, err := startPipe(ctx, files, "xz", "-dc")
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +145,9 @@ func copySiw(source *tar.Reader, dir string) ([]string, error) {
 	}
 }
 
-// pipe starts a program and returns its standard output. The program is killed when ctx is done.
-func pipe(ctx context.Context, in io.Reader, name string, args ...string) (io.Reader, error) {
+// startPipe starts a program and returns its standard output. The program is killed when ctx is
+// done.
+func startPipe(ctx context.Context, in io.Reader, name string, args ...string) (io.Reader, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdin = in
 	out, err := cmd.StdoutPipe()

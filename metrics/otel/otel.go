@@ -41,7 +41,7 @@ func Register(meter metric.Meter, source *metrics.Source) (metric.Registration, 
 		if d.Kind == metrics.Histogram {
 			continue
 		}
-		i, err := instrument(meter, d)
+		i, err := newInstrument(meter, d)
 		if err != nil {
 			return nil, fmt.Errorf("otel: %s: %w", d.Instrument(), err)
 		}
@@ -68,7 +68,7 @@ func Register(meter metric.Meter, source *metrics.Source) (metric.Registration, 
 	return r, nil
 }
 
-func instrument(meter metric.Meter, d *metrics.Definition) (metric.Float64Observable, error) {
+func newInstrument(meter metric.Meter, d *metrics.Definition) (metric.Float64Observable, error) {
 	if d.Kind == metrics.Counter {
 		return meter.Float64ObservableCounter(d.Instrument(), metric.WithDescription(d.Help), metric.WithUnit(d.Unit.UCUM()))
 	}

@@ -52,7 +52,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 // Collect reads the source once.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for _, s := range c.source.Read(context.Background()) {
-		m, err := convert(c.descs[s.Definition], &s)
+		m, err := convertSample(c.descs[s.Definition], &s)
 		if err != nil {
 			m = prometheus.NewInvalidMetric(c.descs[s.Definition], err)
 		}
@@ -60,7 +60,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func convert(desc *prometheus.Desc, s *metrics.Sample) (prometheus.Metric, error) {
+func convertSample(desc *prometheus.Desc, s *metrics.Sample) (prometheus.Metric, error) {
 	switch s.Kind {
 	case metrics.Histogram:
 		buckets := make(map[float64]uint64)

@@ -14,8 +14,8 @@ import (
 // settling is the time limit for the kernel to release a process's objects.
 const settling = 30 * time.Second
 
-// objects counts the device's objects, of all processes.
-func objects(device string) (map[string]uint64, error) {
+// countObjects counts the device's objects, of all processes.
+func countObjects(device string) (map[string]uint64, error) {
 	all, err := nldev.Devices()
 	if err != nil {
 		return nil, err
@@ -28,18 +28,18 @@ func objects(device string) (map[string]uint64, error) {
 	return nil, fmt.Errorf("%s is gone", device)
 }
 
-// settled waits until a device has at most as many objects as before. If they could not be counted,
-// left reports that.
-func settled(ctx context.Context, device string, before map[string]uint64, err error) (clean bool, left string) {
+// waitSettled waits until a device has at most as many objects as before. If they could not be
+// counted, left reports that.
+func waitSettled(ctx context.Context, device string, before map[string]uint64, err error) (clean bool, left string) {
 	if err != nil {
 		return false, "not known: " + err.Error()
 	}
 	for end := time.Now().Add(settling); ; {
-		now, err := objects(device)
+		now, err := countObjects(device)
 		if err != nil {
 			return false, "not known: " + err.Error()
 		}
-		more := grown(before, now)
+		more := listGrown(before, now)
 		switch {
 		case more == "":
 			return true, "nothing"
@@ -54,8 +54,8 @@ func settled(ctx context.Context, device string, before map[string]uint64, err e
 	}
 }
 
-// grown lists the kinds of objects of which there are more.
-func grown(before, now map[string]uint64) string {
+// listGrown lists the kinds of objects of which there are more.
+func listGrown(before, now map[string]uint64) string {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(now)) {
 		if now[kind] > before[kind] {

@@ -9,11 +9,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// objects fails: only Linux has devices.
-func objects(string) (map[string]uint64, error) {
+// countObjects fails: only Linux has devices.
+func countObjects(string) (map[string]uint64, error) {
 	return nil, fmt.Errorf("objects of devices: %w", verbs.ErrNotSupported)
 }
 
-func settled(context.Context, string, map[string]uint64, error) (clean bool, left string) {
+func waitSettled(context.Context, string, map[string]uint64, error) (clean bool, left string) {
 	return false, "not known"
 }

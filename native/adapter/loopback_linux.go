@@ -30,16 +30,16 @@ type stage struct {
 	accepted chan *actor.PID // the server's side of connections
 }
 
-// config returns the configuration of every identifier.
-func config() rdma.IDConfig { return rdma.IDConfig{Memory: oneSided, MaxMessage: largest} }
+// idConfig returns the configuration of every identifier.
+func idConfig() rdma.IDConfig { return rdma.IDConfig{Memory: oneSided, MaxMessage: largest} }
 
-// loopback makes actors exchange messages over the device, as a program's would.
-func loopback(t *testing.T, p *plan) {
+// runLoopback makes actors exchange messages over the device, as a program's would.
+func runLoopback(t *testing.T, p *plan) {
 	s := &stage{sys: actor.NewActorSystem(), accepted: make(chan *actor.PID, many)}
 	t.Cleanup(s.sys.Shutdown)
 	var err error
 	// no other peers connect: both ends are in this process
-	s.rt, err = rdma.Open(s.sys, rdma.Config{Device: p.driver(), Security: &rdma.Security{Mode: rdma.Insecure}})
+	s.rt, err = rdma.Open(s.sys, rdma.Config{Device: p.newDriver(), Security: &rdma.Security{Mode: rdma.Insecure}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,26 +50,26 @@ func loopback(t *testing.T, p *plan) {
 			t.Errorf("not given back: %v", err)
 		}
 	})
-	l, err := ask[*rdma.Listening](t, s, s.rt.CreateID(s.owner(nil), config()), &rdma.Serve{Addr: net.JoinHostPort(p.Address.String(), "0")})
+	l, err := ask[*rdma.Listening](t, s, s.rt.CreateID(s.spawnOwner(nil), idConfig()), &rdma.Serve{Addr: net.JoinHostPort(p.Address.String(), "0")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.at = l.Local.String()
-	t.Run("echo", s.echo)
-	t.Run("large messages", s.large)
+	t.Run("echo", s.testEcho)
+	t.Run("large messages", s.testLarge)
 	t.Run("writes and reads", s.writeAndRead)
 	t.Run("atomics", func(t *testing.T) {
 		if !p.Atomics {
 			t.Skip("the device has none")
 		}
-		s.atomics(t)
+		s.testAtomics(t)
 	})
-	t.Run("many connections", s.many)
+	t.Run("many connections", s.testMany)
 }
 
-// owner spawns an actor that sends the messages that it receives to got, or echoes them if that is
-// nil.
-func (s *stage) owner(got chan<- []byte) *actor.PID {
+// spawnOwner spawns an actor that sends the messages that it receives to got, or echoes them if
+// that is nil.
+func (s *stage) spawnOwner(got chan<- []byte) *actor.PID {
 	return s.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *rdma.ConnectRequest:
@@ -117,21 +117,21 @@ type pair struct {
 	got            chan []byte // received by the client
 }
 
-func (s *stage) connect(t *testing.T) *pair {
+func (s *stage) connectPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{s: s, got: make(chan []byte, roundTrips)}
-	p.client = s.rt.CreateID(s.owner(p.got), config())
+	p.client = s.rt.CreateID(s.spawnOwner(p.got), idConfig())
 	must[*rdma.Established](t, s, p.client, &rdma.Dial{Addr: s.at})
 	select {
 	case p.server = <-s.accepted:
-	case <-timeout(t):
+	case <-timeoutChannel(t):
 		t.Fatal("the server's side is not established")
 	}
 	return p
 }
 
-// timeout returns a channel that is closed after patience.
-func timeout(t *testing.T) <-chan struct{} {
+// timeoutChannel returns a channel that is closed after patience.
+func timeoutChannel(t *testing.T) <-chan struct{} {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(stop)
 	return ctx.Done()
@@ -148,14 +148,14 @@ func (p *pair) close(t *testing.T) {
 				return
 			}
 			t.Errorf("%d bytes that nobody has asked for", len(b))
-		case <-timeout(t):
+		case <-timeoutChannel(t):
 			t.Fatal("the connection does not end")
 		}
 	}
 }
 
-// echoes sends messages of n bytes without waiting, and checks that each is echoed.
-func (p *pair) echoes(t *testing.T, n, times int) {
+// checkEchoes sends messages of n bytes without waiting, and checks that each is echoed.
+func (p *pair) checkEchoes(t *testing.T, n, times int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(uint64(n), 1)) //nolint:gosec // to be repeated
 	sent := make([]byte, n)
@@ -174,67 +174,67 @@ func (p *pair) echoes(t *testing.T, n, times int) {
 			if !bytes.Equal(b, sent) {
 				t.Fatalf("message %d of %d bytes came back otherwise, with %d bytes", i, n, len(b))
 			}
-		case <-timeout(t):
+		case <-timeoutChannel(t):
 			t.Fatalf("message %d of %d bytes has not come back", i, n)
 		}
 	}
 }
 
-func (s *stage) echo(t *testing.T) {
-	p := s.connect(t)
+func (s *stage) testEcho(t *testing.T) {
+	p := s.connectPair(t)
 	for _, n := range []int{1, 64, 1000, 4096, 4097, 16 << 10} {
-		p.echoes(t, n, roundTrips)
+		p.checkEchoes(t, n, roundTrips)
 	}
 	p.close(t)
 }
 
-func (s *stage) large(t *testing.T) {
-	p := s.connect(t)
+func (s *stage) testLarge(t *testing.T) {
+	p := s.connectPair(t)
 	for _, n := range []int{64 << 10, 1 << 20, largest} {
-		p.echoes(t, n, 2)
+		p.checkEchoes(t, n, 2)
 	}
 	p.close(t)
 }
 
-// shared allocates memory on both sides, and returns it and the server's key.
-func (p *pair) shared(t *testing.T, access rdma.Access) (near, far *rdma.Memory, key rdma.RemoteKey) {
+// allocShared allocates memory on both sides, and returns it and the server's key.
+func (p *pair) allocShared(t *testing.T, access rdma.Access) (near, far *rdma.Memory, key rdma.RemoteKey) {
 	t.Helper()
 	far = must[*rdma.MemoryAllocated](t, p.s, p.server, &rdma.AllocMemory{Bytes: oneSided / 2, Access: access}).Memory
 	near = must[*rdma.MemoryAllocated](t, p.s, p.client, &rdma.AllocMemory{Bytes: oneSided / 2}).Memory
 	return near, far, must[*rdma.Granted](t, p.s, p.server, &rdma.Grant{Memory: far}).Key
 }
 
-// on calls f on the identifier's loop, where memory may be used.
-func (p *pair) on(t *testing.T, id *actor.PID, f func() error) {
+// callOnLoop calls f on the identifier's loop, where memory may be used.
+func (p *pair) callOnLoop(t *testing.T, id *actor.PID, f func() error) {
 	t.Helper()
 	must[*rdma.Done](t, p.s, id, &rdma.Call{Fn: func(*cmid.ID) error { return f() }})
 }
 
 func (s *stage) writeAndRead(t *testing.T) {
-	p := s.connect(t)
-	near, far, key := p.shared(t, rdma.RemoteRead|rdma.RemoteWrite)
+	p := s.connectPair(t)
+	near, far, key := p.allocShared(t, rdma.RemoteRead|rdma.RemoteWrite)
 	pattern := bytes.Repeat([]byte("one-sided"), 1000)
-	p.on(t, p.client, func() error { _, err := near.WriteAt(pattern, 0); return err })
+	p.callOnLoop(t, p.client, func() error { _, err := near.WriteAt(pattern, 0); return err })
 	must[*rdma.WriteDone](t, s, p.client, &rdma.Write{Memory: near, Length: len(pattern), Key: key, Offset: 100})
-	p.echoes(t, 1, 1) // after the Write: then its bytes are there
+	p.checkEchoes(t, 1, 1) // after the Write: then its bytes are there
 	got := make([]byte, len(pattern))
-	p.on(t, p.server, func() error { _, err := far.ReadAt(got, 100); return err })
+	p.callOnLoop(t, p.server, func() error { _, err := far.ReadAt(got, 100); return err })
 	if !bytes.Equal(got, pattern) {
 		t.Error("the peer has other bytes than were written")
 	}
 	const at = 16 << 10
 	must[*rdma.ReadDone](t, s, p.client, &rdma.Read{Key: key, Offset: 100, Memory: near, At: at, Length: len(pattern)})
 	clear(got)
-	p.on(t, p.client, func() error { _, err := near.ReadAt(got, at); return err })
+	p.callOnLoop(t, p.client, func() error { _, err := near.ReadAt(got, at); return err })
 	if !bytes.Equal(got, pattern) {
 		t.Error("other bytes were read than the peer has")
 	}
 	p.close(t)
 }
 
-func (s *stage) atomics(t *testing.T) {
-	p := s.connect(t)
-	near, far, key := p.shared(t, rdma.RemoteAtomic)
+func (s *stage) testAtomics(t *testing.T) {
+	p := s.connectPair(t)
+	near, far, key := p.allocShared(t, rdma.RemoteAtomic)
 	const times = 10
 	for i := range uint64(times) {
 		if old := must[*rdma.AtomicDone](t, s, p.client, &rdma.FetchAdd{Memory: near, Key: key, Add: 3}).Old; old != 3*i {
@@ -245,20 +245,20 @@ func (s *stage) atomics(t *testing.T) {
 		t.Errorf("compare and swap found %d", old)
 	}
 	b := make([]byte, 8)
-	p.on(t, p.server, func() error { _, err := far.ReadAt(b, 0); return err })
+	p.callOnLoop(t, p.server, func() error { _, err := far.ReadAt(b, 0); return err })
 	if n := binary.NativeEndian.Uint64(b); n != 7 {
 		t.Errorf("the peer has %d, not what was swapped in", n)
 	}
 	p.close(t)
 }
 
-func (s *stage) many(t *testing.T) {
+func (s *stage) testMany(t *testing.T) {
 	var all []*pair
 	for range many {
-		all = append(all, s.connect(t))
+		all = append(all, s.connectPair(t))
 	}
 	for _, p := range all {
-		p.echoes(t, 100, roundTrips)
+		p.checkEchoes(t, 100, roundTrips)
 	}
 	for _, p := range all {
 		p.close(t)

@@ -22,7 +22,7 @@ Each takes --help.
 `
 
 func main() {
-	if playing() {
+	if runPlanAndExit() {
 		return
 	}
 	cli.Main("adapter", execute)
@@ -34,9 +34,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	}
 	switch args[0] {
 	case "doctor":
-		return doctor.Command(ctx, examined(false), args[1:], stdout)
+		return doctor.Command(ctx, doctorConfig(false), args[1:], stdout)
 	case "test":
-		return try(ctx, args[1:], stdout, stderr)
+		return runSuites(ctx, args[1:], stdout, stderr)
 	case "help", "-h", "-help", "--help":
 		fmt.Fprint(stdout, overview)
 		return nil
@@ -44,27 +44,28 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return fmt.Errorf("unknown command %q; see adapter --help", args[0])
 }
 
-// examined configures the doctor. If library is set, libibverbs opens rxe and siw, too.
-func examined(library bool) doctor.Config {
-	cfg := doctor.Config{Name: "adapter doctor", Library: installed, Remedy: remedy}
+// doctorConfig returns the doctor's configuration. If library is set, libibverbs opens rxe and siw,
+// too.
+func doctorConfig(library bool) doctor.Config {
+	cfg := doctor.Config{Name: "adapter doctor", Library: installedLibrary, Remedy: remedyOf}
 	if library {
 		cfg.Provider = native.Provider{}
 	}
 	return cfg
 }
 
-// installed returns the library for the report. A call's error is not a fault of the library: its
-// kernel has no devices.
-func installed() doctor.Library {
+// installedLibrary returns the library for the report. A call's error is not a fault of the
+// library: its kernel has no devices.
+func installedLibrary() doctor.Library {
 	l, err := native.Installed()
 	out := doctor.Library{File: l.File, Devices: l.Devices, Drivers: l.Drivers}
-	if way := remedy(err); way != "" {
+	if way := remedyOf(err); way != "" {
 		out.Error, out.Way = err.Error(), way
 	}
 	return out
 }
 
-func remedy(err error) string {
+func remedyOf(err error) string {
 	if e := (*native.LibraryError)(nil); errors.As(err, &e) {
 		return e.Remedy
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if playing() { // the process of a suite
+	if runPlanAndExit() { // the process of a suite
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -25,8 +25,8 @@ type plan struct {
 // planned is the environment variable that contains the plan.
 const planned = "RDMACTOR_ADAPTER_PLAN"
 
-// environment returns this process's environment, with the plan.
-func (p *plan) environment() ([]string, error) {
+// environWithPlan returns this process's environment, with the plan.
+func (p *plan) environWithPlan() ([]string, error) {
 	text, err := json.Marshal(p)
 	return append(os.Environ(), planned+"="+string(text)), err
 }

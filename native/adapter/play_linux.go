@@ -23,8 +23,8 @@ const (
 	patience  = 30 * time.Second // for one answer
 )
 
-// playing runs the suite of this process's plan, if it has one, and then ends the process.
-func playing() bool {
+// runPlanAndExit runs the suite of this process's plan, if it has one, and then ends the process.
+func runPlanAndExit() bool {
 	text := os.Getenv(planned)
 	if text == "" {
 		return false
@@ -41,15 +41,15 @@ func playing() bool {
 	os.Args = []string{os.Args[0], "-test.v=test2json", "-test.run=" + run, "-test.timeout=" + suiteTime.String()}
 	testing.Main(regexp.MatchString, []testing.InternalTest{
 		{Name: conformanceSuite, F: func(t *testing.T) {
-			conformance.Run(t, func(*testing.T) conformance.Rig { return p.rig() })
+			conformance.Run(t, func(*testing.T) conformance.Rig { return p.newRig() })
 		}},
-		{Name: loopbackSuite, F: func(t *testing.T) { loopback(t, &p) }},
+		{Name: loopbackSuite, F: func(t *testing.T) { runLoopback(t, &p) }},
 	}, nil, nil)
 	return true
 }
 
-// driver returns a program's rdma_cm driver.
-func (p *plan) driver() cmid.Driver {
+// newDriver returns a program's rdma_cm driver.
+func (p *plan) newDriver() cmid.Driver {
 	var cfg ucm.Config
 	if p.Library {
 		cfg.Provider = native.Provider{}
@@ -57,17 +57,17 @@ func (p *plan) driver() cmid.Driver {
 	return ucm.New(cfg)
 }
 
-// rig returns the device with both sides on its address. The suite changes nothing on the machine:
-// tests that need a second address, an unanswered one or a device's end are skipped.
-func (p *plan) rig() conformance.Rig {
-	d := p.driver()
+// newRig returns the device with both sides on its address. The suite changes nothing on the
+// machine: tests that need a second address, an unanswered one or a device's end are skipped.
+func (p *plan) newRig() conformance.Rig {
+	d := p.newDriver()
 	r := conformance.Rig{
 		Active: d, Passive: d, Address: p.Address, Second: p.Second, Local: p.Address, Other: p.Other, Plain: p.Plain,
 		NotLocal:   netip.MustParseAddr("198.51.100.1"), // of RFC 5737: unassigned
-		Privileged: privileged(p.Address), Datagrams: !p.IWARP, Patience: patience,
+		Privileged: isPrivileged(p.Address), Datagrams: !p.IWARP, Patience: patience,
 		Differences: kernelrig.Differences(p.Driver, p.Release),
 	}
-	if nowhere := netip.MustParseAddr("2001:db8::1"); !routed(nowhere) { // of RFC 3849
+	if nowhere := netip.MustParseAddr("2001:db8::1"); !hasRoute(nowhere) { // of RFC 3849
 		r.NoRoute = nowhere
 	}
 	if p.Address.Is6() {
@@ -76,8 +76,8 @@ func (p *plan) rig() conformance.Rig {
 	return r
 }
 
-// privileged reports whether this process may use ports below 1024.
-func privileged(at netip.Addr) bool {
+// isPrivileged reports whether this process may use ports below 1024.
+func isPrivileged(at netip.Addr) bool {
 	const discard = 9
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, discard)))
 	if err != nil {
@@ -87,8 +87,8 @@ func privileged(at netip.Addr) bool {
 	return true
 }
 
-// routed reports whether there is a route. It sends nothing.
-func routed(to netip.Addr) bool {
+// hasRoute reports whether there is a route. It sends nothing.
+func hasRoute(to netip.Addr) bool {
 	const discard = 9
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, discard)))
 	if err != nil {

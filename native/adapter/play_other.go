@@ -2,5 +2,5 @@
 
 package main
 
-// playing returns false: only Linux has devices.
-func playing() bool { return false }
+// runPlanAndExit returns false: only Linux has devices.
+func runPlanAndExit() bool { return false }

@@ -52,8 +52,8 @@ var (
 	ended = regexp.MustCompile(`^\x16? *--- (PASS|FAIL|SKIP): (\S+) \(`)
 )
 
-// read reads the output of go test -v=test2json, and copies it to echo, unless that is nil.
-func read(from io.Reader, echo io.Writer) (*results, error) {
+// readResults reads the output of go test -v=test2json, and copies it to echo, unless that is nil.
+func readResults(from io.Reader, echo io.Writer) (*results, error) {
 	r := &results{tests: make(map[string]*test)}
 	var now *test
 	s := bufio.NewScanner(from)
@@ -64,31 +64,31 @@ func read(from io.Reader, echo io.Writer) (*results, error) {
 			fmt.Fprintln(echo, plain.Text(strings.TrimPrefix(line, "\x16")))
 		}
 		if m := begun.FindStringSubmatch(line); m != nil {
-			now = r.test(m[1])
+			now = r.findOrAddTest(m[1])
 			continue
 		}
 		if m := ended.FindStringSubmatch(line); m != nil {
-			now = r.test(m[2])
+			now = r.findOrAddTest(m[2])
 			now.result = verdict(m[1])
 			continue
 		}
 		if now == nil || strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") || len(r.loose) > 0 {
-			r.loose = keep(r.loose, line)
+			r.loose = appendLine(r.loose, line)
 			continue
 		}
-		now.lines = keep(now.lines, line)
+		now.lines = appendLine(now.lines, line)
 	}
 	return r, s.Err()
 }
 
-func keep(lines []string, line string) []string {
+func appendLine(lines []string, line string) []string {
 	if line = strings.TrimPrefix(line, "\x16"); len(lines) < mostLines && line != "" && line != "PASS" && line != "FAIL" {
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-func (r *results) test(name string) *test {
+func (r *results) findOrAddTest(name string) *test {
 	if r.tests[name] == nil {
 		r.tests[name] = &test{name: name}
 		r.order = append(r.order, name)
@@ -96,13 +96,13 @@ func (r *results) test(name string) *test {
 	return r.tests[name]
 }
 
-// leaf reports whether a test has no subtests.
-func (r *results) leaf(name string) bool {
+// isLeaf reports whether a test has no subtests.
+func (r *results) isLeaf(name string) bool {
 	return !slices.ContainsFunc(r.order, func(other string) bool { return strings.HasPrefix(other, name+"/") })
 }
 
-// group returns the part of a suite that a test belongs to.
-func group(name string) string {
+// groupOf returns the part of a suite that a test belongs to.
+func groupOf(name string) string {
 	parts := strings.SplitN(name, "/", 3)
 	if len(parts) < 2 {
 		return "(as a whole)"
@@ -117,16 +117,16 @@ type tally struct {
 	reasons                            []string // reasons of the skips
 }
 
-// tallies counts the tests without subtests, and those with a failure outside of their subtests.
-func (r *results) tallies() (all []*tally) {
+// tallyTests counts the tests without subtests, and those with a failure outside of their subtests.
+func (r *results) tallyTests() (all []*tally) {
 	rows := make(map[string]*tally)
 	for _, name := range r.order {
 		t := r.tests[name]
 		ownFailure := t.result == failed && len(t.lines) > 0
-		if !r.leaf(name) && !ownFailure && t.result != "" {
+		if !r.isLeaf(name) && !ownFailure && t.result != "" {
 			continue
 		}
-		g := group(name)
+		g := groupOf(name)
 		row := rows[g]
 		if row == nil {
 			row = &tally{group: g}
@@ -140,7 +140,7 @@ func (r *results) tallies() (all []*tally) {
 			row.failed++
 		case skipped:
 			row.skipped++
-			if why := reason(t); !slices.Contains(row.reasons, why) {
+			if why := skipReason(t); !slices.Contains(row.reasons, why) {
 				row.reasons = append(row.reasons, why)
 			}
 		default:
@@ -150,8 +150,8 @@ func (r *results) tallies() (all []*tally) {
 	return all
 }
 
-// reason returns why a test was skipped, without its file and line.
-func reason(t *test) string {
+// skipReason returns why a test was skipped, without its file and line.
+func skipReason(t *test) string {
 	if len(t.lines) == 0 {
 		return "no reason given"
 	}
@@ -164,12 +164,12 @@ func reason(t *test) string {
 	return why
 }
 
-// write writes a suite's table, and the output of failed tests.
-func (r *results) write(w io.Writer, suite string) {
+// writeTable writes a suite's table, and the output of failed tests.
+func (r *results) writeTable(w io.Writer, suite string) {
 	var table bytes.Buffer
 	out := tabwriter.NewWriter(&table, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(out, "%s\tpassed\tfailed\tskipped\twhy skipped\n", strings.TrimPrefix(suite, "Test"))
-	for _, row := range r.tallies() {
+	for _, row := range r.tallyTests() {
 		lost := ""
 		if row.undecided > 0 {
 			lost = fmt.Sprintf(" (%d without an end)", row.undecided)
@@ -195,8 +195,8 @@ func (r *results) write(w io.Writer, suite string) {
 	}
 }
 
-// good reports whether every test has ended and none has failed.
-func (r *results) good() bool {
+// allPassed reports whether every test has ended and none has failed.
+func (r *results) allPassed() bool {
 	for _, t := range r.tests {
 		if t.result != passed && t.result != skipped {
 			return false

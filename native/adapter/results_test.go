@@ -26,12 +26,12 @@ func TestTable(t *testing.T) {
 		"    run.go:9: a difference does not show\n" +
 		"\x16--- FAIL: TestConformance (0.04s)\n" +
 		"\x16FAIL\n"
-	r, err := read(strings.NewReader(out), nil)
-	if err != nil || r.good() {
-		t.Fatalf("%v, good: %v", err, r.good())
+	r, err := readResults(strings.NewReader(out), nil)
+	if err != nil || r.allPassed() {
+		t.Fatalf("%v, good: %v", err, r.allPassed())
 	}
 	var b bytes.Buffer
-	r.write(&b, conformanceSuite)
+	r.writeTable(&b, conformanceSuite)
 	for _, want := range []string{
 		"Conformance     passed  failed  skipped  why skipped\n",
 		"  bind addr     1       0       1        every interface here: has a device\n",
@@ -48,10 +48,10 @@ func TestTable(t *testing.T) {
 
 // TestAllIsWell: passed and skipped tests are good, and none at all is not.
 func TestAllIsWell(t *testing.T) {
-	if r, err := read(strings.NewReader("=== RUN   TestLoopback\n--- PASS: TestLoopback (0.00s)\nPASS\n"), nil); err != nil || !r.good() || len(r.loose) > 0 {
+	if r, err := readResults(strings.NewReader("=== RUN   TestLoopback\n--- PASS: TestLoopback (0.00s)\nPASS\n"), nil); err != nil || !r.allPassed() || len(r.loose) > 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if r, err := read(strings.NewReader("testing: warning: no tests to run\nPASS\n"), nil); err != nil || r.good() {
+	if r, err := readResults(strings.NewReader("testing: warning: no tests to run\nPASS\n"), nil); err != nil || r.allPassed() {
 		t.Errorf("nothing ran: %v, %+v", err, r)
 	}
 }
@@ -60,17 +60,17 @@ func TestAllIsWell(t *testing.T) {
 func TestCrash(t *testing.T) {
 	out := "=== RUN   TestLoopback\n=== RUN   TestLoopback/echo\n--- PASS: TestLoopback/echo (0.00s)\n=== RUN   TestLoopback/atomics\n" +
 		"fatal error: unexpected signal\n[signal SIGSEGV]\n" + strings.Repeat("goroutine\n", 10*mostLines)
-	r, err := read(strings.NewReader(out), nil)
-	if err != nil || r.good() {
-		t.Fatalf("%v, good: %v", err, r.good())
+	r, err := readResults(strings.NewReader(out), nil)
+	if err != nil || r.allPassed() {
+		t.Fatalf("%v, good: %v", err, r.allPassed())
 	}
 	var b bytes.Buffer
-	r.write(&b, loopbackSuite)
+	r.writeTable(&b, loopbackSuite)
 	s := b.String()
 	if !strings.Contains(s, "(1 without an end)") || !strings.Contains(s, "SIGSEGV") || strings.Count(s, "\n") > 2*mostLines {
 		t.Errorf("%s", s)
 	}
-	if _, err := read(strings.NewReader(strings.Repeat("x", 2*mostLine)), nil); err == nil {
+	if _, err := readResults(strings.NewReader(strings.Repeat("x", 2*mostLine)), nil); err == nil {
 		t.Error("a line without an end is read whole")
 	}
 }
@@ -78,7 +78,7 @@ func TestCrash(t *testing.T) {
 // TestEcho: the user of -v sees the output as it is printed.
 func TestEcho(t *testing.T) {
 	var b bytes.Buffer
-	if _, err := read(strings.NewReader("\x16=== RUN   TestX\n    \x1b]0;title\x07\n"), &b); err != nil || b.String() != "=== RUN   TestX\n    \\x1b]0;title\\a\n" {
+	if _, err := readResults(strings.NewReader("\x16=== RUN   TestX\n    \x1b]0;title\x07\n"), &b); err != nil || b.String() != "=== RUN   TestX\n    \\x1b]0;title\\a\n" {
 		t.Errorf("%v: %q", err, b.String())
 	}
 }

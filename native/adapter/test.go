@@ -46,7 +46,7 @@ type options struct {
 	groups, suites string
 }
 
-func parse(args []string, stdout io.Writer) (o options, err error) {
+func parseOptions(args []string, stdout io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("adapter test", flag.ContinueOnError)
 	f.BoolVar(&o.library, "libibverbs", false, "open rxe and siw through libibverbs, too")
 	f.BoolVar(&o.chat, "v", false, "print what the suites print, as they run, to standard error")
@@ -70,17 +70,17 @@ func parse(args []string, stdout io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// try runs the suites on a device.
-func try(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	o, err := parse(args, stdout)
+// runSuites runs the suites on a device.
+func runSuites(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	o, err := parseOptions(args, stdout)
 	if err != nil {
 		return err
 	}
-	machine, err := doctor.Look(ctx, examined(o.library))
+	machine, err := doctor.Look(ctx, doctorConfig(o.library))
 	if err != nil {
 		return err
 	}
-	p, err := o.plan(machine)
+	p, err := o.makePlan(machine)
 	if err != nil {
 		return errors.Join(machine.WriteText(stdout), err)
 	}
@@ -89,23 +89,23 @@ func try(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := machine.WriteText(&report); err != nil {
 		return err
 	}
-	before, counted := objects(p.Device)
+	before, counted := countObjects(p.Device)
 	good := true
-	for _, suite := range o.chosen() {
+	for _, suite := range o.chosenSuites() {
 		p.Suite = suite
 		fmt.Fprintf(stderr, "%s ...\n", suite)
-		r, err := p.run(ctx, o.chat, stderr)
+		r, err := p.runProcess(ctx, o.chat, stderr)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		fmt.Fprintln(&report)
-		r.write(&report, suite)
+		r.writeTable(&report, suite)
 		if err != nil {
 			fmt.Fprintf(&report, "%s: its process: %v\n", suite, err)
 		}
-		good = good && err == nil && r.good()
+		good = good && err == nil && r.allPassed()
 	}
-	clean, left := settled(ctx, p.Device, before, counted)
+	clean, left := waitSettled(ctx, p.Device, before, counted)
 	fmt.Fprintf(&report, "\nleft behind: %s\n", left)
 	if _, err := stdout.Write(report.Bytes()); err != nil {
 		return err
@@ -117,8 +117,8 @@ func try(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return nil
 }
 
-// chosen returns the suites to run.
-func (o *options) chosen() []string {
+// chosenSuites returns the suites to run.
+func (o *options) chosenSuites() []string {
 	switch o.suites {
 	case "conformance":
 		return []string{conformanceSuite}
@@ -128,8 +128,8 @@ func (o *options) chosen() []string {
 	return []string{conformanceSuite, loopbackSuite}
 }
 
-// plan chooses the device and the addresses.
-func (o *options) plan(r *doctor.Report) (p plan, err error) {
+// makePlan chooses the device and the addresses.
+func (o *options) makePlan(r *doctor.Report) (p plan, err error) {
 	i := slices.IndexFunc(r.Devices, func(d doctor.Device) bool {
 		if o.on == "" {
 			return d.Usable
@@ -149,23 +149,23 @@ func (o *options) plan(r *doctor.Report) (p plan, err error) {
 	p = plan{
 		Device: d.Name, Driver: d.Driver, Release: r.Kernel, Library: o.library, Pattern: o.groups, IWARP: d.Transport == "iWARP", Atomics: d.Limits.Atomics,
 	}
-	own := addresses(d.Addresses)
+	own := parseAddrs(d.Addresses)
 	p.Address = own[0]
 	if a, err := netip.ParseAddr(o.on); err == nil {
 		p.Address = a
 	}
-	p.Second = like(p.Address, own)
-	p.Plain = like(p.Address, r.Plain())
+	p.Second = otherOfFamily(p.Address, own)
+	p.Plain = otherOfFamily(p.Address, r.Plain())
 	for n := range r.Devices {
 		if other := &r.Devices[n]; n != i && other.Usable && !p.Other.IsValid() {
-			p.Other = like(p.Address, addresses(other.Addresses))
+			p.Other = otherOfFamily(p.Address, parseAddrs(other.Addresses))
 		}
 	}
 	return p, nil
 }
 
-// addresses parses addresses. IPv4 comes first, because most of the suite is about it.
-func addresses(texts []string) (all []netip.Addr) {
+// parseAddrs parses addresses. IPv4 comes first, because most of the suite is about it.
+func parseAddrs(texts []string) (all []netip.Addr) {
 	for _, s := range texts {
 		if a, err := netip.ParseAddr(s); err == nil {
 			all = append(all, a)
@@ -175,8 +175,8 @@ func addresses(texts []string) (all []netip.Addr) {
 	return all
 }
 
-// like returns the first of the addresses that differs from one and has its family.
-func like(one netip.Addr, of []netip.Addr) netip.Addr {
+// otherOfFamily returns the first of the addresses that differs from one and has its family.
+func otherOfFamily(one netip.Addr, of []netip.Addr) netip.Addr {
 	for _, a := range of {
 		if a != one && a.Is4() == one.Is4() {
 			return a
@@ -185,9 +185,9 @@ func like(one netip.Addr, of []netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// run runs the plan in a separate process.
-func (p *plan) run(ctx context.Context, chat bool, stderr io.Writer) (*results, error) {
-	env, err := p.environment()
+// runProcess runs the plan in a separate process.
+func (p *plan) runProcess(ctx context.Context, chat bool, stderr io.Writer) (*results, error) {
+	env, err := p.environWithPlan()
 	if err != nil {
 		return &results{}, err
 	}
@@ -210,7 +210,7 @@ func (p *plan) run(ctx context.Context, chat bool, stderr io.Writer) (*results, 
 	if chat {
 		echo = stderr
 	}
-	r, err := read(out, echo)
+	r, err := readResults(out, echo)
 	if err != nil {
 		_, _ = io.Copy(io.Discard, out) // so that the process can end
 	}

@@ -35,16 +35,16 @@ func TestPlan(t *testing.T) {
 			Device: "irdma0", Driver: "irdma", Release: "6.12.1", IWARP: true, Address: a("198.51.100.1"), Other: a("192.0.2.1"),
 		},
 	} {
-		if p, err := (&options{on: on}).plan(machine()); err != nil || p != want {
+		if p, err := (&options{on: on}).makePlan(machine()); err != nil || p != want {
 			t.Errorf("%q: %+v, %v; want %+v", on, p, err, want)
 		}
 	}
 	for on, want := range map[string]string{"mlx5_0": "not usable", "192.0.2.9": "not usable", "mlx5_7": "is called mlx5_7"} {
-		if p, err := (&options{on: on}).plan(machine()); err == nil || !strings.Contains(err.Error(), want) {
+		if p, err := (&options{on: on}).makePlan(machine()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v", on, p, err)
 		}
 	}
-	if _, err := (&options{}).plan(&doctor.Report{}); !errors.Is(err, doctor.ErrUnusable) {
+	if _, err := (&options{}).makePlan(&doctor.Report{}); !errors.Is(err, doctor.ErrUnusable) {
 		t.Errorf("no device: %v", err)
 	}
 }
@@ -53,12 +53,12 @@ func TestPlan(t *testing.T) {
 // fails, and reports the cause.
 func TestSuiteWithoutItsDevice(t *testing.T) {
 	p := plan{Suite: loopbackSuite, Address: netip.MustParseAddr("198.51.100.1")}
-	r, err := p.run(t.Context(), false, nil)
-	if err == nil || r.good() {
+	r, err := p.runProcess(t.Context(), false, nil)
+	if err == nil || r.allPassed() {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	var b bytes.Buffer
-	r.write(&b, loopbackSuite)
+	r.writeTable(&b, loopbackSuite)
 	if !strings.Contains(b.String(), "FAIL TestLoopback") || !strings.Contains(b.String(), "loopback_linux.go") {
 		t.Errorf("it does not say why:\n%s", b.String())
 	}
@@ -69,19 +69,19 @@ func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	p := plan{Suite: conformanceSuite, Address: netip.MustParseAddr("198.51.100.1")}
-	if r, err := p.run(ctx, false, nil); err == nil {
+	if r, err := p.runProcess(ctx, false, nil); err == nil {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestArguments(t *testing.T) {
 	for _, args := range [][]string{{"mlx5_0", "-v", "--groups", "data"}, {"--groups=data", "-v", "mlx5_0"}} {
-		if o, err := parse(args, nil); err != nil || o != (options{on: "mlx5_0", chat: true, groups: "data"}) {
+		if o, err := parseOptions(args, nil); err != nil || o != (options{on: "mlx5_0", chat: true, groups: "data"}) {
 			t.Errorf("%q: %+v, %v", args, o, err)
 		}
 	}
 	for _, args := range [][]string{{"a", "b"}, {"--suite", "x"}, {"--no"}} {
-		if o, err := parse(args, nil); err == nil {
+		if o, err := parseOptions(args, nil); err == nil {
 			t.Errorf("%q: %+v", args, o)
 		}
 	}
@@ -89,10 +89,10 @@ func TestArguments(t *testing.T) {
 
 // TestGrown: fewer objects are accepted, and a new kind is not.
 func TestGrown(t *testing.T) {
-	if s := grown(map[string]uint64{"qp": 3, "mr": 2}, map[string]uint64{"qp": 4, "mr": 1, "pd": 1, "cq": 0}); s != "pd 1 instead of 0, qp 4 instead of 3" {
+	if s := listGrown(map[string]uint64{"qp": 3, "mr": 2}, map[string]uint64{"qp": 4, "mr": 1, "pd": 1, "cq": 0}); s != "pd 1 instead of 0, qp 4 instead of 3" {
 		t.Errorf("%q", s)
 	}
-	if clean, left := settled(t.Context(), "x", nil, errors.New("no netlink")); clean || !strings.Contains(left, "no netlink") {
+	if clean, left := waitSettled(t.Context(), "x", nil, errors.New("no netlink")); clean || !strings.Contains(left, "no netlink") {
 		t.Errorf("%v, %q", clean, left)
 	}
 }

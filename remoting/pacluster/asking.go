@@ -53,8 +53,8 @@ type answered struct {
 	err    error
 }
 
-// run asks until the provider is shut down.
-func (a *asking) run() {
+// askRepeatedly asks until the provider is shut down.
+func (a *asking) askRepeatedly() {
 	// A ticker drops ticks that are not received, so time in which this process stood still counts
 	// as one part.
 	every := max(a.p.cfg.Silence/silenceParts, time.Millisecond)
@@ -68,31 +68,31 @@ func (a *asking) run() {
 		case <-a.p.ctx.Done(): // a request ends with it
 			return
 		case <-next.C:
-			a.begin(answers)
+			a.startRequest(answers)
 		case is := <-answers:
-			if a.ended(is) {
+			if a.recordOutcome(is) {
 				next.Reset(a.p.cfg.Refresh)
 			} else { // its process may just have been killed
 				next.Reset(every)
 			}
 		case <-tick.C:
-			a.waited(every)
+			a.addSilence(every)
 		}
 	}
 }
 
-// begin makes a request.
-func (a *asking) begin(answers chan<- answered) {
+// startRequest starts a request.
+func (a *asking) startRequest(answers chan<- answered) {
 	ctx, cancel := context.WithCancel(a.p.ctx)
 	a.cancel = cancel
 	a.p.running.Go(func() {
-		m, err := a.p.ask(ctx, a.h.addr)
+		m, err := a.p.askHost(ctx, a.h.addr)
 		answers <- answered{m, err}
 	})
 }
 
-// ended records the outcome of a request, and reports whether there was one.
-func (a *asking) ended(is answered) bool {
+// recordOutcome records the outcome of a request, and reports whether there was one.
+func (a *asking) recordOutcome(is answered) bool {
 	a.cancel()
 	a.cancel, a.failed = nil, is.err != nil
 	switch {
@@ -101,12 +101,12 @@ func (a *asking) ended(is answered) bool {
 	case !errors.Is(is.err, unix.ECONNREFUSED): // else the port is closed
 		return false
 	}
-	a.p.set(a.h, is.member)
+	a.p.setMember(a.h, is.member)
 	return true
 }
 
-// waited adds time to how long the host is silent, and gives it up after Silence.
-func (a *asking) waited(d time.Duration) {
+// addSilence adds time to how long the host is silent, and gives it up after Silence.
+func (a *asking) addSilence(d time.Duration) {
 	if a.cancel == nil && !a.failed {
 		return
 	}
@@ -114,14 +114,14 @@ func (a *asking) waited(d time.Duration) {
 		return
 	}
 	a.silent = 0
-	a.p.set(a.h, nil)
+	a.p.setMember(a.h, nil)
 	if a.cancel != nil { // the connection may be one to a machine that has gone
 		a.cancel()
 	}
 }
 
-// ask asks a host once.
-func (p *automanaged) ask(ctx context.Context, addr string) (*cluster.Member, error) {
+// askHost asks a host once.
+func (p *automanaged) askHost(ctx context.Context, addr string) (*cluster.Member, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+healthPath, nil)
 	if err != nil {
 		return nil, err

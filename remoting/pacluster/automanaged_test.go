@@ -32,7 +32,7 @@ func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
 }
 
-// is is the answer of a member with that id.
+// is returns the answer of a member with that id.
 func is(id string) http.HandlerFunc {
 	return says(fmt.Sprintf(`{"id":%q,"address":"10.0.0.1","port":7471,"kinds":["cart"],"cluster_name":"test"}`, id))
 }
@@ -107,7 +107,7 @@ func ask(t *testing.T, cfg Automanaged, hosts ...*fakeMember) *seen {
 	s := &seen{t: t}
 	p := newAutomanaged(cfg, addrs)
 	p.cluster, p.self, p.update = "test", &cluster.Member{Id: "me"}, s.update
-	p.begin()
+	p.startAsking()
 	t.Cleanup(func() {
 		if err := p.Shutdown(true); err != nil {
 			t.Error(err)
@@ -150,14 +150,14 @@ func TestSilenceIsOfRequests(t *testing.T) {
 	a := asking{p: p, h: p.hosts[0]}
 	ask := func(err error) {
 		a.cancel = func() {}
-		a.ended(answered{m, err})
+		a.recordOutcome(answered{m, err})
 	}
 	ask(nil)
-	a.waited(3 * silence) // between two requests
+	a.addSilence(3 * silence) // between two requests
 	for range 5 {
 		ask(net.ErrClosed)
 		for range silence/part - 1 {
-			a.waited(part)
+			a.addSilence(part)
 		}
 		if p.hosts[0].member != m {
 			t.Fatal("it is given up too early")
@@ -166,7 +166,7 @@ func TestSilenceIsOfRequests(t *testing.T) {
 	}
 	ask(net.ErrClosed)
 	for range silence / part {
-		a.waited(part)
+		a.addSilence(part)
 	}
 	if p.hosts[0].member != nil {
 		t.Error("it is not given up")
@@ -238,7 +238,7 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newAutomanaged(Automanaged{Refresh: time.Second, Silence: time.Second}, nil)
-	p.serve(l, []byte("hello"))
+	p.serveHealth(l, []byte("hello"))
 	for range 20 { // silent clients
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {

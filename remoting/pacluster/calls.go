@@ -37,7 +37,7 @@ const (
 // Request implements cluster.Context. The requests that the cluster tries again were not received
 // by an actor: a dead letter. A request with an unknown fate is not sent again.
 func (c calls) Request(identity, kind string, message any, opts ...cluster.GrainCallOption) (any, error) {
-	c.subscribes(identity, kind, message)
+	c.noteSubscription(identity, kind, message)
 	res, err := c.Context.Request(identity, kind, message, append(patient[:len(patient):len(patient)], opts...)...)
 	m, asked := message.(*cluster.UnsubscribeRequest)
 	if _, ok := res.(*cluster.UnsubscribeResponse); ok && asked {
@@ -59,12 +59,12 @@ func (c calls) Request(identity, kind string, message any, opts ...cluster.Grain
 
 // RequestFuture implements cluster.Context.
 func (c calls) RequestFuture(identity, kind string, message any, opts ...cluster.GrainCallOption) (actor.Future, error) {
-	c.subscribes(identity, kind, message)
+	c.noteSubscription(identity, kind, message)
 	return c.Context.RequestFuture(identity, kind, message, opts...)
 }
 
-// subscribes notes a subscription before the topic can publish to it.
-func (c calls) subscribes(identity, kind string, message any) {
+// noteSubscription notes a subscription before the topic can publish to it.
+func (c calls) noteSubscription(identity, kind string, message any) {
 	if m, ok := message.(*cluster.SubscribeRequest); ok && kind == cluster.TopicActorKind {
 		c.subscriptions.add(identity, m.Subscriber)
 	}

@@ -31,14 +31,14 @@ func replaceDelivery(c *cluster.Cluster) error {
 // Receive implements actor.Actor.
 func (d delivery) Receive(ctx actor.Context) {
 	if batch, ok := ctx.Message().(*cluster.DeliverBatchRequest); ok {
-		d.locate(batch)
+		d.locateGrains(batch)
 	}
 	d.PubSubMemberDeliveryActor.Receive(ctx)
 }
 
-// locate replaces the grains that have subscribed by their actors, and removes those that are not
-// found.
-func (d delivery) locate(batch *cluster.DeliverBatchRequest) {
+// locateGrains replaces the grains that have subscribed by their actors, and removes those that are
+// not found.
+func (d delivery) locateGrains(batch *cluster.DeliverBatchRequest) {
 	var found []*cluster.SubscriberIdentity
 	lost := 0
 	for _, sub := range batch.Subscribers.Subscribers {

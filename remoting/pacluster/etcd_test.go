@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// provider is the automanaged one, or etcd.
+// provider returns the automanaged one, or etcd.
 func (p *process) provider() (cluster.ClusterProvider, error) {
 	switch {
 	case p.role.Stuck:
@@ -145,7 +145,7 @@ func (s *etcdServer) leases() (keys, others map[clientv3.LeaseID]bool) {
 	return keys, others
 }
 
-// etcdRoles are those of n members that etcd provides.
+// etcdRoles returns the roles of n members that etcd provides.
 func etcdRoles(t *testing.T, s *etcdServer, n int) []role {
 	t.Helper()
 	all := roles(t, n)

@@ -15,13 +15,13 @@ const (
 	activator   = "activator"   // remote.SpawnNamed asks it
 )
 
-// exposed is what members need of one another, whatever the application does.
+// memberExpose returns the rules that members need of one another.
 //
 // Grains are the children of the activator of their partition, and are found by asking it. Actors
 // of remote.SpawnNamed are children of the activator, and their spawner may stop them. Topics are
 // grains. Subscribers are on the same member as the actor that delivers to them. The sender of a
 // message can be answered, so futures need no rule.
-func exposed(id string, spawns bool) remoting.Expose {
+func memberExpose(id string, spawns bool) remoting.Expose {
 	e := remoting.Expose{
 		Reach: []string{
 			cluster.DefaultGossipActorName,
@@ -29,7 +29,7 @@ func exposed(id string, spawns bool) remoting.Expose {
 			disthash.PartitionActivatorActorName + "/*",
 			cluster.PubSubDeliveryName,
 			eventStream,
-			presence(id),
+			presenceName(id),
 		},
 		Watch: []string{disthash.PartitionActivatorActorName + "/*"},
 	}
@@ -41,8 +41,8 @@ func exposed(id string, spawns bool) remoting.Expose {
 	return e
 }
 
-// both is the rules of two.
-func both(a, b remoting.Expose) remoting.Expose {
+// mergeExpose returns the rules of both.
+func mergeExpose(a, b remoting.Expose) remoting.Expose {
 	return remoting.Expose{
 		Reach: slices.Concat(a.Reach, b.Reach), Watch: slices.Concat(a.Watch, b.Watch),
 		Stop: slices.Concat(a.Stop, b.Stop), Spawn: slices.Concat(a.Spawn, b.Spawn),

@@ -38,7 +38,7 @@ func TestExposed(t *testing.T) {
 		c.want("terminated ", "it was stopped")
 	}
 	id := m[0].do("id")
-	if got := m[1].do("touch %s %s", m[0].role.Name, presence(id)); got != "" {
+	if got := m[1].do("touch %s %s", m[0].role.Name, presenceName(id)); got != "" {
 		t.Errorf("asked whether it is there, a member answers %q", got)
 	}
 	for _, c := range m {
@@ -59,7 +59,7 @@ func TestExposed(t *testing.T) {
 			}
 		}
 	}
-	e := exposed(id, true)
+	e := memberExpose(id, true)
 	for access, rules := range map[string][]string{"reach": e.Reach, "watch": e.Watch, "stop": e.Stop, "spawn": e.Spawn} {
 		for _, rule := range rules {
 			prefix, star := strings.CutSuffix(rule, "*")
@@ -84,7 +84,7 @@ func keys(m map[string]bool) func(func(string) bool) {
 
 // Without kinds to spawn, the activator is not reached.
 func TestNothingToSpawn(t *testing.T) {
-	e := exposed("x", false)
+	e := memberExpose("x", false)
 	for _, rules := range [][]string{e.Reach, e.Watch, e.Stop} {
 		for _, rule := range rules {
 			if strings.HasPrefix(rule, activator) {
@@ -92,7 +92,7 @@ func TestNothingToSpawn(t *testing.T) {
 			}
 		}
 	}
-	if got := both(e, remoting.Expose{Stop: []string{"x"}}); !slices.Equal(got.Stop, []string{"x"}) || !slices.Equal(got.Reach, e.Reach) {
+	if got := mergeExpose(e, remoting.Expose{Stop: []string{"x"}}); !slices.Equal(got.Stop, []string{"x"}) || !slices.Equal(got.Reach, e.Reach) {
 		t.Errorf("%+v", got)
 	}
 }

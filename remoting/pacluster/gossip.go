@@ -58,16 +58,16 @@ func newGossipLimit(maxMessage int, members func() map[string]bool, log *slog.Lo
 	return &gossipLimit{room: max(gossipRoom, 2*maxMessage), members: members, log: log, about: make(map[string]*gossiped)}
 }
 
-// filter deletes the values that Proto.Actor would ignore, because it has newer ones, and those
-// that have no room.
-func (g *gossipLimit) filter(s *cluster.GossipState) {
+// filterState deletes the values that Proto.Actor would ignore, because it has newer ones, and
+// those that have no room.
+func (g *gossipLimit) filterState(s *cluster.GossipState) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := gossipRooms{limit: g}
 	for name, m := range s.GetMembers() {
 		m.ProtoReflect().SetUnknown(nil) // it is kept, too
 		for key, v := range m.Values {
-			if !g.take(&r, name, key, v) {
+			if !g.acceptValue(&r, name, key, v) {
 				delete(m.Values, key)
 			}
 		}
@@ -77,8 +77,8 @@ func (g *gossipLimit) filter(s *cluster.GossipState) {
 	}
 }
 
-// take reports whether a value is let through.
-func (g *gossipLimit) take(r *gossipRooms, name, key string, v *cluster.GossipKeyValue) bool {
+// acceptValue reports whether a value is let through.
+func (g *gossipLimit) acceptValue(r *gossipRooms, name, key string, v *cluster.GossipKeyValue) bool {
 	id := plainID(name)
 	of := g.about[id]
 	if of == nil {
@@ -88,14 +88,14 @@ func (g *gossipLimit) take(r *gossipRooms, name, key string, v *cluster.GossipKe
 	if ok && v.GetSequenceNumber() <= before.sequence {
 		return false
 	}
-	r.count()
+	r.countUsed()
 	bytes := gossipValueBytes + len(key) + proto.Size(v)
 	more := bytes - before.bytes
 	if of.values[name] == nil {
 		more += len(r.members) * (gossipIDBytes + len(name))
 	}
-	if !r.take(id, of, more) {
-		g.drop(name, key, bytes)
+	if !r.takeBytes(id, of, more) {
+		g.logDropped(name, key, bytes)
 		return false
 	}
 	if of.values[name] == nil {
@@ -107,8 +107,8 @@ func (g *gossipLimit) take(r *gossipRooms, name, key string, v *cluster.GossipKe
 	return true
 }
 
-// drop logs a value without room, unless one was logged lately.
-func (g *gossipLimit) drop(name, key string, bytes int) {
+// logDropped logs a value without room, unless one was logged lately.
+func (g *gossipLimit) logDropped(name, key string, bytes int) {
 	if g.dropped++; time.Since(g.reported) < gossipReportEvery {
 		return
 	}
@@ -124,7 +124,7 @@ type gossipRooms struct {
 	used    map[bool]int    // of members, and of others
 }
 
-func (r *gossipRooms) count() {
+func (r *gossipRooms) countUsed() {
 	if r.members != nil {
 		return
 	}
@@ -134,8 +134,8 @@ func (r *gossipRooms) count() {
 	}
 }
 
-// take takes so many bytes more for gossip about a member, or returns false.
-func (r *gossipRooms) take(id string, of *gossiped, more int) bool {
+// takeBytes reserves so many bytes for gossip about a member, or returns false.
+func (r *gossipRooms) takeBytes(id string, of *gossiped, more int) bool {
 	is := r.members[id]
 	own := is && of.bytes+more <= r.limit.room/len(r.members)
 	if more > 0 && !own && r.used[is]+more > r.limit.room {
@@ -162,6 +162,6 @@ func (s serialized) checkGossip(state *cluster.GossipState) error {
 			return errBlocks
 		}
 	}
-	s.gossip.filter(state)
+	s.gossip.filterState(state)
 	return nil
 }

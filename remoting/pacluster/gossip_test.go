@@ -61,7 +61,7 @@ func about(id, key string, sequence, size int) *cluster.GossipState {
 
 // taken reports whether gossip is let through.
 func (g *gossipLimit) taken(s *cluster.GossipState) bool {
-	g.filter(s)
+	g.filterState(s)
 	return len(s.Members) > 0
 }
 
@@ -112,7 +112,7 @@ func TestGossipLimit(t *testing.T) {
 	}
 	hidden := about("d", "key", 1, 0)
 	hidden.Members["d"].ProtoReflect().SetUnknown([]byte{0x7a, 1, 'x'})
-	if g.filter(hidden); len(hidden.Members["d"].ProtoReflect().GetUnknown()) > 0 {
+	if g.filterState(hidden); len(hidden.Members["d"].ProtoReflect().GetUnknown()) > 0 {
 		t.Error("a field that is not known is let through")
 	}
 	if n := fill("d"); n == 0 {
@@ -126,7 +126,7 @@ func TestGossipDropIsReported(t *testing.T) {
 	g := limited()
 	g.log = slog.New(slog.NewTextHandler(&log, nil))
 	for i := range 100 {
-		g.filter(about(fmt.Sprint("x", i), "key", 1, 2*gossipRoom))
+		g.filterState(about(fmt.Sprint("x", i), "key", 1, 2*gossipRoom))
 	}
 	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "x0") {
 		t.Errorf("the log is %q", got)

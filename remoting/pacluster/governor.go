@@ -40,8 +40,8 @@ func newGovernor(m *Member, ttl time.Duration) *governor {
 	return &governor{m: m, started: time.Now(), wake: make(chan struct{}, 1), rules: newRules(m.sys.ID, "", ttl)}
 }
 
-// observe calls do with the rules.
-func (g *governor) observe(do func(r *rules, now time.Duration)) {
+// updateRules calls do with the rules.
+func (g *governor) updateRules(do func(r *rules, now time.Duration)) {
 	g.mu.Lock()
 	do(g.rules, time.Since(g.started))
 	g.mu.Unlock()
@@ -62,31 +62,31 @@ func (g *governor) memberIDs() map[string]bool {
 	return ids
 }
 
-// members returns the current members. MemberList does not guard its own.
-func (g *governor) members() cluster.Members {
+// currentMembers returns the current members. MemberList does not guard its own.
+func (g *governor) currentMembers() cluster.Members {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.now.members
 }
 
-// listed takes a list of the provider's.
-func (g *governor) listed(list cluster.Members) {
-	g.observe(func(r *rules, now time.Duration) { r.providerListed(now, list) })
+// handleListed applies a list of the provider's.
+func (g *governor) handleListed(list cluster.Members) {
+	g.updateRules(func(r *rules, now time.Duration) { r.providerListed(now, list) })
 }
 
-// begin makes the members known that the provider listed when it started, and follows it from now.
-func (g *governor) begin(c *cluster.Cluster) {
-	if !g.apply(c) {
+// startFollowing applies the provider's first list of members, and follows it from now on.
+func (g *governor) startFollowing(c *cluster.Cluster) {
+	if !g.applyDecision(c) {
 		return
 	}
-	go g.run(c)
+	go g.runRules(c)
 	go g.readBlocked(c)
 	if !g.m.client {
 		go g.readGossip(c)
 	}
 }
 
-func (g *governor) run(c *cluster.Cluster) {
+func (g *governor) runRules(c *cluster.Cluster) {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	for {
@@ -96,56 +96,56 @@ func (g *governor) run(c *cluster.Cluster) {
 		case <-g.m.leaving:
 			return
 		}
-		if !g.apply(c) {
+		if !g.applyDecision(c) {
 			return
 		}
 	}
 }
 
-// apply carries out a decision of the rules. It reports whether this member stays one.
-func (g *governor) apply(c *cluster.Cluster) bool {
+// applyDecision carries out a decision of the rules. It reports whether this member stays one.
+func (g *governor) applyDecision(c *cluster.Cluster) bool {
 	g.mu.Lock()
 	now := time.Since(g.started)
-	d := g.rules.decide(now)
+	d := g.rules.decideActions(now)
 	was, before := g.now.suspended, g.now.missing
 	g.now = d
 	g.mu.Unlock()
 	for _, m := range d.ask {
-		go g.ask(m, now)
+		go g.askMember(m, now)
 	}
 	switch {
 	case d.leave != nil:
 		g.m.expelBy(d.leave, len(d.members))
 		return false
 	case d.suspended != was:
-		g.m.suspend(d.suspended, g.silent())
+		g.m.setSuspended(d.suspended, g.silentNames())
 	}
 	g.m.logMissing(d.missing, before)
-	g.m.contain(func() { c.MemberList.UpdateClusterTopology(d.members) })
+	g.m.publishGuarded(func() { c.MemberList.UpdateClusterTopology(d.members) })
 	return true
 }
 
-// presence returns the name of the actor that shows that a member is there. It ends when the member
-// begins to leave.
-func presence(id string) string { return "present-" + plainID(id) }
+// presenceName returns the name of the actor that shows that a member is there. It ends when the
+// member begins to leave.
+func presenceName(id string) string { return "present-" + plainID(id) }
 
 // receivePresence takes note of questions, which Proto.Actor itself answers.
 func (g *governor) receivePresence(ctx actor.Context) {
 	if _, ok := ctx.Message().(*actor.Touch); ok {
 		by := ctx.Sender().GetAddress()
-		g.observe(func(r *rules, now time.Duration) { r.presenceAsked(now, by) })
+		g.updateRules(func(r *rules, now time.Duration) { r.presenceAsked(now, by) })
 	}
 }
 
-// ask asks a member whether it is there.
-func (g *governor) ask(m *cluster.Member, asked time.Duration) {
-	pid := actor.NewPID(m.Address(), presence(m.Id))
+// askMember asks a member whether it is there.
+func (g *governor) askMember(m *cluster.Member, asked time.Duration) {
+	pid := actor.NewPID(m.Address(), presenceName(m.Id))
 	_, err := remoting.Result(g.m.sys.Root.RequestFuture(pid, &actor.Touch{}, askFor))
-	g.observe(func(r *rules, _ time.Duration) { r.memberAnswered(asked, m.Id, err == nil) })
+	g.updateRules(func(r *rules, _ time.Duration) { r.memberAnswered(asked, m.Id, err == nil) })
 }
 
-// each calls do at an interval, until the member is shut down.
-func (g *governor) each(interval time.Duration, do func()) {
+// callEvery calls do at an interval, until the member is shut down.
+func (g *governor) callEvery(interval time.Duration, do func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
@@ -160,12 +160,12 @@ func (g *governor) each(interval time.Duration, do func()) {
 
 // readBlocked takes note of the members that Proto.Actor has blocked.
 func (g *governor) readBlocked(c *cluster.Cluster) {
-	g.each(gossipEvery, func() {
+	g.callEvery(gossipEvery, func() {
 		if g.m.suspended.Load() { // a grain may have started just before
 			g.m.stopGrains()
 		}
 		for _, id := range c.Remote.BlockList().BlockedMembers().ToSlice() {
-			g.observe(func(r *rules, now time.Duration) { r.memberBlocked(now, id) })
+			g.updateRules(func(r *rules, now time.Duration) { r.memberBlocked(now, id) })
 		}
 	})
 }
@@ -173,7 +173,7 @@ func (g *governor) readBlocked(c *cluster.Cluster) {
 // readGossip takes note of the members that seem to have left, and of the others' lists. Each state
 // is read from the gossip actor, which may be busy.
 func (g *governor) readGossip(c *cluster.Cluster) {
-	g.each(gossipEvery, func() {
+	g.callEvery(gossipEvery, func() {
 		left, err := c.Gossip.GetState(leftKey)
 		if err != nil {
 			return
@@ -189,7 +189,7 @@ func (g *governor) readGossip(c *cluster.Cluster) {
 		delete(lists, g.m.sys.ID)
 		delete(left, g.m.sys.ID)
 		for id := range left {
-			g.observe(func(r *rules, now time.Duration) { r.memberLeft(now, id) })
+			g.updateRules(func(r *rules, now time.Duration) { r.memberLeft(now, id) })
 		}
 		for id, kv := range lists {
 			g.readList(id, kv, beats[id])
@@ -204,12 +204,12 @@ func (g *governor) readList(id string, list, beat *cluster.GossipKeyValue) {
 		return
 	}
 	if age := time.Since(time.UnixMilli(beat.LocalTimestampUnixMilliseconds)); age <= freshFor {
-		g.observe(func(r *rules, now time.Duration) { r.memberClaimed(now, overheard(id, g.m.sys.ID, &t, now-age)) })
+		g.updateRules(func(r *rules, now time.Duration) { r.memberClaimed(now, claimOf(id, g.m.sys.ID, &t, now-age)) })
 	}
 }
 
-// overheard returns the claim in a member's list.
-func overheard(by, self string, t *cluster.ClusterTopology, heard time.Duration) claim {
+// claimOf returns the claim in a member's list.
+func claimOf(by, self string, t *cluster.ClusterTopology, heard time.Duration) claim {
 	c := claim{by: by, excluded: true, heard: heard}
 	var ids, names []string
 	for _, m := range t.Members {
@@ -227,12 +227,12 @@ func overheard(by, self string, t *cluster.ClusterTopology, heard time.Duration)
 
 // watchContact asks the provider's server, until the member is shut down.
 func (g *governor) watchContact(contact func(context.Context) error, ttl time.Duration) {
-	g.each(ttl/6, func() {
+	g.callEvery(ttl/6, func() {
 		asked := time.Since(g.started)
 		ctx, cancel := context.WithTimeout(context.Background(), ttl/3)
 		defer cancel()
-		if guarded(func() error { return contact(ctx) }) == nil {
-			g.observe(func(r *rules, _ time.Duration) { r.providerContacted(asked) })
+		if callGuarded(func() error { return contact(ctx) }) == nil {
+			g.updateRules(func(r *rules, _ time.Duration) { r.providerContacted(asked) })
 		}
 	})
 }
@@ -251,8 +251,8 @@ func (g *governor) lostAddresses() []string {
 	return g.rules.lostAddresses()
 }
 
-// silent returns the names of the members that have not answered lately.
-func (g *governor) silent() (names []string) {
+// silentNames returns the names of the members that have not answered lately.
+func (g *governor) silentNames() (names []string) {
 	for _, m := range g.m.Members() {
 		if !m.Answers {
 			names = append(names, m.Name)

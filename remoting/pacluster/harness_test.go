@@ -34,7 +34,7 @@ func freeAddrs(t *testing.T, n int) []string {
 	return proctest.FreeAddrs(t, n)
 }
 
-// roles are those of n members of one cluster.
+// roles returns the roles of n members of one cluster.
 func roles(t *testing.T, n int) []role {
 	t.Helper()
 	addrs := freeAddrs(t, 2*n)

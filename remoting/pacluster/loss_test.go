@@ -26,7 +26,7 @@ func grainsAt(c *child, name string, n int) []string {
 	return ids
 }
 
-// recovered is how long a member's "recover" took. Every request must be answered.
+// recovered returns how long a member's "recover" took. Every request must be answered.
 func recovered(t *testing.T, answer string) time.Duration {
 	t.Helper()
 	took, failed, _ := strings.Cut(answer, " ")

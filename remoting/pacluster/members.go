@@ -72,8 +72,8 @@ func blockedBy(name string, err error) (s side, ok bool) {
 	return s, true
 }
 
-// observe is called for every event of the actor system.
-func (m *Member) observe(ev any) {
+// handleEvent handles an event of the actor system.
+func (m *Member) handleEvent(ev any) {
 	switch ev := ev.(type) {
 	case *remote.EndpointTerminatedEvent: // a member was blocked just before
 		m.blocked.Store(m.Cluster.Remote.BlockList())
@@ -86,19 +86,19 @@ func (m *Member) observe(ev any) {
 			}
 		}
 	case *remoting.Disconnected:
-		m.refused(ev.Peer, ev.Err)
+		m.handleRefused(ev.Peer, ev.Err)
 	case *remoting.NotAdmitted:
-		m.refused(ev.Peer, ev.Err)
+		m.handleRefused(ev.Peer, ev.Err)
 	}
 }
 
-// refused takes note of a peer that does not talk to this member because it has removed it.
-func (m *Member) refused(peer remoting.Peer, err error) {
+// handleRefused handles a peer that refuses this member because it has removed it.
+func (m *Member) handleRefused(peer remoting.Peer, err error) {
 	s, ok := blockedBy(peer.Name, err)
 	if !ok {
 		return
 	}
-	m.governor.observe(func(r *rules, now time.Duration) {
+	m.governor.updateRules(func(r *rules, now time.Duration) {
 		by := cmp.Or(peer.Member, r.idAt(peer.Name)) // "": its goodbye arrived before its hello
 		if !r.isAt(by, peer.Name) {
 			return // a node may claim to be any member
@@ -114,9 +114,9 @@ func (m *Member) refused(peer remoting.Peer, err error) {
 // its actor system's id forever: begin with another actor system, or another process.
 func (m *Member) Expelled() <-chan struct{} { return m.expelled }
 
-// probe dials the departed members, now and then, until the member is shut down. A node that
-// answers with a goodbye was not dead, but cut off.
-func (m *Member) probe() {
+// probeDeparted dials the departed members, now and then, until the member is shut down. A node
+// that answers with a goodbye was not dead, but cut off.
+func (m *Member) probeDeparted() {
 	for {
 		select {
 		case <-time.After(probeEvery/2 + rand.N(probeEvery)): //nolint:gosec // a pause

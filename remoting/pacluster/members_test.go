@@ -17,9 +17,9 @@ func TestClaimOfAnother(t *testing.T) {
 	for claimed, want := range map[string]string{"a1": "", "b1": "b1", "": "b1", "x1": ""} {
 		m := &Member{sys: actor.NewActorSystem()}
 		m.governor = newGovernor(m, 0)
-		m.governor.listed(cluster.Members{member("a1"), member("b1"), member(m.sys.ID)})
+		m.governor.handleListed(cluster.Members{member("a1"), member("b1"), member(m.sys.ID)})
 		why := fmt.Errorf("%w: %w", remoting.ErrBlocked, &blocked{side{3, "a:1", true}})
-		m.refused(remoting.Peer{Name: "b:1", Member: claimed}, why)
+		m.handleRefused(remoting.Peer{Name: "b:1", Member: claimed}, why)
 		if got := strings.Join(sortedKeys(m.governor.rules.claims), " "); got != want {
 			t.Errorf("a goodbye of b:1, which claims to be %q, is a claim of %q, want %q", claimed, got, want)
 		}

@@ -134,7 +134,7 @@ func (p *proxy) carry(c net.Conn) {
 // network is the network of members that the automanaged provider finds, with a way for each two.
 type network map[[2]int][]*proxy
 
-// throughProxies has the members reach each other by ways that a test may cut.
+// throughProxies makes the members reach each other by ways that a test may cut.
 func throughProxies(t *testing.T, all []role) network {
 	t.Helper()
 	ways := make(network)

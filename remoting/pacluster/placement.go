@@ -18,9 +18,9 @@ import (
 // belongs here.
 var again = []time.Duration{3 * time.Second, 7 * time.Second}
 
-// place stops the grains that belong to another member, after each change. Requests for them then
-// reach those that stay.
-func (m *Member) place() {
+// stopMisplaced stops the grains that belong to another member, after each change. Requests for
+// them then reach those that stay.
+func (m *Member) stopMisplaced() {
 	// the cluster is starting, and writes what NewLocalPID reads
 	pid := actor.NewPID(m.Node.Name(), disthash.PartitionActivatorActorName)
 	var latest *cluster.ClusterTopology

@@ -66,12 +66,12 @@ func (p *automanaged) StartMember(c *cluster.Cluster) error {
 		return err
 	}
 	p.log = c.Logger()
-	p.serve(l, body)
+	p.serveHealth(l, body)
 	return p.StartClient(c)
 }
 
-// serve answers the others.
-func (p *automanaged) serve(l net.Listener, body []byte) {
+// serveHealth answers the others.
+func (p *automanaged) serveHealth(l net.Listener, body []byte) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -91,16 +91,16 @@ func (p *automanaged) serve(l net.Listener, body []byte) {
 // StartClient implements cluster.ClusterProvider.
 func (p *automanaged) StartClient(c *cluster.Cluster) error {
 	p.cluster, p.log, p.update = c.Config.Name, c.Logger(), c.MemberList.UpdateClusterTopology
-	p.begin()
+	p.startAsking()
 	return nil
 }
 
-// begin asks the others.
-func (p *automanaged) begin() {
+// startAsking asks the others.
+func (p *automanaged) startAsking() {
 	for _, h := range p.hosts {
-		p.running.Go((&asking{p: p, h: h}).run)
+		p.running.Go((&asking{p: p, h: h}).askRepeatedly)
 	}
-	go p.publish() // Shutdown does not wait for it, because its callbacks may call Shutdown
+	go p.publishMembers() // Shutdown does not wait for it, because its callbacks may call Shutdown
 }
 
 // Shutdown implements cluster.ClusterProvider. The others find the closed port immediately.
@@ -115,8 +115,8 @@ func (p *automanaged) Shutdown(bool) error {
 	return err
 }
 
-// set records the member at a host.
-func (p *automanaged) set(h *host, m *cluster.Member) {
+// setMember records the member at a host.
+func (p *automanaged) setMember(h *host, m *cluster.Member) {
 	p.mu.Lock()
 	h.asked, h.member = true, m
 	p.mu.Unlock()
@@ -126,8 +126,8 @@ func (p *automanaged) set(h *host, m *cluster.Member) {
 	}
 }
 
-// members returns all members, each once, and whether each host has been asked.
-func (p *automanaged) members() (all cluster.Members, asked bool) {
+// knownMembers returns all members, each once, and whether each host has been asked.
+func (p *automanaged) knownMembers() (all cluster.Members, asked bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	asked = true
@@ -144,10 +144,10 @@ func (p *automanaged) members() (all cluster.Members, asked bool) {
 	return all, asked
 }
 
-// publish passes the members to the cluster: when something has changed, and each Refresh, because
-// the cluster may have blocked one in between. It is one goroutine, because an older view that
-// arrives last would block a member forever.
-func (p *automanaged) publish() {
+// publishMembers passes the members to the cluster: when something has changed, and each Refresh,
+// because the cluster may have blocked one in between. It is one goroutine, because an older view
+// that arrives last would block a member forever.
+func (p *automanaged) publishMembers() {
 	begun := time.Now()
 	tick := time.NewTicker(p.cfg.Refresh)
 	defer tick.Stop()
@@ -160,7 +160,7 @@ func (p *automanaged) publish() {
 		case <-tick.C:
 		case <-first:
 		}
-		if all, asked := p.members(); p.ctx.Err() == nil && (asked || time.Since(begun) >= firstView) {
+		if all, asked := p.knownMembers(); p.ctx.Err() == nil && (asked || time.Since(begun) >= firstView) {
 			p.update(all)
 		}
 	}

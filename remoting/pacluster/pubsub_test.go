@@ -132,7 +132,7 @@ func TestSubscriptionsBound(t *testing.T) {
 		pid := actor.NewPID("a", fmt.Sprint("stopped", i))
 		sub := &cluster.SubscriberIdentity{Identity: &cluster.SubscriberIdentity_Pid{Pid: pid}}
 		s.add("topic", sub)
-		s.filter(&cluster.DeliverBatchRequest{Topic: "other", Subscribers: &cluster.Subscribers{Subscribers: []*cluster.SubscriberIdentity{sub}}})
+		s.filterSubscribers(&cluster.DeliverBatchRequest{Topic: "other", Subscribers: &cluster.Subscribers{Subscribers: []*cluster.SubscriberIdentity{sub}}})
 	}
 	if len(s.all) > sweepFrom || len(s.denials) != mostDenials {
 		t.Errorf("%d subscriptions and %d denials are kept", len(s.all), len(s.denials))

@@ -76,7 +76,7 @@ func (p *process) line(format string, args ...any) {
 	fmt.Printf(format+"\n", args...)
 }
 
-// runMember is a member's process: it executes the commands that it reads, a line each, and
+// runMember runs a member's process: it executes the commands that it reads, a line each, and
 // answers with a line that begins with "= ".
 func runMember(text string) int {
 	p := &process{}
@@ -446,7 +446,7 @@ func (p *process) more(c []string) (string, error) {
 		return p.forge(c[1], c[2])
 	case "answered": // id: when the latest question was that it has answered
 		var at time.Duration
-		p.m.governor.observe(func(r *rules, _ time.Duration) { at = r.members[c[1]].answered })
+		p.m.governor.updateRules(func(r *rules, _ time.Duration) { at = r.members[c[1]].answered })
 		return at.String(), nil
 	case "get": // key
 		return p.gossip(c[1])
@@ -543,7 +543,7 @@ func (p *process) recover(ids []string) (string, error) {
 	return fmt.Sprint(time.Since(begun).Milliseconds(), " ", failed.Load()), nil
 }
 
-// value is the text of an answer.
+// value returns the text of an answer.
 func value[T interface{ GetValue() V }, V any](res any, err error) (string, error) {
 	if err != nil {
 		return "", err
@@ -555,7 +555,7 @@ func value[T interface{ GetValue() V }, V any](res any, err error) (string, erro
 	return fmt.Sprint(v.GetValue()), nil
 }
 
-// listening is where the shell listens: it has the only socket on a loopback port that is not the
+// listening returns where the shell listens: the only socket on a loopback port that is not the
 // provider's or the node's.
 func (p *process) listening() (string, error) {
 	known := append([]string{p.role.Name, p.role.Listen}, p.role.Health...)

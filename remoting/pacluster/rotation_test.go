@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// useKeys has a member connect with the first key, and accept them all.
+// useKeys makes a member connect with the first key, and accept them all.
 func (p *process) useKeys(names []string) (string, error) {
 	var list []rdma.Credential
 	for _, name := range names {
@@ -36,7 +36,7 @@ func (p *process) disconnect() (string, error) {
 	return "", errors.New("a peer stays connected")
 }
 
-// admit is the node's Admit.
+// admit implements the node's Admit.
 func (p *process) admit(remoting.Peer) error {
 	if p.apart.Load() {
 		return errors.New("not now")

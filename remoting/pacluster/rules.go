@@ -39,7 +39,7 @@ const (
 
 // rules decide which processes are members, whether this one may have grains, and when it has to
 // leave. They are a state machine without a clock, network or goroutine: its methods take
-// observations, and decide returns the actions. Members are known by the ids of their actor
+// observations, and decideActions returns the actions. Members are known by the ids of their actor
 // systems, so a process that is restarted at the same address is another member.
 //
 //   - A member that the provider no longer lists is asked over its link whether it is there. One
@@ -130,7 +130,7 @@ func (r *rules) providerListed(now time.Duration, list cluster.Members) {
 	for _, m := range list {
 		id := plainID(m.Id)
 		listed[id], at[m.Address()] = true, true
-		if r.members[id] == nil && r.find(id) == nil {
+		if r.members[id] == nil && r.findDeparted(id) == nil {
 			r.members[id] = &standing{member: m, joined: now, asked: -1, answered: -1, failed: -1, left: -1}
 			r.changed = now
 		}
@@ -143,7 +143,7 @@ func (r *rules) providerListed(now time.Duration, list cluster.Members) {
 		case listed[id] || id == r.id:
 			s.missing = false
 		case at[s.member.Address()]: // another process has its address now
-			r.remove(now, id)
+			r.removeMember(now, id)
 		case !s.missing:
 			s.missing, s.since = true, now
 		}
@@ -178,13 +178,13 @@ func (r *rules) memberLeft(now time.Duration, id string) {
 	if s := r.members[id]; s != nil && !s.missing && !s.leaving {
 		s.leaving, s.since = true, now
 	}
-	if s := r.find(id); s != nil && s.left < 0 {
+	if s := r.findDeparted(id); s != nil && s.left < 0 {
 		s.left = now
 	}
 }
 
 // memberBlocked takes note that Proto.Actor has blocked a member for good.
-func (r *rules) memberBlocked(now time.Duration, id string) { r.remove(now, plainID(id)) }
+func (r *rules) memberBlocked(now time.Duration, id string) { r.removeMember(now, plainID(id)) }
 
 // providerContacted takes note that the provider's server has answered a request made at some time.
 func (r *rules) providerContacted(asked time.Duration) {
@@ -198,7 +198,7 @@ func (r *rules) providerContacted(asked time.Duration) {
 // a claim by gossip, heard is when the other's latest sign of life arrived.
 func (r *rules) memberClaimed(now time.Duration, c claim) {
 	c.by = plainID(c.by)
-	known, departed := r.members[c.by], r.find(c.by)
+	known, departed := r.members[c.by], r.findDeparted(c.by)
 	old := r.claims[c.by]
 	switch {
 	case c.by == r.id || known == nil && departed == nil:
@@ -231,8 +231,8 @@ func (r *rules) memberClaimed(now time.Duration, c claim) {
 	r.claims[c.by] = &c
 }
 
-// decide returns the actions that are due.
-func (r *rules) decide(now time.Duration) (d decision) {
+// decideActions returns the actions that are due.
+func (r *rules) decideActions(now time.Duration) (d decision) {
 	r.judgeMissing(now)
 	d.leave = r.judgeClaims(now)
 	r.judgeContact(now)
@@ -275,7 +275,7 @@ func (r *rules) judgeMissing(now time.Duration) {
 		switch {
 		case !s.missing && !s.leaving:
 		case s.failed >= s.since && s.failed > s.answered:
-			r.remove(now, id)
+			r.removeMember(now, id)
 		case s.answered < s.since:
 		case s.missing:
 			held++
@@ -307,7 +307,7 @@ func (r *rules) judgeMissing(now time.Duration) {
 		}
 		if s.missing && s.answered >= s.since && now-begun >= hold {
 			s.held = true
-			r.remove(now, id)
+			r.removeMember(now, id)
 		}
 	}
 }
@@ -315,7 +315,7 @@ func (r *rules) judgeMissing(now time.Duration) {
 // judgeClaims settles the disputes, and returns the claim for which this member has to leave.
 func (r *rules) judgeClaims(now time.Duration) *claim {
 	for _, id := range sortedKeys(r.claims) {
-		c, known, departed := r.claims[id], r.members[id], r.find(id)
+		c, known, departed := r.claims[id], r.members[id], r.findDeparted(id)
 		switch {
 		case known == nil && departed == nil, now-c.heard > claimFor, departed != nil && departed.left >= 0 && c.heard < departed.left+leaveFor:
 			delete(r.claims, id)
@@ -333,18 +333,18 @@ func (r *rules) judgeClaims(now time.Duration) *claim {
 				return c
 			}
 		case c.direct && now-c.since < settleFor, !c.direct && now-c.since < overheardFor:
-		case r.supporters(c).size <= c.side.size:
+		case r.supportersOf(c).size <= c.side.size:
 			return c
 		default:
-			r.remove(now, id)
+			r.removeMember(now, id)
 		}
 	}
 	return nil
 }
 
-// supporters returns this member's side in a dispute with one that has removed it: the members that
-// have answered since, and have not removed it.
-func (r *rules) supporters(c *claim) side {
+// supportersOf returns this member's side in a dispute with one that has removed it: the members
+// that have answered since, and have not removed it.
+func (r *rules) supportersOf(c *claim) side {
 	return r.sideOf(func(id string, s *standing) bool {
 		other := r.claims[id]
 		return id != c.by && s.answered >= c.since && (other == nil || !other.excluded)
@@ -410,7 +410,7 @@ func (r *rules) sideOf(with func(id string, s *standing) bool) side {
 	return s
 }
 
-func (r *rules) remove(now time.Duration, id string) {
+func (r *rules) removeMember(now time.Duration, id string) {
 	s := r.members[id]
 	if s == nil || id == r.id {
 		return
@@ -442,12 +442,12 @@ func (r *rules) idAt(addr string) (id string) {
 
 // isAt reports whether a member, which may have departed, is at an address.
 func (r *rules) isAt(id, addr string) bool {
-	s := cmp.Or(r.members[plainID(id)], r.find(plainID(id)))
+	s := cmp.Or(r.members[plainID(id)], r.findDeparted(plainID(id)))
 	return s != nil && s.member.Address() == addr
 }
 
-// find returns a departed member; nil: none.
-func (r *rules) find(id string) *standing {
+// findDeparted returns a departed member; nil: none.
+func (r *rules) findDeparted(id string) *standing {
 	for _, s := range r.departed {
 		if plainID(s.member.Id) == id {
 			return s

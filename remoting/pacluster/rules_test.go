@@ -118,10 +118,10 @@ func (w *world) step(id string, n *simulated) {
 			for known := range o.announced {
 				t.Members = append(t.Members, member(known))
 			}
-			n.r.memberClaimed(w.now, overheard(other, id, t, w.now))
+			n.r.memberClaimed(w.now, claimOf(other, id, t, w.now))
 		}
 	}
-	n.latest = n.r.decide(w.now)
+	n.latest = n.r.decideActions(w.now)
 	for _, m := range n.latest.ask {
 		other := plainID(m.Id)
 		n.r.memberAnswered(w.now, m.Id, w.reaches(id, other))
@@ -316,7 +316,7 @@ func TestRulesClaims(t *testing.T) {
 		for _, id := range list {
 			topology.Members = append(topology.Members, member(id))
 		}
-		return overheard(by, "c1", topology, heard)
+		return claimOf(by, "c1", topology, heard)
 	}
 	const second = time.Second
 	for name, tt := range map[string]struct {
@@ -386,7 +386,7 @@ func TestRulesClaims(t *testing.T) {
 			r := newRules("c1", "c:1", 0)
 			r.providerListed(0, cluster.Members{member("a1"), member("b1"), member("c1"), member("d1")})
 			const since = 10 * time.Second
-			r.decide(since)
+			r.decideActions(since)
 			var left, now time.Duration
 			for ; now < 30*second && left == 0; now += 100 * time.Millisecond {
 				if c := tt.claim(now); c != nil {
@@ -395,7 +395,7 @@ func TestRulesClaims(t *testing.T) {
 					}
 					r.memberClaimed(since+now, *c)
 				}
-				d := r.decide(since + now)
+				d := r.decideActions(since + now)
 				for _, m := range d.ask {
 					r.memberAnswered(since+now, m.Id, tt.answers || plainID(m.Id) != "b1")
 				}
@@ -449,10 +449,10 @@ func TestRulesDeparted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRules("c1", "c:1", tt.ttl)
 			r.providerListed(0, list("b1", "c1"))
-			r.decide(0)
+			r.decideActions(0)
 			r.providerListed(10*second, list("c1"))
 			r.memberAnswered(10*second, "b1", false)
-			if d := r.decide(10 * second); len(d.members) != 1 {
+			if d := r.decideActions(10 * second); len(d.members) != 1 {
 				t.Fatalf("the members are %v", d.members)
 			}
 			if tt.before != nil {
@@ -460,7 +460,7 @@ func TestRulesDeparted(t *testing.T) {
 			}
 			c := claim{by: "b1", name: "b:1", side: side{size: 3, leader: "a:1", settled: true}, direct: true, excluded: true}
 			if tt.gossip {
-				c = overheard("b1", "c1", larger, 10*second+tt.heard)
+				c = claimOf("b1", "c1", larger, 10*second+tt.heard)
 			}
 			r.memberClaimed(10*second+tt.at, c)
 			if tt.gossip { // its list settles
@@ -470,7 +470,7 @@ func TestRulesDeparted(t *testing.T) {
 				c.heard += 2 * second
 				r.memberClaimed(10*second+tt.at, c)
 			}
-			if d := r.decide(10*second + tt.at); (d.leave != nil) != tt.leaves {
+			if d := r.decideActions(10*second + tt.at); (d.leave != nil) != tt.leaves {
 				t.Errorf("it leaves because of %+v", d.leave)
 			}
 		})
@@ -486,11 +486,11 @@ func TestRulesLeft(t *testing.T) {
 		r.memberAnswered(0, "b1", !answers) // from before
 		for now := time.Duration(1); now < time.Minute; now += time.Second {
 			r.memberLeft(now, "b1")
-			for _, m := range r.decide(now).ask {
+			for _, m := range r.decideActions(now).ask {
 				r.memberAnswered(now, m.Id, answers)
 			}
 		}
-		if d := r.decide(time.Minute); len(d.members) != want {
+		if d := r.decideActions(time.Minute); len(d.members) != want {
 			t.Errorf("it answers: %t, and the members are %v", answers, d.members)
 		}
 	}
@@ -510,7 +510,7 @@ func TestRulesDepartedAreRemembered(t *testing.T) {
 		r.memberBlocked(now, other.Id)
 		r.providerListed(now, listed)
 	}
-	if d := r.decide(time.Hour); len(d.members) != 1 || len(r.departed) > mostDeparted {
+	if d := r.decideActions(time.Hour); len(d.members) != 1 || len(r.departed) > mostDeparted {
 		t.Errorf("the members are %v, %d have departed", d.members, len(r.departed))
 	}
 }
@@ -522,7 +522,7 @@ func TestRulesReplaced(t *testing.T) {
 	r.providerListed(0, cluster.Members{member("a1"), member("b1")})
 	r.providerListed(1, cluster.Members{member("a1"), member("b2")})
 	r.memberAnswered(2, "b1", true)
-	if d := r.decide(2); len(d.members) != 2 || d.members[1].Id != member("b2").Id {
+	if d := r.decideActions(2); len(d.members) != 2 || d.members[1].Id != member("b2").Id {
 		t.Errorf("the members are %v", d.members)
 	}
 }

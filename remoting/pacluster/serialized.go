@@ -30,7 +30,7 @@ type serialized struct {
 // Append implements codec.Codec.
 func (s serialized) Append(dst []byte, msg any) (name string, out []byte, err error) {
 	if m, ok := msg.(remote.RootSerializable); ok {
-		if msg, err = guard(func() (any, error) { return m.Serialize() }); err != nil {
+		if msg, err = recoverPanic(func() (any, error) { return m.Serialize() }); err != nil {
 			return "", dst, fmt.Errorf("serialize a %T: %w", m, err)
 		}
 	}
@@ -44,18 +44,18 @@ func (s serialized) Decode(name string, body []byte) (any, error) {
 		return nil, err
 	}
 	if m, ok := msg.(remote.RootSerialized); ok {
-		if msg, err = guard(func() (any, error) { return m.Deserialize() }); err != nil {
+		if msg, err = recoverPanic(func() (any, error) { return m.Deserialize() }); err != nil {
 			return nil, fmt.Errorf("deserialize a %q: %w", name, err)
 		}
 	}
-	if err := s.check(msg); err != nil {
+	if err := s.checkMessage(msg); err != nil {
 		return nil, fmt.Errorf("a %q: %w", name, err)
 	}
 	return msg, nil
 }
 
-// guard makes an error of a panic: Proto.Actor believes the indexes that a peer has sent.
-func guard(do func() (any, error)) (msg any, err error) {
+// recoverPanic calls do, and returns its panic as an error.
+func recoverPanic(do func() (any, error)) (msg any, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			msg, err = nil, fmt.Errorf("panic: %v", v)
@@ -66,8 +66,9 @@ func guard(do func() (any, error)) (msg any, err error) {
 
 var errMissing = errors.New("something that Proto.Actor relies on is missing")
 
-// check refuses messages that no member sends, or at which an actor of Proto.Actor would panic.
-func (s serialized) check(msg any) error {
+// checkMessage refuses messages that no member sends, or at which an actor of Proto.Actor would
+// panic.
+func (s serialized) checkMessage(msg any) error {
 	ok := true
 	switch m := msg.(type) {
 	case *cluster.ClusterTopology: // it is each member's own
@@ -77,15 +78,15 @@ func (s serialized) check(msg any) error {
 			return fmt.Errorf("the kind %q cannot be spawned here", m.Kind)
 		}
 	case *cluster.PubSubBatch:
-		return s.messages(m.Envelopes)
+		return s.checkBatch(m.Envelopes)
 	case *cluster.PubSubAutoRespondBatch: // an actor gets each of them
-		return s.messages(m.Envelopes)
+		return s.checkBatch(m.Envelopes)
 	case *cluster.DeliverBatchRequest:
-		if err := s.messages(m.PubSubBatch.Envelopes); err != nil {
+		if err := s.checkBatch(m.PubSubBatch.Envelopes); err != nil {
 			return err
 		}
-		if ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.elsewhere); ok {
-			s.subscriptions.filter(m)
+		if ok = m.Subscribers != nil && !slices.ContainsFunc(m.Subscribers.Subscribers, s.isElsewhere); ok {
+			s.subscriptions.filterSubscribers(m)
 		}
 	case *cluster.ActivationRequest:
 		if s.halted() {
@@ -100,12 +101,12 @@ func (s serialized) check(msg any) error {
 	case *cluster.GossipResponse:
 		return s.checkGossip(m.State)
 	case *cluster.SubscribeRequest:
-		if s.subscriptions.local(m.Subscriber) && !s.subscriptions.exposes(m.Subscriber.GetPid().Id) {
+		if s.subscriptions.isLocal(m.Subscriber) && !s.subscriptions.exposes(m.Subscriber.GetPid().Id) {
 			return errSubscribes
 		}
-		ok = somebody(m.Subscriber)
+		ok = namesSubscriber(m.Subscriber)
 	case *cluster.UnsubscribeRequest:
-		ok = somebody(m.Subscriber)
+		ok = namesSubscriber(m.Subscriber)
 	}
 	if !ok {
 		return errMissing
@@ -113,24 +114,24 @@ func (s serialized) check(msg any) error {
 	return nil
 }
 
-// messages refuses a batch in which one would stop who subscribes, or would be refused if it came
+// checkBatch refuses a batch in which one would stop who subscribes, or would be refused if it came
 // alone: any actor can be named as a subscriber, also those of Proto.Actor's.
-func (s serialized) messages(batch []proto.Message) error {
+func (s serialized) checkBatch(batch []proto.Message) error {
 	for _, m := range batch {
 		switch m := any(m).(type) {
 		case actor.SystemMessage, actor.AutoReceiveMessage:
 			return fmt.Errorf("a %T cannot be published", m)
 		}
-		if err := s.check(m); err != nil {
+		if err := s.checkMessage(m); err != nil {
 			return fmt.Errorf("a %T in a batch: %w", m, err)
 		}
 	}
 	return nil
 }
 
-// elsewhere reports whether a subscriber is a grain of a kind that this member does not have.
+// isElsewhere reports whether a subscriber is a grain of a kind that this member does not have.
 // Topics deliver to the members that have the grains.
-func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
+func (s serialized) isElsewhere(sub *cluster.SubscriberIdentity) bool {
 	id := sub.GetClusterIdentity()
 	return id != nil && id.Kind != cluster.TopicActorKind &&
 		!slices.ContainsFunc(s.kinds, func(k *cluster.Kind) bool { return k.Kind == id.Kind })
@@ -138,7 +139,7 @@ func (s serialized) elsewhere(sub *cluster.SubscriberIdentity) bool {
 
 var errSubscribes = errors.New("only its own member subscribes an actor that is not exposed")
 
-// somebody reports whether s names a subscriber.
-func somebody(s *cluster.SubscriberIdentity) bool {
+// namesSubscriber reports whether s names a subscriber.
+func namesSubscriber(s *cluster.SubscriberIdentity) bool {
 	return s.GetPid() != nil || s.GetClusterIdentity() != nil
 }

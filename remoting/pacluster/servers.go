@@ -46,7 +46,7 @@ func (s *servers) Watch(_ *rdma.Runtime, update func([]string, error)) func() {
 			report(t.Members)
 		}
 	})
-	present := s.member.governor.members()
+	present := s.member.governor.currentMembers()
 	mu.Lock()
 	defer mu.Unlock()
 	if !changed {

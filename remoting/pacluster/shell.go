@@ -26,9 +26,9 @@ type shell struct {
 	streams atomic.Int64 // calls and streams, in both directions
 }
 
-// config returns the shell's configuration. name is the node's name, and kinds are those that
+// remoteConfig returns the shell's configuration. name is the node's name, and kinds are those that
 // remote.SpawnNamed of other members may spawn.
-func (s *shell) config(name string, kinds map[string]*actor.Props) *remote.Config {
+func (s *shell) remoteConfig(name string, kinds map[string]*actor.Props) *remote.Config {
 	cfg := remote.Configure("127.0.0.1", 0,
 		remote.WithAdvertisedHost(name),
 		remote.WithServerOptions(grpc.Creds(noEntry{s}), grpc.StatsHandler(counter{s})),

@@ -22,7 +22,7 @@ func (m *Member) Shutdown(ctx context.Context) error {
 		close(m.leaving)
 		go func() {
 			defer close(m.completed)
-			m.err = m.leave(ctx)
+			m.err = m.leaveAndWait(ctx)
 		}()
 	})
 	select {
@@ -39,7 +39,7 @@ const (
 	partFor     = 15 * time.Second // Proto.Actor waits 10 s for grains
 )
 
-func (m *Member) leave(ctx context.Context) error {
+func (m *Member) leaveAndWait(ctx context.Context) error {
 	var errs []error
 	left := make(chan error, 1)
 	go func() {
@@ -84,7 +84,7 @@ func (m *Member) leaveCluster() error {
 	}
 	var errs []error
 	for _, p := range parts {
-		if err := within(p.bound, p.end); err != nil {
+		if err := callWithin(p.bound, p.end); err != nil {
 			errs = append(errs, fmt.Errorf("pacluster: %s: %w", p.name, err))
 		}
 	}
@@ -96,10 +96,10 @@ func (m *Member) leaveCluster() error {
 // GracefullyLeftKey, each member would block it without asking it: see checkGossip.
 const leftKey = "pacluster.left"
 
-// within does something on a goroutine, which goes on in the background if it takes too long.
-func within(bound time.Duration, do func() error) error {
+// callWithin calls do on a goroutine, which continues in the background after the bound.
+func callWithin(bound time.Duration, do func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- guarded(do) }()
+	go func() { done <- callGuarded(do) }()
 	late := time.NewTimer(bound)
 	defer late.Stop()
 	select {

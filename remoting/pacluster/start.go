@@ -77,7 +77,7 @@ type Member struct {
 	subscriptions *subscriptions
 	// feeds place; nil: the lookup is not disthash
 	topologies chan *cluster.ClusterTopology
-	present    *actor.PID  // see presence
+	present    *actor.PID  // see presenceName
 	suspended  atomic.Bool // it may have no grains for now
 	expelled   chan struct{}
 
@@ -110,20 +110,20 @@ func Start(ctx context.Context, rt *rdma.Runtime, cfg Config) (*Member, error) {
 		expelled: make(chan struct{}), started: make(chan struct{}), leaving: make(chan struct{}), completed: make(chan struct{}),
 	}
 	m.governor = newGovernor(m, cfg.TTL)
-	m.subscriptions = newSubscriptions(sys, m.exposes)
-	node, err := remoting.Start(rt, m.remoting(cfg))
+	m.subscriptions = newSubscriptions(sys, m.exposesActor)
+	node, err := remoting.Start(rt, m.remotingConfig(cfg))
 	if err != nil {
 		return nil, err
 	}
 	m.Node = node
 	m.exposing.Store(node)
-	m.governor.observe(func(r *rules, _ time.Duration) { r.name = node.Name() })
-	if err := m.join(ctx, cfg); err != nil {
+	m.governor.updateRules(func(r *rules, _ time.Duration) { r.name = node.Name() })
+	if err := m.joinCluster(ctx, cfg); err != nil {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), failedFor)
 		defer cancel()
 		return nil, errors.Join(fmt.Errorf("pacluster: the cluster does not start: %w", err), m.Shutdown(end))
 	}
-	go m.probe()
+	go m.probeDeparted()
 	go m.reportDenials()
 	return m, nil
 }
@@ -131,15 +131,15 @@ func Start(ctx context.Context, rt *rdma.Runtime, cfg Config) (*Member, error) {
 // failedFor is how long the started parts may take to end when a later one has failed.
 const failedFor = 5 * time.Second
 
-// remoting is the node's configuration.
-func (m *Member) remoting(cfg Config) remoting.Config {
+// remotingConfig returns the node's configuration.
+func (m *Member) remotingConfig(cfg Config) remoting.Config {
 	c := cfg.Remoting
-	c.Expose = both(exposed(m.sys.ID, len(cfg.Spawn) > 0), c.Expose)
+	c.Expose = mergeExpose(memberExpose(m.sys.ID, len(cfg.Spawn) > 0), c.Expose)
 	if c.Codec == nil {
 		c.Codec = codec.New()
 	}
 	c.Codec = serialized{
-		Codec: c.Codec, spawn: cfg.Spawn, kinds: cfg.Kinds, halted: m.halted, subscriptions: m.subscriptions,
+		Codec: c.Codec, spawn: cfg.Spawn, kinds: cfg.Kinds, halted: m.isHalted, subscriptions: m.subscriptions,
 		gossip: newGossipLimit(c.MaxMessage, m.governor.memberIDs, m.sys.Logger()),
 	}
 	c.Member = m.sys.ID
@@ -159,8 +159,8 @@ func (m *Member) remoting(cfg Config) remoting.Config {
 	return c
 }
 
-// exposes reports whether every member may send messages to an actor of this one.
-func (m *Member) exposes(id string) bool {
+// exposesActor reports whether every member may send messages to an actor of this one.
+func (m *Member) exposesActor(id string) bool {
 	node := m.exposing.Load()
 	return node != nil && node.Exposes(remoting.Reach, id)
 }
@@ -172,12 +172,12 @@ func (m *Member) isBlocked(name, id string) bool {
 	return list != nil && (list.IsBlocked(id) || list.IsBlocked(name+"@"+id))
 }
 
-// join starts Proto.Actor's cluster.
-func (m *Member) join(ctx context.Context, cfg Config) error {
+// joinCluster starts Proto.Actor's cluster.
+func (m *Member) joinCluster(ctx context.Context, cfg Config) error {
 	if cfg.Lookup == nil {
 		cfg.Lookup = disthash.New()
 		m.topologies = make(chan *cluster.ClusterTopology)
-		go m.place()
+		go m.stopMisplaced()
 	}
 	if cfg.TTL > 0 {
 		go m.governor.watchContact(cfg.Contact, cfg.TTL)
@@ -185,14 +185,14 @@ func (m *Member) join(ctx context.Context, cfg Config) error {
 	// The provider and the rules find lost members. A member that stood still for longer than the
 	// expiration would block all the others.
 	options := append([]cluster.ConfigOption{cluster.WithKinds(cfg.Kinds...), cluster.WithHeartbeatExpiration(never)}, cfg.Options...)
-	provider, lookup := observed{cfg.Provider, m.governor}, gated{cfg.Lookup, m.halted}
-	config := cluster.Configure(cfg.Cluster, provider, lookup, m.shell.config(m.Node.Name(), cfg.Spawn), options...)
+	provider, lookup := observed{cfg.Provider, m.governor}, gated{cfg.Lookup, m.isHalted}
+	config := cluster.Configure(cfg.Cluster, provider, lookup, m.shell.remoteConfig(m.Node.Name(), cfg.Spawn), options...)
 	stock := config.ClusterContextProducer
-	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c), m.halted, m.subscriptions} }
+	config.ClusterContextProducer = func(c *cluster.Cluster) cluster.Context { return calls{stock(c), m.isHalted, m.subscriptions} }
 	var err error
 	go func() {
 		defer close(m.started)
-		err = guarded(func() error { m.startCluster(config); return nil })
+		err = callGuarded(func() error { m.startCluster(config); return nil })
 	}()
 	select {
 	case <-m.started:
@@ -208,9 +208,9 @@ const never = 1 << 62 * time.Nanosecond
 // startCluster calls functions of Proto.Actor's that panic.
 func (m *Member) startCluster(config *cluster.Config) {
 	m.Cluster = cluster.New(m.sys, config)
-	m.observer = m.sys.EventStream.Subscribe(m.observe)
+	m.observer = m.sys.EventStream.Subscribe(m.handleEvent)
 	// SpawnNamed fails only if the name is in use.
-	m.present, _ = m.sys.Root.SpawnNamed(actor.PropsFromFunc(m.governor.receivePresence), presence(m.sys.ID))
+	m.present, _ = m.sys.Root.SpawnNamed(actor.PropsFromFunc(m.governor.receivePresence), presenceName(m.sys.ID))
 	if m.client {
 		m.Cluster.StartClient()
 	} else {
@@ -220,8 +220,8 @@ func (m *Member) startCluster(config *cluster.Config) {
 
 var errGoexit = errors.New("it has ended its goroutine")
 
-// guarded calls do on another goroutine, and makes errors of a panic and of runtime.Goexit.
-func guarded(do func() error) error {
+// callGuarded calls do on another goroutine, and makes errors of a panic and of runtime.Goexit.
+func callGuarded(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		err := errGoexit

@@ -19,7 +19,7 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// open gives a test a runtime in an ActorSystem of its own.
+// open opens a runtime for a test, in a separate ActorSystem.
 func open(t *testing.T) *rdma.Runtime {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))

@@ -54,15 +54,15 @@ func newSubscriptions(sys *actor.ActorSystem, exposes func(id string) bool) *sub
 // nonhost is the address that Proto.Actor takes for this process's, besides its own.
 const nonhost = "nonhost"
 
-// local reports whether a subscriber is an actor of this member.
-func (s *subscriptions) local(sub *cluster.SubscriberIdentity) bool {
+// isLocal reports whether a subscriber is an actor of this member.
+func (s *subscriptions) isLocal(sub *cluster.SubscriberIdentity) bool {
 	pid := sub.GetPid()
 	return pid != nil && (pid.Address == s.registry.Address || pid.Address == nonhost)
 }
 
 // add notes that this process asks a topic to add a subscriber.
 func (s *subscriptions) add(topic string, sub *cluster.SubscriberIdentity) {
-	if !s.local(sub) {
+	if !s.isLocal(sub) {
 		return
 	}
 	s.mu.Lock()
@@ -81,7 +81,7 @@ func (s *subscriptions) add(topic string, sub *cluster.SubscriberIdentity) {
 
 // remove notes that a topic has removed a subscriber.
 func (s *subscriptions) remove(topic string, sub *cluster.SubscriberIdentity) {
-	if s.local(sub) {
+	if s.isLocal(sub) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.all, subscription{topic, sub.GetPid().Id})
@@ -94,7 +94,7 @@ func (s *subscriptions) mayReach(topic string, sub *cluster.SubscriberIdentity) 
 	if sub.GetPid() == nil {
 		return true
 	}
-	if !s.local(sub) {
+	if !s.isLocal(sub) {
 		return false
 	}
 	id := sub.GetPid().Id
@@ -104,14 +104,14 @@ func (s *subscriptions) mayReach(topic string, sub *cluster.SubscriberIdentity) 
 	return ok || s.exposes(id)
 }
 
-// filter removes the subscribers of a batch from another member that it may not reach.
-func (s *subscriptions) filter(m *cluster.DeliverBatchRequest) {
+// filterSubscribers removes the subscribers of a batch from another member that it may not reach.
+func (s *subscriptions) filterSubscribers(m *cluster.DeliverBatchRequest) {
 	var allowed, denied []*cluster.SubscriberIdentity
 	for _, sub := range m.Subscribers.Subscribers {
 		switch {
 		case s.mayReach(m.Topic, sub):
 			allowed = append(allowed, sub)
-		case s.local(sub) && len(denied) < mostDenied: // no topic names others here
+		case s.isLocal(sub) && len(denied) < mostDenied: // no topic names others here
 			denied = append(denied, sub)
 		}
 	}
@@ -146,7 +146,7 @@ func (m *Member) reportDenial(d denial) {
 		no.InvalidDeliveries = append(no.InvalidDeliveries,
 			&cluster.SubscriberDeliveryReport{Subscriber: sub, Status: cluster.DeliveryStatus_SubscriberNoLongerReachable})
 		err := fmt.Errorf("it has not subscribed to %s: %w", plain.Quote(d.topic), remoting.ErrDenied)
-		m.contain(func() {
+		m.publishGuarded(func() {
 			m.sys.EventStream.Publish(&remoting.Refused{Target: sub.GetPid(), By: m.sys.Address(), Err: err})
 		})
 	}

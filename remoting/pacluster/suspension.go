@@ -10,8 +10,8 @@ import (
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 )
 
-// halted reports whether this member may have no grains.
-func (m *Member) halted() bool {
+// isHalted reports whether this member may have no grains.
+func (m *Member) isHalted() bool {
 	select {
 	case <-m.expelled:
 		return true
@@ -55,17 +55,17 @@ func (g gated) Get(id *cluster.ClusterIdentity) *actor.PID {
 	return g.IdentityLookup.Get(id)
 }
 
-// suspend begins or ends a suspension.
-func (m *Member) suspend(begins bool, silent []string) {
+// setSuspended begins or ends a suspension.
+func (m *Member) setSuspended(begins bool, silent []string) {
 	m.suspended.Store(begins)
 	if begins {
 		m.stopGrains()
 		m.sys.Logger().Warn("pacluster: no contact to the provider's server and to members: grains are stopped", "silent", silent)
-		m.contain(func() { m.sys.EventStream.Publish(&Suspended{Silent: silent}) })
+		m.publishGuarded(func() { m.sys.EventStream.Publish(&Suspended{Silent: silent}) })
 		return
 	}
 	m.sys.Logger().Info("pacluster: grains may be here again")
-	m.contain(func() { m.sys.EventStream.Publish(&Resumed{}) })
+	m.publishGuarded(func() { m.sys.EventStream.Publish(&Resumed{}) })
 }
 
 // expelBy ends the membership.
@@ -81,13 +81,13 @@ func (m *Member) expelBy(c *claim, here int) {
 			m.sys.Logger().Warn("pacluster: leaving after the expulsion", "err", err)
 		}
 	}()
-	m.contain(func() { m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size}) })
+	m.publishGuarded(func() { m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size}) })
 }
 
-// contain calls publish, in which subscribers run. It logs if one of them panics or calls
+// publishGuarded calls publish, in which subscribers run. It logs if one of them panics or calls
 // runtime.Goexit.
-func (m *Member) contain(publish func()) {
-	if err := guarded(func() error { publish(); return nil }); err != nil {
+func (m *Member) publishGuarded(publish func()) {
+	if err := callGuarded(func() error { publish(); return nil }); err != nil {
 		m.sys.Logger().Error("pacluster: a subscriber has failed", "err", err)
 	}
 }

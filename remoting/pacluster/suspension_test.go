@@ -20,7 +20,7 @@ func TestFailingSubscribers(t *testing.T) {
 			defer m.sys.Shutdown()
 			m.sys.EventStream.Subscribe(fail)
 			went := false
-			m.contain(func() {
+			m.publishGuarded(func() {
 				defer func() { went = true }()
 				m.sys.EventStream.Publish(&Resumed{})
 			})

@@ -23,7 +23,7 @@ func (o observed) StartMember(c *cluster.Cluster) error {
 	if err := o.ClusterProvider.StartMember(o.clusterFor(c)); err != nil {
 		return err
 	}
-	o.rules.begin(c)
+	o.rules.startFollowing(c)
 	return nil
 }
 
@@ -32,7 +32,7 @@ func (o observed) StartClient(c *cluster.Cluster) error {
 	if err := o.ClusterProvider.StartClient(o.clusterFor(c)); err != nil {
 		return err
 	}
-	o.rules.begin(c)
+	o.rules.startFollowing(c)
 	return nil
 }
 
@@ -51,7 +51,7 @@ func (o observed) clusterFor(c *cluster.Cluster) *cluster.Cluster {
 	sys.EventStream.Subscribe(func(ev any) {
 		if t, ok := ev.(*cluster.ClusterTopology); ok {
 			forget() // whom it has blocked: a member may be listed again
-			o.rules.listed(t.Members)
+			o.rules.handleListed(t.Members)
 		}
 	})
 	copied := *c

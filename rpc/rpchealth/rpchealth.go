@@ -42,13 +42,13 @@ type Health struct {
 func Register(s *rpc.Server) *Health {
 	h := &Health{draining: s.Draining(), services: map[string]bool{"": true}, changed: make(chan struct{})}
 	rpc.Handle(s, check, func(_ context.Context, q *health.Request) (*health.Status, error) {
-		now, _ := h.status(q.Service)
+		now, _ := h.statusOf(q.Service)
 		if now == health.ServiceUnknown {
 			return nil, ErrUnknownService
 		}
 		return &now, nil
 	}, rpc.HandlerConfig{OnLoop: true}) // so that it needs no place of a busy server
-	rpc.HandleStream(s, watch, h.watch)
+	rpc.HandleStream(s, watch, h.watchService)
 	health.RegisterFile()
 	return h
 }
@@ -62,8 +62,8 @@ func (h *Health) Set(service string, serving bool) {
 	h.changed = make(chan struct{})
 }
 
-// status returns the state of a service, and a channel that is closed when it may have changed.
-func (h *Health) status(service string) (now health.Status, changed <-chan struct{}) {
+// statusOf returns the state of a service, and a channel that is closed when it may have changed.
+func (h *Health) statusOf(service string) (now health.Status, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	serving, known := h.services[service]
@@ -83,12 +83,12 @@ func (h *Health) status(service string) (now health.Status, changed <-chan struc
 	return now, h.changed
 }
 
-// watch sends the state of a service, and the latest one after changes. At the end of the server it
-// ends.
-func (h *Health) watch(ctx context.Context, q *health.Request, out *rpc.Sender[health.Status]) error {
+// watchService sends the state of a service, and the latest one after changes. At the end of the
+// server it ends.
+func (h *Health) watchService(ctx context.Context, q *health.Request, out *rpc.Sender[health.Status]) error {
 	last := health.Unset
 	for {
-		now, changed := h.status(q.Service)
+		now, changed := h.statusOf(q.Service)
 		if now != last {
 			if err := out.Send(&now); err != nil {
 				return err
@@ -99,7 +99,7 @@ func (h *Health) watch(ctx context.Context, q *health.Request, out *rpc.Sender[h
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-h.draining:
-			if now, _ = h.status(q.Service); now != last {
+			if now, _ = h.statusOf(q.Service); now != last {
 				if err := out.Send(&now); err != nil {
 					return err
 				}

@@ -19,7 +19,7 @@ type wireError struct {
 
 func (e *wireError) Error() string { return e.Code + ": " + e.Message }
 
-func refused(code, format string, args ...any) *wireError {
+func newWireError(code, format string, args ...any) *wireError {
 	return &wireError{code, fmt.Sprintf(format, args...)}
 }
 
@@ -45,7 +45,7 @@ func (h *Handler) wireErrorOf(err error) *wireError {
 		return e
 	}
 	if errors.As(err, new(*http.MaxBytesError)) {
-		return refused("resource_exhausted", "the message has more than %d bytes", h.cfg.MaxMessage)
+		return newWireError("resource_exhausted", "the message has more than %d bytes", h.cfg.MaxMessage)
 	}
 	e, ok := errors.AsType[*rpc.Error](err)
 	if !ok {
@@ -61,8 +61,9 @@ func (h *Handler) wireErrorOf(err error) *wireError {
 	return &wireError{name, e.Message}
 }
 
-// ended returns the error of a call whose request could not be read: the end of ctx if that is why.
-func ended(ctx context.Context, err error) error {
+// requestError returns the error of a call whose request could not be read: the end of ctx if that
+// is why.
+func requestError(ctx context.Context, err error) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
 		return err
@@ -72,8 +73,8 @@ func ended(ctx context.Context, err error) error {
 	return &wireError{Code: "canceled"}
 }
 
-// fail answers a unary call with an error.
-func (h *Handler) fail(w http.ResponseWriter, err error) {
+// writeError answers a unary call with an error.
+func (h *Handler) writeError(w http.ResponseWriter, err error) {
 	e := h.wireErrorOf(err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(statuses[e.Code])

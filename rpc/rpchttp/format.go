@@ -16,11 +16,11 @@ type format struct {
 }
 
 var formats = map[string]*format{
-	"proto": {"proto", unchanged, unchanged},
+	"proto": {"proto", unchangedBytes, unchangedBytes},
 	"json":  {"json", fromJSON, toJSON},
 }
 
-func unchanged(b []byte, _ protoreflect.MessageDescriptor) ([]byte, error) { return b, nil }
+func unchangedBytes(b []byte, _ protoreflect.MessageDescriptor) ([]byte, error) { return b, nil }
 
 func fromJSON(b []byte, of protoreflect.MessageDescriptor) ([]byte, error) {
 	m := newMessage(of)

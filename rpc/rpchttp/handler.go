@@ -60,7 +60,7 @@ func New(client *rpc.Client, cfg Config, services ...protoreflect.FullName) (*Ha
 		}
 		for i := range service.Methods().Len() {
 			m := methodOf(service.Methods().Get(i))
-			h.methods["/"+m.name()] = m
+			h.methods["/"+m.rpcName()] = m
 		}
 	}
 	return h, nil
@@ -71,10 +71,10 @@ var known sync.Map
 
 func methodOf(d protoreflect.MethodDescriptor) *method {
 	m := &method{desc: d}
-	if old, ok := known.Load(m.name()); ok {
+	if old, ok := known.Load(m.rpcName()); ok {
 		return old.(*method)
 	}
-	switch name := m.name(); {
+	switch name := m.rpcName(); {
 	case d.IsStreamingClient() && d.IsStreamingServer():
 		m.bidi = rpc.NewBidiStream[rpc.Bytes, rpc.Bytes](name)
 	case d.IsStreamingClient():
@@ -84,12 +84,12 @@ func methodOf(d protoreflect.MethodDescriptor) *method {
 	default:
 		m.unary = rpc.NewMethod[rpc.Bytes, rpc.Bytes](name)
 	}
-	first, _ := known.LoadOrStore(m.name(), m)
+	first, _ := known.LoadOrStore(m.rpcName(), m)
 	return first.(*method)
 }
 
-// name is the method's name in package rpc: "shop.Orders/Get".
-func (m *method) name() string {
+// rpcName returns the method's name in package rpc: "shop.Orders/Get".
+func (m *method) rpcName() string {
 	return string(m.desc.Parent().FullName()) + "/" + string(m.desc.Name())
 }
 
@@ -119,16 +119,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel, err := callContext(r)
 	if err != nil {
-		h.fail(w, err)
+		h.writeError(w, err)
 		return
 	}
 	defer cancel()
 	defer unblockReads(ctx, w)()
 	if streams {
-		h.stream(ctx, w, r, m, format)
+		h.serveStream(ctx, w, r, m, format)
 		return
 	}
-	h.call(ctx, w, r, m, format)
+	h.callUnary(ctx, w, r, m, format)
 }
 
 // unblockReads ends the reads of a request with ctx: a client that sends nothing is not waited for
@@ -151,12 +151,12 @@ func unblockReads(ctx context.Context, w http.ResponseWriter) (stop func()) {
 func callContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	for _, header := range []string{"Content-Encoding", "Connect-Content-Encoding"} {
 		if e := r.Header.Get(header); e != "" && e != "identity" {
-			return nil, nil, refused("unimplemented", "compression %q is not supported", e)
+			return nil, nil, newWireError("unimplemented", "compression %q is not supported", e)
 		}
 	}
 	ctx := r.Context()
 	for name, values := range r.Header {
-		if reserved(name) {
+		if isReserved(name) {
 			continue
 		}
 		for _, v := range values {
@@ -170,14 +170,14 @@ func callContext(r *http.Request) (context.Context, context.CancelFunc, error) {
 	}
 	ms, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || len(text) > 10 {
-		return nil, nil, refused("invalid_argument", "Connect-Timeout-Ms is %q: up to ten digits", text)
+		return nil, nil, newWireError("invalid_argument", "Connect-Timeout-Ms is %q: up to ten digits", text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
 	return ctx, cancel, nil
 }
 
-// reserved reports whether a header is HTTP's, a browser's or Connect's own, and no metadata.
-func reserved(name string) bool {
+// isReserved reports whether a header is HTTP's, a browser's or Connect's own, and no metadata.
+func isReserved(name string) bool {
 	for _, prefix := range []string{"Accept", "Connect-", "Content-", "Sec-", "If-", "Proxy-"} {
 		if strings.HasPrefix(name, prefix) {
 			return true

@@ -201,7 +201,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// enveloped is the items of a stream.
+// enveloped returns the items of a stream.
 func enveloped(items ...string) string {
 	var b []byte
 	for _, i := range items {

@@ -22,21 +22,21 @@ const (
 // past is a deadline that has passed.
 var past = time.Unix(1, 0)
 
-// stream carries a stream of any kind.
-func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, m *method, f *format) {
+// serveStream carries a stream of any kind.
+func (h *Handler) serveStream(ctx context.Context, w http.ResponseWriter, r *http.Request, m *method, f *format) {
 	s := &stream{h: h, w: w, in: r.Body, m: m, f: f, flush: http.NewResponseController(w)}
 	_ = s.flush.EnableFullDuplex() // HTTP/2 has it anyway
 	w.Header().Set("Content-Type", "application/connect+"+f.name)
 	var err error
 	switch {
 	case m.desc.IsStreamingClient() && m.desc.IsStreamingServer():
-		err = s.bidi(ctx)
+		err = s.runBidiStream(ctx)
 	case m.desc.IsStreamingClient():
-		err = s.upload(ctx)
+		err = s.runClientStream(ctx)
 	default:
-		err = s.download(ctx)
+		err = s.runServerStream(ctx)
 	}
-	s.end(ctx, err)
+	s.sendEnd(ctx, err)
 }
 
 // stream is a stream on its way between an HTTP request and the server.
@@ -51,11 +51,11 @@ type stream struct {
 	trailer rpc.Pairs
 }
 
-// download is a stream of the server.
-func (s *stream) download(ctx context.Context) error {
-	q, err := s.receive()
+// runServerStream carries a stream of the server.
+func (s *stream) runServerStream(ctx context.Context) error {
+	q, err := s.receiveItem()
 	if errors.Is(err, io.EOF) {
-		return refused("invalid_argument", "there is no request")
+		return newWireError("invalid_argument", "there is no request")
 	}
 	if err != nil {
 		return err
@@ -68,8 +68,8 @@ func (s *stream) download(ctx context.Context) error {
 	return s.copyItems(in)
 }
 
-// upload is a stream of the client.
-func (s *stream) upload(ctx context.Context) error {
+// runClientStream carries a stream of the client.
+func (s *stream) runClientStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	out, err := rpc.OpenClientStream(ctx, s.h.client, s.m.client)
@@ -77,18 +77,18 @@ func (s *stream) upload(ctx context.Context) error {
 		return err
 	}
 	defer out.Close()
-	stop := s.forward(out, cancel)
+	stop := s.forwardItems(out, cancel)
 	reply, err := out.Receive()
 	s.trailer = out.Trailer()
 	if err = stop(ctx, err); err != nil {
 		return err
 	}
-	s.begin(out.Header())
-	return s.send(reply)
+	s.sendHeaders(out.Header())
+	return s.sendItem(reply)
 }
 
-// bidi is a stream in both directions.
-func (s *stream) bidi(ctx context.Context) error {
+// runBidiStream carries a stream in both directions.
+func (s *stream) runBidiStream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	d, err := rpc.OpenBidiStream(ctx, s.h.client, s.m.bidi)
@@ -96,7 +96,7 @@ func (s *stream) bidi(ctx context.Context) error {
 		return err
 	}
 	defer d.Close()
-	stop := s.forward(d, cancel)
+	stop := s.forwardItems(d, cancel)
 	return stop(ctx, s.copyItems(&d.Receiver))
 }
 
@@ -106,15 +106,15 @@ type outgoing interface {
 	CloseSend()
 }
 
-// forward sends the items of the request on a separate goroutine, which cancels the stream with the
-// error of an item that cannot be sent. The returned function ends that goroutine when the stream
-// has ended with err, and returns the error that ended it. ctx is the stream's.
-func (s *stream) forward(out outgoing, cancel context.CancelCauseFunc) (stop func(ctx context.Context, err error) error) {
+// forwardItems sends the items of the request on a separate goroutine, which cancels the stream
+// with the error of an item that cannot be sent. The returned function ends that goroutine when the
+// stream has ended with err, and returns the error that ended it. ctx is the stream's.
+func (s *stream) forwardItems(out outgoing, cancel context.CancelCauseFunc) (stop func(ctx context.Context, err error) error) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		for {
-			item, err := s.receive()
+			item, err := s.receiveItem()
 			if errors.Is(err, io.EOF) {
 				out.CloseSend()
 				return
@@ -148,69 +148,69 @@ func (s *stream) copyItems(in *rpc.Receiver[rpc.Bytes]) error {
 		item, err := in.Receive()
 		if err != nil {
 			s.trailer = in.Trailer()
-			s.begin(in.Header())
+			s.sendHeaders(in.Header())
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
-		s.begin(in.Header())
-		if err = s.send(item); err != nil {
+		s.sendHeaders(in.Header())
+		if err = s.sendItem(item); err != nil {
 			return err
 		}
 	}
 }
 
-// receive returns the next item of the request; io.EOF: there is none.
-func (s *stream) receive() (*rpc.Bytes, error) {
+// receiveItem returns the next item of the request; io.EOF: there is none.
+func (s *stream) receiveItem() (*rpc.Bytes, error) {
 	var head [envelopeLen]byte
 	if _, err := io.ReadFull(s.in, head[:]); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = refused("invalid_argument", "the stream ends within an item")
+			err = newWireError("invalid_argument", "the stream ends within an item")
 		}
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[1:])
 	switch {
 	case head[0]&flagCompressed != 0:
-		return nil, refused("unimplemented", "compressed items are not supported")
+		return nil, newWireError("unimplemented", "compressed items are not supported")
 	case head[0] != 0:
-		return nil, refused("invalid_argument", "an item has the flags %#x", head[0])
+		return nil, newWireError("invalid_argument", "an item has the flags %#x", head[0])
 	case uint64(n) > uint64(s.h.cfg.MaxMessage):
-		return nil, refused("resource_exhausted", "an item has %d bytes, the limit is %d", n, s.h.cfg.MaxMessage)
+		return nil, newWireError("resource_exhausted", "an item has %d bytes, the limit is %d", n, s.h.cfg.MaxMessage)
 	}
 	b, err := io.ReadAll(io.LimitReader(s.in, int64(n))) // grows with what comes
 	if err == nil && len(b) < int(n) {
-		err = refused("invalid_argument", "the stream ends within an item")
+		err = newWireError("invalid_argument", "the stream ends within an item")
 	}
 	if err != nil {
 		return nil, err
 	}
 	if b, err = s.f.fromHTTP(b, s.m.desc.Input()); err != nil {
-		return nil, refused("invalid_argument", "an item: %v", err)
+		return nil, newWireError("invalid_argument", "an item: %v", err)
 	}
 	item := rpc.Bytes(b)
 	return &item, nil
 }
 
-// begin sends the headers, once.
-func (s *stream) begin(header rpc.Pairs) {
+// sendHeaders sends the headers, once.
+func (s *stream) sendHeaders(header rpc.Pairs) {
 	if !s.begun {
 		s.begun = true
 		addHeaders(s.w, header, "")
 	}
 }
 
-// send sends an item.
-func (s *stream) send(item *rpc.Bytes) error {
+// sendItem sends an item.
+func (s *stream) sendItem(item *rpc.Bytes) error {
 	b, err := s.f.toHTTP(*item, s.m.desc.Output())
 	if err != nil {
-		return refused("internal", "an item: %v", err)
+		return newWireError("internal", "an item: %v", err)
 	}
-	return s.write(0, b)
+	return s.writeEnvelope(0, b)
 }
 
-func (s *stream) write(flags byte, b []byte) error {
+func (s *stream) writeEnvelope(flags byte, b []byte) error {
 	head := binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(b)))
 	if _, err := s.w.Write(append(head, b...)); err != nil {
 		return err
@@ -218,14 +218,14 @@ func (s *stream) write(flags byte, b []byte) error {
 	return s.flush.Flush()
 }
 
-// end sends the end of the stream: its error, and the metadata behind the items.
-func (s *stream) end(ctx context.Context, err error) {
+// sendEnd sends the end of the stream: its error, and the metadata behind the items.
+func (s *stream) sendEnd(ctx context.Context, err error) {
 	var last struct {
 		Error    *wireError          `json:"error,omitempty"`
 		Metadata map[string][]string `json:"metadata,omitempty"`
 	}
 	if err != nil {
-		last.Error = s.h.wireErrorOf(ended(ctx, err))
+		last.Error = s.h.wireErrorOf(requestError(ctx, err))
 	}
 	for k, v := range s.trailer.All() {
 		if last.Metadata == nil {
@@ -233,6 +233,6 @@ func (s *stream) end(ctx context.Context, err error) {
 		}
 		last.Metadata[k] = append(last.Metadata[k], v)
 	}
-	b, _ := json.Marshal(last) // cannot fail with these types
-	_ = s.write(flagEnd, b)    // the client may have gone
+	b, _ := json.Marshal(last)      // cannot fail with these types
+	_ = s.writeEnvelope(flagEnd, b) // the client may have gone
 }

@@ -46,18 +46,18 @@ func Register(s *rpc.Server) {
 		if err != nil {
 			return &rpc.Error{Code: rpc.CodeUnknownMethod, Message: fmt.Sprintf("%q: %v", q.Value, err)}
 		}
-		return send(d.ParentFile(), make(map[string]bool), out)
+		return sendFile(d.ParentFile(), make(map[string]bool), out)
 	})
 }
 
-// send sends a file behind those that it imports.
-func send(f protoreflect.FileDescriptor, sent map[string]bool, out *rpc.Sender[descriptorpb.FileDescriptorProto]) error {
+// sendFile sends a file behind those that it imports.
+func sendFile(f protoreflect.FileDescriptor, sent map[string]bool, out *rpc.Sender[descriptorpb.FileDescriptorProto]) error {
 	if sent[f.Path()] {
 		return nil
 	}
 	sent[f.Path()] = true
 	for i := range f.Imports().Len() {
-		if err := send(f.Imports().Get(i).FileDescriptor, sent, out); err != nil {
+		if err := sendFile(f.Imports().Get(i).FileDescriptor, sent, out); err != nil {
 			return err
 		}
 	}

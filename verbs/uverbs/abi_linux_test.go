@@ -167,7 +167,7 @@ func offset(v any, field string) uintptr {
 // an offset in it.
 const oracle = "testdata/abi.json"
 
-// mirrored has the values of this package for the same expressions.
+// mirrored returns the values of this package for the same expressions.
 func mirrored() map[string]uintptr {
 	out := map[string]uintptr{}
 	for c, v := range members {

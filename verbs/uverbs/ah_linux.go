@@ -22,7 +22,7 @@ var _ verbs.AHMaker = (*device)(nil)
 // CreateAHLater is CreateAH, in parts.
 func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 	p, err := d.domainOf(pd)
-	switch gone := d.gone(); {
+	switch gone := d.goneError(); {
 	case gone != nil:
 		err = gone
 	case d.attr.MaxDatagram == 0:
@@ -46,7 +46,7 @@ func (d *device) CreateAHLater(pd verbs.PD, attr *verbs.AHAttr) verbs.LaterAH {
 		End: func(err error) (verbs.AH, error) {
 			if err != nil {
 				p.users--
-				return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, d.limited(err))
+				return nil, fmt.Errorf("uverbs: %s: create_ah: %w", d.name, d.explainLimit(err))
 			}
 			return a, nil
 		},
@@ -81,7 +81,7 @@ func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	if !wc.GRH || len(grh) < verbs.GRHLen {
 		return verbs.AHAttr{}, fmt.Errorf("uverbs: datagram without a routing header: %w", unix.EINVAL)
 	}
-	src, dst, class, ok := routing(grh[:verbs.GRHLen])
+	src, dst, class, ok := parseRouting(grh[:verbs.GRHLen])
 	if !ok {
 		return verbs.AHAttr{}, fmt.Errorf("uverbs: neither an IPv4 nor an IPv6 header in front of a datagram: %w", unix.EINVAL)
 	}
@@ -96,13 +96,13 @@ func (d *device) InitAHFromWC(wc *verbs.WC, grh []byte) (verbs.AHAttr, error) {
 	}, nil
 }
 
-// routing takes the addresses and the traffic class from a routing header. The bytes in front of an
-// IPv4 header are zero or arbitrary; its checksum is not filled in for a datagram that never left
-// the device.
-func routing(h []byte) (src, dst [16]byte, class uint8, ok bool) {
+// parseRouting takes the addresses and the traffic class from a routing header. The bytes in front
+// of an IPv4 header are zero or arbitrary; its checksum is not filled in for a datagram that never
+// left the device.
+func parseRouting(h []byte) (src, dst [16]byte, class uint8, ok bool) {
 	ip := h[20:]
 	six := h[0]>>4 == 6
-	if ip[0] == 0x45 && (!six || checksum(ip) == 0xffff) {
+	if ip[0] == 0x45 && (!six || headerChecksum(ip) == 0xffff) {
 		src[10], src[11], dst[10], dst[11] = 0xff, 0xff, 0xff, 0xff
 		copy(src[12:], ip[12:16])
 		copy(dst[12:], ip[16:20])
@@ -116,8 +116,8 @@ func routing(h []byte) (src, dst [16]byte, class uint8, ok bool) {
 	return src, dst, 0, false
 }
 
-// checksum returns the ones' complement sum of an IPv4 header: all ones if it is right.
-func checksum(h []byte) uint16 {
+// headerChecksum returns the ones' complement sum of an IPv4 header: all ones if it is right.
+func headerChecksum(h []byte) uint16 {
 	var sum uint32
 	for i := 0; i < 20; i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(h[i:]))
@@ -125,7 +125,7 @@ func checksum(h []byte) uint16 {
 	return uint16(sum>>16 + sum&0xffff)
 }
 
-func bit(b bool) uint8 {
+func bitOf(b bool) uint8 {
 	if b {
 		return 1
 	}

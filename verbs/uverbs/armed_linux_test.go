@@ -32,21 +32,21 @@ func TestLastEventIsNotReadBehind(t *testing.T) {
 	hw := &reporting{}
 	f.d.hw = hw
 	p := f.cq.parts[0]
-	p.event = f.d.handle(p)
+	p.event = f.d.addHandle(p)
 	p.armed = false
 	other := &cqPart{q: f.cq, ring: noCompletions{}}
-	other.event = f.d.handle(other)
+	other.event = f.d.addHandle(other)
 	for _, part := range []*cqPart{p, other} {
-		part.asked(true, false)
-		part.asked(false, true)
+		part.setArmed(true, false)
+		part.setArmed(false, true)
 	}
 	hw.events = []uint64{p.event, other.event}
 	compEvents{f.d}.Ready(0)
 	if hw.reads != 2 || p.quietly || other.quietly || f.d.armed != 0 {
 		t.Errorf("%d reads for 2 events, %d queues still armed", hw.reads, f.d.armed)
 	}
-	p.asked(true, false)
-	other.asked(true, false)
+	p.setArmed(true, false)
+	other.setArmed(true, false)
 	hw.events, hw.reads = []uint64{p.event}, 0
 	compEvents{f.d}.Ready(0)
 	if hw.reads != 2 || f.d.armed != 1 {

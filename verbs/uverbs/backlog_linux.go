@@ -2,37 +2,37 @@ package uverbs
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// put hands a send to the device, or keeps it. It returns false when there is no room.
-func (q *queuePair) put(wr *verbs.SendWR, total uint32, reported bool) bool {
+// postOrKeep hands a send to the device, or keeps it. It returns false when there is no room.
+func (q *queuePair) postOrKeep(wr *verbs.SendWR, total uint32, reported bool) bool {
 	if q.dev.siw && q.backlog.mustWait(wr, total) {
-		q.backlog.keep(q.sends.tail, wr, q.list, total, reported)
+		q.backlog.keepSend(q.sends.tail, wr, q.list, total, reported)
 		return true
 	}
-	return q.hand(q.sends.tail, wr, q.list, total, reported)
+	return q.handToDevice(q.sends.tail, wr, q.list, total, reported)
 }
 
-func (q *queuePair) hand(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
+func (q *queuePair) handToDevice(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
 	if !q.sq.Put(cookie, wr, list, total, reported) {
 		return false
 	}
 	if wr.Op == verbs.Read && total > 0 {
 		q.backlog.flying++
 	}
-	q.ring()
+	q.scheduleAnnounce()
 	return true
 }
 
-// ring makes the device be notified at the end of the turn.
-func (q *queuePair) ring() {
+// scheduleAnnounce schedules the announcement of posted sends for the end of the turn.
+func (q *queuePair) scheduleAnnounce() {
 	if !q.dirty {
 		q.dirty = true
 		q.dev.dirty = append(q.dev.dirty, q)
-		q.dev.later()
+		q.dev.deferRun()
 	}
 }
 
-// landed is called when a Read is done: sends that waited for it are given to the device.
-func (q *queuePair) landed() {
+// readDone handles the end of a Read: sends that waited for it are handed to the device.
+func (q *queuePair) readDone() {
 	h := &q.backlog
 	h.flying--
 	if h.n == 0 || q.state != verbs.QPRTS {
@@ -43,7 +43,7 @@ func (q *queuePair) landed() {
 	i := 0
 	for i < len(waiting) {
 		s := &waiting[i]
-		if h.mustWait(&s.wr, s.total) || !q.hand(s.cookie, &s.wr, s.list, s.total, s.reported) {
+		if h.mustWait(&s.wr, s.total) || !q.handToDevice(s.cookie, &s.wr, s.list, s.total, s.reported) {
 			break
 		}
 		i++

@@ -35,8 +35,8 @@ const (
 	objects = "hca_object"
 )
 
-// limited turns err into a *CgroupError if the control group's limit of objects explains it.
-func (d *device) limited(err error) error {
+// explainLimit turns err into a *CgroupError if the control group's limit of objects explains it.
+func (d *device) explainLimit(err error) error {
 	return cgroupError(os.DirFS("/"), d.name, objects, err)
 }
 

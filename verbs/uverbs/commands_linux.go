@@ -16,12 +16,12 @@ var _ hca.Adapter = (*kernel)(nil)
 
 // Channels opens the descriptors of events.
 func (k *kernel) Channels() (hca.Channels, error) {
-	ctx, err := call[ask, getContextResp](k, cmdGetContext, ask{})
+	ctx, err := callCommand[ask, getContextResp](k, cmdGetContext, ask{})
 	if err != nil {
 		return k.channels, refusedContext(fmt.Errorf("get_context: %w", err))
 	}
 	k.channels.Async = int(ctx.AsyncFD)
-	channel, err := call[ask, createCompChannelResp](k, cmdCreateCompChannel, ask{})
+	channel, err := callCommand[ask, createCompChannelResp](k, cmdCreateCompChannel, ask{})
 	if err != nil {
 		return k.channels, fmt.Errorf("create_comp_channel: %w", err)
 	}
@@ -32,7 +32,7 @@ func (k *kernel) Channels() (hca.Channels, error) {
 
 // Query returns the device's identity and capabilities.
 func (k *kernel) Query() (hca.Caps, error) {
-	resp, err := call[ask, queryDeviceResp](k, cmdQueryDevice, ask{})
+	resp, err := callCommand[ask, queryDeviceResp](k, cmdQueryDevice, ask{})
 	if err != nil {
 		return hca.Caps{}, fmt.Errorf("query_device: %w", err)
 	}
@@ -53,7 +53,7 @@ func (k *kernel) Query() (hca.Caps, error) {
 	c.Attr.MaxQPWR = min(int(resp.MaxQPWR), int(resp.MaxCQE)/2)
 	c.Attr.MaxSGE = min(c.Attr.MaxSGE, int(resp.MaxSGE))
 	c.Attr.MaxRDAtom = int(min(resp.MaxQPRdAtom, 255))
-	port, err := call[queryPort, queryPortResp](k, cmdQueryPort, queryPort{PortNum: 1})
+	port, err := callCommand[queryPort, queryPortResp](k, cmdQueryPort, queryPort{PortNum: 1})
 	if err != nil {
 		return c, fmt.Errorf("query_port: %w", err)
 	}
@@ -85,7 +85,7 @@ func (k *kernel) NextEvent() (hca.Event, error) {
 
 // AllocPD makes a protection domain.
 func (k *kernel) AllocPD() (hca.Handle, error) {
-	resp, err := call[ask, allocPDResp](k, cmdAllocPD, ask{})
+	resp, err := callCommand[ask, allocPDResp](k, cmdAllocPD, ask{})
 	if err != nil {
 		return 0, err
 	}
@@ -94,13 +94,13 @@ func (k *kernel) AllocPD() (hca.Handle, error) {
 
 // DeallocPD destroys a protection domain.
 func (k *kernel) DeallocPD(pd hca.Handle) error {
-	return execute(k, cmdDeallocPD, giveBack{Handle: uint32(pd)})
+	return executeCommand(k, cmdDeallocPD, giveBack{Handle: uint32(pd)})
 }
 
 // RegMR registers memory.
 func (k *kernel) RegMR(pd hca.Handle, mem []byte, access verbs.Access) (hca.MR, error) {
 	addr := addressOf(mem)
-	resp, err := call[regMR, regMRResp](k, cmdRegMR, regMR{
+	resp, err := callCommand[regMR, regMRResp](k, cmdRegMR, regMR{
 		Start: addr, Length: uint64(len(mem)), HCAVA: addr, PDHandle: uint32(pd), AccessFlags: uint32(access),
 		Driver: siwRegMR{STagKey: k.stagKey()},
 	})
@@ -112,12 +112,12 @@ func (k *kernel) RegMR(pd hca.Handle, mem []byte, access verbs.Access) (hca.MR, 
 
 // DeregMR deregisters memory.
 func (k *kernel) DeregMR(mr hca.Handle) error {
-	return execute(k, cmdDeregMR, giveBack{Handle: uint32(mr)})
+	return executeCommand(k, cmdDeregMR, giveBack{Handle: uint32(mr)})
 }
 
 // CreateCQ makes a completion queue.
 func (k *kernel) CreateCQ(entries int, event uint64) (hca.CQ, error) {
-	resp, err := call[createCQ, createCQResp](k, cmdCreateCQ, createCQ{
+	resp, err := callCommand[createCQ, createCQResp](k, cmdCreateCQ, createCQ{
 		UserHandle: event, CQE: uint32(entries), CompChannel: int32(k.channels.Completions),
 	})
 	if err != nil {
@@ -139,18 +139,18 @@ func (k *kernel) ReqNotify(cq hca.Handle, queue hca.Completions, solicitedOnly b
 		s.arm.Store(siwNotifyAll)
 		return nil
 	}
-	return execute(k, cmdReqNotifyCQ, reqNotifyCQ{CQHandle: uint32(cq), SolicitedOnly: uint32(bit(solicitedOnly))})
+	return executeCommand(k, cmdReqNotifyCQ, reqNotifyCQ{CQHandle: uint32(cq), SolicitedOnly: uint32(bitOf(solicitedOnly))})
 }
 
 // DestroyCQ destroys a completion queue.
 func (k *kernel) DestroyCQ(cq hca.Handle) error {
-	_, err := call[destroy, destroyCQResp](k, cmdDestroyCQ, destroy{Handle: uint32(cq)})
+	_, err := callCommand[destroy, destroyCQResp](k, cmdDestroyCQ, destroy{Handle: uint32(cq)})
 	return err
 }
 
 // CreateSRQ makes a shared receive queue.
 func (k *kernel) CreateSRQ(pd hca.Handle, maxWR int, event uint64) (hca.SRQ, error) {
-	resp, err := call[createSRQ, createSRQResp](k, cmdCreateSRQ, createSRQ{
+	resp, err := callCommand[createSRQ, createSRQResp](k, cmdCreateSRQ, createSRQ{
 		UserHandle: event, PDHandle: uint32(pd), MaxWR: uint32(maxWR), MaxSGE: 1,
 	})
 	if err != nil {
@@ -165,12 +165,12 @@ func (k *kernel) CreateSRQ(pd hca.Handle, maxWR int, event uint64) (hca.SRQ, err
 
 // ArmSRQ sets the limit.
 func (k *kernel) ArmSRQ(srq hca.Handle, limit int) error {
-	return execute(k, cmdModifySRQ, modifySRQ{SRQHandle: uint32(srq), AttrMask: srqAttrLimit, SRQLimit: uint32(limit)})
+	return executeCommand(k, cmdModifySRQ, modifySRQ{SRQHandle: uint32(srq), AttrMask: srqAttrLimit, SRQLimit: uint32(limit)})
 }
 
 // DestroySRQ destroys a shared receive queue.
 func (k *kernel) DestroySRQ(srq hca.Handle) error {
-	_, err := call[destroy, destroyed](k, cmdDestroySRQ, destroy{Handle: uint32(srq)})
+	_, err := callCommand[destroy, destroyed](k, cmdDestroySRQ, destroy{Handle: uint32(srq)})
 	return err
 }
 
@@ -184,7 +184,7 @@ func (k *kernel) CreateQP(i *hca.QPInit) (hca.QP, error) {
 	if i.HasSRQ {
 		req.IsSRQ, req.SRQHandle, req.MaxRecvWR, req.MaxRecvSGE = 1, uint32(i.SRQ), 0, 0
 	}
-	resp, err := call[createQP, createQPResp](k, cmdCreateQP, req)
+	resp, err := callCommand[createQP, createQPResp](k, cmdCreateQP, req)
 	if err != nil {
 		return hca.QP{}, err
 	}
@@ -205,40 +205,40 @@ type closable interface{ Close() error }
 
 // ModifyQP changes a queue pair.
 func (k *kernel) ModifyQP(qp hca.Handle, attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
-	return execute(k, cmdModifyQP, modifyRequest(uint32(qp), attr, mask))
+	return executeCommand(k, cmdModifyQP, modifyRequest(uint32(qp), attr, mask))
 }
 
 // DestroyQP destroys a queue pair.
 func (k *kernel) DestroyQP(qp hca.Handle) error {
-	_, err := call[destroy, destroyed](k, cmdDestroyQP, destroy{Handle: uint32(qp)})
+	_, err := callCommand[destroy, destroyed](k, cmdDestroyQP, destroy{Handle: uint32(qp)})
 	return err
 }
 
 // Attach joins a multicast group.
 func (k *kernel) Attach(qp hca.Handle, gid [16]byte, lid uint16) error {
-	return execute(k, cmdAttachMcast, attachMcast{GID: gid, QPHandle: uint32(qp), MLID: lid})
+	return executeCommand(k, cmdAttachMcast, attachMcast{GID: gid, QPHandle: uint32(qp), MLID: lid})
 }
 
 // Detach leaves a multicast group.
 func (k *kernel) Detach(qp hca.Handle, gid [16]byte, lid uint16) error {
-	return execute(k, cmdDetachMcast, attachMcast{GID: gid, QPHandle: uint32(qp), MLID: lid})
+	return executeCommand(k, cmdDetachMcast, attachMcast{GID: gid, QPHandle: uint32(qp), MLID: lid})
 }
 
 // Announce makes the kernel look into a send queue.
-func (k *kernel) Announce(qp hca.Handle, _ hca.SendQueue) error { return k.doorbell(uint32(qp)) }
+func (k *kernel) Announce(qp hca.Handle, _ hca.SendQueue) error { return k.ringDoorbell(uint32(qp)) }
 
 // Connected asks siw for the queue pair's state. Unless that is RTS, siw refuses the doorbell
 // command, even when nothing was posted.
-func (k *kernel) Connected(qp hca.Handle) bool { return k.doorbell(uint32(qp)) == nil }
+func (k *kernel) Connected(qp hca.Handle) bool { return k.ringDoorbell(uint32(qp)) == nil }
 
 // CreateAH makes an address handle.
 func (k *kernel) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
-	resp, err := call[createAH, createAHResp](k, cmdCreateAH, createAH{PDHandle: uint32(pd), Attr: ahAttr{
+	resp, err := callCommand[createAH, createAHResp](k, cmdCreateAH, createAH{PDHandle: uint32(pd), Attr: ahAttr{
 		GRH: globalRoute{
 			DGID: attr.GRH.DGID, FlowLabel: attr.GRH.FlowLabel, SGIDIndex: attr.GRH.SGIDIndex, HopLimit: attr.GRH.HopLimit,
 			TrafficClass: attr.GRH.TrafficClass,
 		},
-		DLID: attr.DLID, SL: attr.SL, SrcPathBits: attr.SrcPathBits, StaticRate: attr.StaticRate, IsGlobal: bit(attr.Global),
+		DLID: attr.DLID, SL: attr.SL, SrcPathBits: attr.SrcPathBits, StaticRate: attr.StaticRate, IsGlobal: bitOf(attr.Global),
 		PortNum: attr.Port,
 	}})
 	if err != nil {
@@ -249,10 +249,10 @@ func (k *kernel) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
 
 // DestroyAH destroys an address handle.
 func (k *kernel) DestroyAH(ah hca.Handle) error {
-	return execute(k, cmdDestroyAH, giveBack{Handle: uint32(ah)})
+	return executeCommand(k, cmdDestroyAH, giveBack{Handle: uint32(ah)})
 }
 
 // Aside is aside.
 func (k *kernel) Aside(use func(hca.Adapter) error) error {
-	return k.aside(func(k *kernel) error { return use(k) })
+	return k.useOffLoop(func(k *kernel) error { return use(k) })
 }

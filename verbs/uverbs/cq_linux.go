@@ -11,7 +11,7 @@ import (
 
 // CreateCQ makes a completion queue.
 func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
-	if err := d.gone(); err != nil {
+	if err := d.goneError(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -21,32 +21,32 @@ func (d *device) CreateCQ(cqe int, notify func()) (verbs.CQ, error) {
 		return nil, fmt.Errorf("uverbs: completion queue without notify: %w", unix.EINVAL)
 	}
 	q := &completionQueue{dev: d, notify: notify}
-	if _, err := q.grow(cqe); err != nil {
+	if _, err := q.addPart(cqe); err != nil {
 		return nil, err
 	}
 	d.cqs[q] = struct{}{}
 	return q, nil
 }
 
-// grow adds a queue of the kernel's for at least n completions.
-func (q *completionQueue) grow(n int) (*cqPart, error) {
+// addPart adds a queue of the kernel's for at least n completions.
+func (q *completionQueue) addPart(n int) (*cqPart, error) {
 	d := q.dev
 	p := &cqPart{q: q, shared: make(map[*sharedQueue]int)}
-	p.event = d.handle(p)
+	p.event = d.addHandle(p)
 	made, err := d.hw.CreateCQ(min(max(n, 1), d.caps.MaxCQE), p.event)
 	if err != nil {
 		delete(d.handles, p.event)
-		return nil, fmt.Errorf("uverbs: %s: create_cq of %d: %w", d.name, n, d.limited(err))
+		return nil, fmt.Errorf("uverbs: %s: create_cq of %d: %w", d.name, n, d.explainLimit(err))
 	}
 	p.handle, p.room, p.ring = made.Handle, made.Entries, made.Queue
 	q.parts = append(q.parts, p)
 	return p, nil
 }
 
-// part returns a queue of the kernel's with room for n completions of a queue pair, and for those
-// of a shared receive queue if srq is not nil. Room for the receives of srq is claimed once for all
-// queue pairs of the part that take from it.
-func (q *completionQueue) part(n int, srq *sharedQueue) (*cqPart, error) {
+// partFor returns a queue of the kernel's with room for n completions of a queue pair, and for
+// those of a shared receive queue if srq is not nil. Room for the receives of srq is claimed once
+// for all queue pairs of the part that take from it.
+func (q *completionQueue) partFor(n int, srq *sharedQueue) (*cqPart, error) {
 	claim := n
 	if srq != nil {
 		claim += srq.attr.MaxWR
@@ -59,14 +59,14 @@ func (q *completionQueue) part(n int, srq *sharedQueue) (*cqPart, error) {
 	if most := q.dev.caps.MaxCQE; claim > most {
 		return nil, fmt.Errorf("%d completions, of %d at most: %w", claim, most, unix.EINVAL)
 	}
-	return q.grow(max(claim, defaultPart))
+	return q.addPart(max(claim, defaultPart))
 }
 
 // defaultPart is how many completions a queue grows by.
 const defaultPart = 4096
 
-// empty reports whether there is nothing to poll.
-func (q *completionQueue) empty() bool {
+// isEmpty reports whether there is nothing to poll.
+func (q *completionQueue) isEmpty() bool {
 	if q.ready.Len() > 0 {
 		return false
 	}
@@ -83,25 +83,25 @@ func (q *completionQueue) push(wc verbs.WC) {
 	q.ready.Push(wc)
 }
 
-// wake notifies the owner of pushed completions.
-func (q *completionQueue) wake() {
+// wakeOwner notifies the owner of pushed completions.
+func (q *completionQueue) wakeOwner() {
 	q.loud = true
-	q.later()
+	q.scheduleSettle()
 }
 
-// later has settle called at the end of the turn.
-func (q *completionQueue) later() {
+// scheduleSettle schedules notifyOrArm for the end of the turn.
+func (q *completionQueue) scheduleSettle() {
 	if !q.due && !q.gone {
 		q.due = true
 		q.dev.due = append(q.dev.due, q)
-		q.dev.later()
+		q.dev.deferRun()
 	}
 }
 
 // ReqNotify chooses between every completion and solicited ones.
 func (q *completionQueue) ReqNotify(solicitedOnly bool) {
 	q.quiet = solicitedOnly
-	q.later()
+	q.scheduleSettle()
 }
 
 // Close destroys the queue.
@@ -126,7 +126,7 @@ func (p *cqPart) destroy() error {
 		return nil
 	}
 	delete(d.handles, p.event)
-	p.asked(false, false)
+	p.setArmed(false, false)
 	err := p.release()
 	if d.lost == nil && !d.closed {
 		if e := d.hw.DestroyCQ(p.handle); e != nil {

@@ -34,18 +34,18 @@ func TestSolicitedMessageBeforeTheArming(t *testing.T) {
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 3}))
 	f.recv(0)
 	f.cq.parts[0].armed = false // its event was reported
-	f.cq.heard()
+	f.cq.handleReport()
 	f.cq.ReqNotify(true)
 	f.want("the first", verbs.WC{ID: 1, Op: verbs.Recv})
 	f.recv(0)
-	f.cq.settle()
+	f.cq.notifyOrArm()
 	if notified != 2 || !f.cq.parts[0].quietly {
 		t.Errorf("got %d times, armed %v: want 2, of a message that came before it was armed", notified, f.cq.parts[0].quietly)
 	}
 	f.want("the second", verbs.WC{ID: 2, Op: verbs.Recv})
-	f.cq.settle()
+	f.cq.notifyOrArm()
 	f.recv(0)
-	f.cq.settle()
+	f.cq.notifyOrArm()
 	if notified != 2 {
 		t.Errorf("got %d times: the third message was not solicited, and the kernel was asked before it came", notified)
 	}
@@ -64,11 +64,11 @@ func TestLostDeviceReportsWhatHasCome(t *testing.T) {
 	f.recv(10)
 	f.send(verbs.StatusSuccess)
 	f.send(verbs.StatusSuccess)
-	f.d.lose(unix.ENODEV)
+	f.d.failDevice(unix.ENODEV)
 	if !f.cq.due {
 		t.Error("nobody notifies the owner")
 	}
-	f.cq.settle()
+	f.cq.notifyOrArm()
 	if notified != 1 {
 		t.Errorf("got %d times, want once", notified)
 	}
@@ -82,8 +82,8 @@ func TestClosedDeviceIsSilent(t *testing.T) {
 	f.cq.notify = func() { t.Error("notified after the device was closed") }
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 1}))
 	f.d.closed = true
-	f.d.lose(unix.ENODEV)
-	f.cq.settle()
+	f.d.failDevice(unix.ENODEV)
+	f.cq.notifyOrArm()
 }
 
 // TestBusyPartLetsOthersThrough: a queue of the kernel's that is never empty does not prevent the
@@ -121,11 +121,11 @@ func TestClaims(t *testing.T) {
 	p := f.cq.parts[0]
 	srq := &sharedQueue{dev: f.d, attr: verbs.SRQInitAttr{MaxWR: 60}}
 	p.room, p.shared = 50, map[*sharedQueue]int{}
-	if _, err := f.cq.part(41, srq); !errors.Is(err, unix.EINVAL) || len(f.cq.parts) != 1 || len(f.d.handles) != 0 {
+	if _, err := f.cq.partFor(41, srq); !errors.Is(err, unix.EINVAL) || len(f.cq.parts) != 1 || len(f.d.handles) != 0 {
 		t.Errorf("a claim to 101 of 100: %v, with %d queues: want EINVAL, and none made", err, len(f.cq.parts))
 	}
 	p.shared[srq] = 1
-	if got, err := f.cq.part(50, srq); got != p || err != nil {
+	if got, err := f.cq.partFor(50, srq); got != p || err != nil {
 		t.Errorf("a claim to what is left beside a shared queue that is counted: %v, %v", got, err)
 	}
 }

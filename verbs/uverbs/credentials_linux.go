@@ -30,8 +30,8 @@ func Allowed(fd int) bool {
 	return !errors.Is(err, unix.EACCES)
 }
 
-// denied reports whether err is a *verbs.CredentialsError.
-func denied(err error) bool {
+// isDenied reports whether err is a *verbs.CredentialsError.
+func isDenied(err error) bool {
 	var c *verbs.CredentialsError
 	return errors.As(err, &c)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// query sets the device's identity and capabilities.
-func (d *device) query(guid uint64) (err error) {
+// queryDevice sets the device's identity and capabilities.
+func (d *device) queryDevice(guid uint64) (err error) {
 	if d.caps, err = d.hw.Query(); err != nil {
 		return err
 	}
@@ -37,23 +37,23 @@ func (d *device) Caps() hca.Caps { return d.caps }
 // PD returns the default domain, for objects created without one.
 func (d *device) PD() verbs.PD { return d.pd }
 
-// handle makes x known to events.
-func (d *device) handle(x any) uint64 {
+// addHandle registers x for events.
+func (d *device) addHandle(x any) uint64 {
 	d.lastHandle++
 	d.handles[d.lastHandle] = x
 	return d.lastHandle
 }
 
-// later has Run called at the end of the turn.
-func (d *device) later() {
+// deferRun schedules Run for the end of the turn.
+func (d *device) deferRun() {
 	if !d.deferred && !d.closed {
 		d.deferred = true
 		d.loop.Defer(d)
 	}
 }
 
-// gone returns the error of calls on a device that was lost or closed; nil: neither.
-func (d *device) gone() error {
+// goneError returns the error of calls on a device that was lost or closed; nil: neither.
+func (d *device) goneError() error {
 	switch {
 	case d.lost != nil:
 		return fmt.Errorf("uverbs: %s is gone: %w", d.name, d.lost)

@@ -25,8 +25,8 @@ func driverOf(name string) uint32 {
 	return c.Driver
 }
 
-// ours reports whether this package drives a driver's devices, as far as that is known.
-func ours(driver uint32) bool {
+// isDriven reports whether this package drives a driver's devices, as far as that is known.
+func isDriven(driver uint32) bool {
 	return driver == 0 || driver == nldev.DriverRXE || driver == nldev.DriverSIW
 }
 

@@ -47,15 +47,15 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 		t.Fatalf("polled %+v, want the other queue pair's message", one[:n])
 	}
 	f.want("before the outcome")
-	f.cq.settle()
-	if !f.cq.empty() || *notified != 0 {
+	f.cq.notifyOrArm()
+	if !f.cq.isEmpty() || *notified != 0 {
 		t.Errorf("got %d times of messages that are kept: the owner would poll without end", *notified)
 	}
 	f.must(rtr.End(nil))
 	f.want("it can receive, and not send")
-	f.cq.settle()
+	f.cq.notifyOrArm()
 	f.must(rts.End(nil))
-	f.cq.settle()
+	f.cq.notifyOrArm()
 	if *notified != 1 {
 		t.Errorf("got %d times when it can send, want once: the kernel's word of it has come already", *notified)
 	}
@@ -100,8 +100,8 @@ func TestMessageBeforeAFailure(t *testing.T) {
 		f.d.cqs[f.cq] = struct{}{}
 		f.recv(10)
 		f.want("before the outcome")
-		f.d.lose(unix.ENODEV)
-		f.cq.settle()
+		f.d.failDevice(unix.ENODEV)
+		f.cq.notifyOrArm()
 		if *notified != 1 {
 			t.Errorf("got %d times, want once", *notified)
 		}

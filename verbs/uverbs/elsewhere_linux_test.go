@@ -35,7 +35,7 @@ func TestOtherDevices(t *testing.T) {
 			t.Errorf("%s", text)
 		}
 	}
-	_, err := elsewhere(nil, id, other)
+	_, err := openElsewhere(nil, id, other)
 	if !errors.Is(err, verbs.ErrNotSupported) || !strings.Contains(err.Error(), `mlx5_0`) ||
 		!strings.Contains(err.Error(), `import _ "github.com/rdmactor/rdmactor/native"`) {
 		t.Errorf("%v", err)
@@ -43,10 +43,10 @@ func TestOtherDevices(t *testing.T) {
 	var ids []verbs.DeviceIdent
 	hca.SetLibrary(opened{&ids})
 	t.Cleanup(func() { hca.SetLibrary(nil) })
-	if _, err := elsewhere(nil, id, other); !errors.Is(err, errOpened) || len(ids) != 1 || ids[0] != id {
+	if _, err := openElsewhere(nil, id, other); !errors.Is(err, errOpened) || len(ids) != 1 || ids[0] != id {
 		t.Errorf("%v, opened %v", err, ids)
 	}
-	if _, err := elsewhere(nil, id, unix.EACCES); !errors.Is(err, unix.EACCES) || len(ids) != 1 {
+	if _, err := openElsewhere(nil, id, unix.EACCES); !errors.Is(err, unix.EACCES) || len(ids) != 1 {
 		t.Errorf("%v, opened %v", err, ids)
 	}
 }
@@ -55,7 +55,7 @@ func TestOtherDevices(t *testing.T) {
 // siw never refuse a context.
 func TestWhoseDriver(t *testing.T) {
 	for driver, want := range map[uint32]bool{0: true, 14: true, 18: true, 1: false, 9: false, 99: false} {
-		if ours(driver) != want {
+		if isDriven(driver) != want {
 			t.Errorf("driver %d is ours: %v", driver, !want)
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// notify passes an event on.
-func (q *queuePair) notify(ev verbs.QPEvent) {
+// notifyEvent passes an event on.
+func (q *queuePair) notifyEvent(ev verbs.QPEvent) {
 	if q.onEvent != nil && q.leaving == nil {
 		q.onEvent(ev)
 	}
 }
 
-// quiet returns the number of the first send that the device has not taken.
-func (q *queuePair) quiet() uint64 {
+// firstUntaken returns the number of the first send that the device has not taken.
+func (q *queuePair) firstUntaken() uint64 {
 	n := q.sends.head
 	for n < q.sends.tail && q.sq.Taken(n) {
 		n++
@@ -26,10 +26,11 @@ func (q *queuePair) quiet() uint64 {
 	return n
 }
 
-// finish completes outstanding work requests when the kernel will report no further completions.
-func (q *queuePair) finish(quiet uint64) {
-	q.sendCQ.drain()
-	q.recvCQ.drain()
+// flushOutstanding completes outstanding work requests when the kernel will report no further
+// completions.
+func (q *queuePair) flushOutstanding(quiet uint64) {
+	q.sendCQ.drainAll()
+	q.recvCQ.drainAll()
 	q.flushAfter(quiet)
 }
 
@@ -38,21 +39,21 @@ func (q *queuePair) flushAfter(quiet uint64) {
 	q.backlog.n = 0
 	q.sends.flush(quiet)
 	n := q.sendCQ.ready.Len()
-	q.report()
+	q.reportSends()
 	if q.sendCQ.ready.Len() > n {
-		q.sendCQ.wake()
+		q.sendCQ.wakeOwner()
 	}
 	q.deliverEarly()
 	if q.recvs.head < q.recvs.tail {
-		q.recvCQ.wake()
+		q.recvCQ.wakeOwner()
 	}
 	for q.recvs.head < q.recvs.tail {
 		q.recvCQ.push(verbs.WC{ID: q.recvs.pop().id, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q})
 	}
 }
 
-// forget takes a destroyed queue pair out of everything that knows it.
-func (q *queuePair) forget() {
+// removeFromDevice removes a destroyed queue pair from everything that refers to it.
+func (q *queuePair) removeFromDevice() {
 	d := q.dev
 	q.gone, q.state = true, verbs.QPError
 	delete(d.qps, q.num)
@@ -85,19 +86,20 @@ func (q *queuePair) release() (err error) {
 	return err
 }
 
-// left completes outstanding work requests of a destroyed queue pair, and forgets the queue pair.
-func (q *queuePair) left() {
-	q.finish(q.leaving.quiet)
-	q.forget()
+// finishDestroyed completes outstanding work requests of a destroyed queue pair, and forgets the
+// queue pair.
+func (q *queuePair) finishDestroyed() {
+	q.flushOutstanding(q.leaving.quiet)
+	q.removeFromDevice()
 }
 
-// fail handles an answer that the kernel gives only for a device that no longer exists.
-func (d *device) fail(err error) {
-	d.lose(err)
-	_ = d.unwatch() // a closed channel stays readable
+// handleGone handles an answer that the kernel gives only for a device that no longer exists.
+func (d *device) handleGone(err error) {
+	d.failDevice(err)
+	_ = d.removeFDs() // a closed channel stays readable
 }
 
-func (d *device) unwatch() (err error) {
+func (d *device) removeFDs() (err error) {
 	for _, r := range []*eventloop.Registration{d.compReg, d.asyncReg} {
 		if r != nil {
 			err = firstError(err, r.Remove())
@@ -106,20 +108,20 @@ func (d *device) unwatch() (err error) {
 	return err
 }
 
-// lose ends everything on a device that has been removed: outstanding work requests are flushed,
-// and earlier completions are delivered unchanged. The kernel's own report of the removal may never
-// arrive.
-func (d *device) lose(err error) {
+// failDevice ends everything on a device that has been removed: outstanding work requests are
+// flushed, and earlier completions are delivered unchanged. The kernel's own report of the removal
+// may never arrive.
+func (d *device) failDevice(err error) {
 	if d.lost != nil {
 		return
 	}
 	d.lost = err
 	for _, q := range d.qps {
-		q.finish(q.quiet())
+		q.flushOutstanding(q.firstUntaken())
 	}
 	for q := range d.cqs {
 		if q.ready.Len() > 0 {
-			q.wake()
+			q.wakeOwner()
 		}
 	}
 }
@@ -135,8 +137,8 @@ func (d *device) Close() error {
 		return nil
 	}
 	d.closed = true
-	d.lose(unix.ENODEV)
-	err := d.unwatch()
+	d.failDevice(unix.ENODEV)
+	err := d.removeFDs()
 	for p := range d.domains {
 		p.gone = true
 	}
@@ -148,7 +150,7 @@ func (d *device) Close() error {
 // giveBack releases all objects in the kernel, except memory.
 func (d *device) giveBack(wait time.Duration) (err error) {
 	for _, q := range d.qps {
-		q.forget()
+		q.removeFromDevice()
 	}
 	for _, h := range d.handles {
 		err = firstError(err, h.(closer).release())
@@ -165,6 +167,6 @@ func (d *device) Removed() {
 	if d.closed || d.back {
 		return
 	}
-	d.fail(unix.ENODEV)
+	d.handleGone(unix.ENODEV)
 	_ = d.giveBack(0)
 }

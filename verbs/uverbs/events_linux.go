@@ -49,7 +49,7 @@ func readEvents[T any](d *device, next func() (T, error), happened func(T), more
 		ev, err := next()
 		if err != nil {
 			if !errors.Is(err, unix.EAGAIN) {
-				d.fail(err)
+				d.handleGone(err)
 			}
 			return
 		}
@@ -63,7 +63,7 @@ func readEvents[T any](d *device, next func() (T, error), happened func(T), more
 // Ready reads events and notifies the queues' owners. There is at most one per armed queue, so that
 // the last one needs no read that finds nothing.
 func (h compEvents) Ready(eventloop.Events) {
-	readEvents(h.d, h.d.hw.NextCompletion, h.d.completed, func() bool { return h.d.armed > 0 })
+	readEvents(h.d, h.d.hw.NextCompletion, h.d.handleCompletion, func() bool { return h.d.armed > 0 })
 }
 
 // Glance looks for completions without a system call. The kernel's event of the same completion
@@ -75,18 +75,18 @@ func (h compEvents) Glance() (worked bool) {
 	return worked
 }
 
-// completed is an event of the completion channel.
-func (d *device) completed(queue uint64) {
+// handleCompletion handles an event of the completion channel.
+func (d *device) handleCompletion(queue uint64) {
 	p, ok := d.handles[queue].(*cqPart)
 	if !ok {
 		return
 	}
-	p.asked(false, false)
-	p.q.heard()
+	p.setArmed(false, false)
+	p.q.handleReport()
 }
 
-// asked records which completion the kernel will report next: any one, a solicited one, or none.
-func (p *cqPart) asked(all, solicited bool) {
+// setArmed records which completion the kernel will report next: any one, a solicited one, or none.
+func (p *cqPart) setArmed(all, solicited bool) {
 	if p.armed || p.quietly {
 		p.q.dev.armed--
 	}
@@ -101,43 +101,43 @@ type asyncEvents struct{ d *device }
 
 // Ready reads events.
 func (h asyncEvents) Ready(eventloop.Events) {
-	readEvents(h.d, h.d.hw.NextEvent, h.d.happened, func() bool { return true })
+	readEvents(h.d, h.d.hw.NextEvent, h.d.handleAsync, func() bool { return true })
 }
 
-// happened is an asynchronous event.
-func (d *device) happened(ev hca.Event) {
+// handleAsync handles an asynchronous event.
+func (d *device) handleAsync(ev hca.Event) {
 	if what, ok := deviceEvents[ev.Type]; ok {
-		d.changed(what, int(ev.Object))
+		d.handleChange(what, int(ev.Object))
 		return
 	}
 	switch x := d.handles[ev.Object].(type) {
 	case *queuePair:
 		switch ev.Type {
 		case eventCommEst:
-			x.notify(verbs.QPCommEst)
+			x.notifyEvent(verbs.QPCommEst)
 		case eventQPFatal, eventQPReqErr, eventQPAccess:
-			x.end()
-			x.notify(verbs.QPFatal)
+			x.markEnded()
+			x.notifyEvent(verbs.QPFatal)
 		case eventLastWQE:
-			x.notify(verbs.QPLastWQE)
+			x.notifyEvent(verbs.QPLastWQE)
 		}
 	case *sharedQueue:
 		switch ev.Type {
 		case eventSRQLimit:
-			x.reached()
+			x.limitReached()
 		case eventSRQError:
-			d.broken(func(q *queuePair) bool { return q.srq == x })
+			d.failQueuePairs(func(q *queuePair) bool { return q.srq == x })
 		}
 	case *cqPart:
 		if ev.Type == eventCQError {
-			d.broken(func(q *queuePair) bool { return q.sendPart == x || q.recvPart == x })
+			d.failQueuePairs(func(q *queuePair) bool { return q.sendPart == x || q.recvPart == x })
 		}
 	}
 }
 
-// changed handles an event of the device or of a port. The function that it calls may close the
-// device.
-func (d *device) changed(what verbs.DeviceEvent, port int) {
+// handleChange handles an event of the device or of a port. The function that it calls may close
+// the device.
+func (d *device) handleChange(what verbs.DeviceEvent, port int) {
 	switch what {
 	case verbs.GIDChange:
 		clear(d.gids)
@@ -148,20 +148,20 @@ func (d *device) changed(what verbs.DeviceEvent, port int) {
 		d.onEvent(what, port)
 	}
 	if what == verbs.DeviceFatal && !d.closed {
-		d.fail(unix.ENODEV)
+		d.handleGone(unix.ENODEV)
 	}
 }
 
 // OnDeviceEvent sets the function that is called for the device's events.
 func (d *device) OnDeviceEvent(f func(verbs.DeviceEvent, int)) { d.onEvent = f }
 
-// broken ends the queue pairs that use a queue that the device has given up. It will complete
-// nothing more there.
-func (d *device) broken(uses func(*queuePair) bool) {
+// failQueuePairs ends the queue pairs that use a queue that the device has given up. It will
+// complete nothing more there.
+func (d *device) failQueuePairs(uses func(*queuePair) bool) {
 	for _, q := range d.qps {
 		if uses(q) {
-			q.finish(q.quiet())
-			q.notify(verbs.QPFatal)
+			q.flushOutstanding(q.firstUntaken())
+			q.notifyEvent(verbs.QPFatal)
 		}
 	}
 }

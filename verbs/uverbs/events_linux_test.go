@@ -21,7 +21,7 @@ func TestDeviceEvents(t *testing.T) {
 	}
 	for range 2 {
 		for i, typ := range all {
-			f.d.happened(hca.Event{Type: typ, Object: uint64(i + 1)})
+			f.d.handleAsync(hca.Event{Type: typ, Object: uint64(i + 1)})
 		}
 		f.d.OnDeviceEvent(func(ev verbs.DeviceEvent, port int) { heard = append(heard, fmt.Sprint(ev, " ", port)) })
 	}
@@ -35,7 +35,7 @@ func TestDeviceEvents(t *testing.T) {
 		t.Error("a port's event has ended a queue pair")
 	}
 	heard = nil
-	f.d.happened(hca.Event{Type: eventDeviceFail, Object: 77})
+	f.d.handleAsync(hca.Event{Type: eventDeviceFail, Object: 77})
 	if !slices.Equal(heard, []string{"device fatal 0"}) || f.d.lost != unix.ENODEV { //nolint:errorlint // that very one
 		t.Errorf("heard %q, lost: %v", heard, f.d.lost)
 	}

@@ -19,7 +19,7 @@ type fakeRing struct {
 func newFakeRing(slots uint32, shift uint) *fakeRing {
 	mem := make([]uint64, (sizeOf[rxeQueueBuf]()+int(slots)<<shift)/8) // aligned as a page is
 	f := &fakeRing{mem: bytesOf(mem), shift: shift}
-	f.h = at[rxeQueueBuf](f.mem, 0)
+	f.h = typedAt[rxeQueueBuf](f.mem, 0)
 	f.h.Log2ElemSize, f.h.IndexMask = uint32(shift), slots-1
 	return f
 }
@@ -30,8 +30,8 @@ func (f *fakeRing) element(i uint32) int {
 
 // next returns the offset of the oldest element that the process has put.
 func (f *fakeRing) next() (off int, ok bool) {
-	c := word(&f.h.ConsumerIndex).Load()
-	if c == word(&f.h.ProducerIndex).Load() {
+	c := atomicWord(&f.h.ConsumerIndex).Load()
+	if c == atomicWord(&f.h.ProducerIndex).Load() {
 		return 0, false
 	}
 	return f.element(c), true
@@ -39,12 +39,12 @@ func (f *fakeRing) next() (off int, ok bool) {
 
 func step(w *atomic.Uint32, mask uint32) { w.Store((w.Load() + 1) & mask) }
 
-func (f *fakeRing) consume() { step(word(&f.h.ConsumerIndex), f.h.IndexMask) }
+func (f *fakeRing) consume() { step(atomicWord(&f.h.ConsumerIndex), f.h.IndexMask) }
 
 // produce puts a completion.
 func (f *fakeRing) produce(wc uverbsWC) {
-	*at[uverbsWC](f.mem, f.element(word(&f.h.ProducerIndex).Load())) = wc
-	step(word(&f.h.ProducerIndex), f.h.IndexMask)
+	*typedAt[uverbsWC](f.mem, f.element(atomicWord(&f.h.ProducerIndex).Load())) = wc
+	step(atomicWord(&f.h.ProducerIndex), f.h.IndexMask)
 }
 
 // fake is a queue pair on rings in plain memory. The test plays the kernel.
@@ -107,7 +107,7 @@ func (f *fake) send(status verbs.Status) (w rxeSendWQE) {
 	if !ok {
 		f.Fatal("nothing in the send queue")
 	}
-	w = *at[rxeSendWQE](f.sq.mem, off)
+	w = *typedAt[rxeSendWQE](f.sq.mem, off)
 	f.sq.consume()
 	if w.WR.SendFlags&sendSignaled != 0 || status != verbs.StatusSuccess {
 		f.cr.produce(uverbsWC{WRID: w.WR.WRID, Status: uint32(status), QPNum: 17})
@@ -122,7 +122,7 @@ func (f *fake) recv(n int) (w rxeRecvWQE) {
 	if !ok {
 		f.Fatal("nothing in the receive queue")
 	}
-	w = *at[rxeRecvWQE](f.rq.mem, off)
+	w = *typedAt[rxeRecvWQE](f.rq.mem, off)
 	f.rq.consume()
 	f.cr.produce(uverbsWC{WRID: w.WRID, QPNum: 17, ByteLen: uint32(n), WCFlags: wcGRH})
 	return w

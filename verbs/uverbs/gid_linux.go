@@ -16,7 +16,7 @@ import (
 // is that of the port's first GID of the same family. Results are cached until the kernel reports a
 // change. A report that is not read yet counts too: the index may belong to another address by now.
 func (d *device) gidIndex(gid [16]byte) (uint8, error) {
-	if len(d.gids) > 0 && readable(d.channels.Async) {
+	if len(d.gids) > 0 && isReadable(d.channels.Async) {
 		clear(d.gids)
 	}
 	if i, ok := d.gids[gid]; ok {
@@ -37,8 +37,8 @@ func (d *device) gidIndex(gid [16]byte) (uint8, error) {
 	return i, nil
 }
 
-// readable reports whether there is an event to read, and true when in doubt.
-func readable(fd int) bool {
+// isReadable reports whether there is an event to read, and true when in doubt.
+func isReadable(fd int) bool {
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 	return n != 0 || err != nil
 }

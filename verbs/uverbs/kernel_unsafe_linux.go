@@ -56,10 +56,10 @@ func openKernel(path string) (*kernel, error) {
 	return k, nil
 }
 
-// prepareDoorbell writes the command that doorbell sends.
+// prepareDoorbell writes the command that ringDoorbell sends.
 func (k *kernel) prepareDoorbell() {
-	*at[cmdHdr](k.page, doorbellAt) = header(cmdPostSend, unsafe.Sizeof(postSend{}), unsafe.Sizeof(postSendResp{}))
-	*at[postSend](k.page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
+	*typedAt[cmdHdr](k.page, doorbellAt) = commandHeader(cmdPostSend, unsafe.Sizeof(postSend{}), unsafe.Sizeof(postSendResp{}))
+	*typedAt[postSend](k.page, doorbellAt+hdrLen) = postSend{Response: k.responseAddr(), WQESize: sendWRSize}
 }
 
 // Close releases the file and all objects made through it. The kernel waits for queue pairs that a
@@ -89,15 +89,15 @@ func (k *kernel) Close(wait time.Duration) error {
 	defer timeout.Stop()
 	select {
 	case err := <-closed:
-		return firstError(err, unmap(&k.page))
+		return firstError(err, unmapOnce(&k.page))
 	case <-timeout.C:
-		return unmap(&k.page)
+		return unmapOnce(&k.page)
 	}
 }
 
-// aside calls use off the loop, where its commands may wait. They get separate memory for requests
-// and answers. It returns ENODEV after the file was closed.
-func (k *kernel) aside(use func(*kernel) error) error {
+// useOffLoop calls use off the loop, where its commands may wait. They get separate memory for
+// requests and answers. It returns ENODEV after the file was closed.
+func (k *kernel) useOffLoop(use func(*kernel) error) error {
 	k.mu.Lock()
 	fd := k.fd
 	if fd < 0 {
@@ -129,41 +129,41 @@ var spares = sync.Pool{New: func() any { return new([pageLen / 8]uint64) }}
 
 const hdrLen = int(unsafe.Sizeof(cmdHdr{}))
 
-func header(cmd uint32, in, out uintptr) cmdHdr {
+func commandHeader(cmd uint32, in, out uintptr) cmdHdr {
 	return cmdHdr{Command: cmd, InWords: uint16((uintptr(hdrLen) + in) / 4), OutWords: uint16(out / 4)}
 }
 
 func (k *kernel) responseAddr() uint64 { return uint64(uintptr(unsafe.Pointer(&k.page[responseAt]))) }
 
-// call executes a command whose request begins with the address of its answer. The answer is valid
-// until the next call.
-func call[Req, Resp any](k *kernel, cmd uint32, req Req) (*Resp, error) {
+// callCommand executes a command whose request begins with the address of its answer. The answer is
+// valid until the next call.
+func callCommand[Req, Resp any](k *kernel, cmd uint32, req Req) (*Resp, error) {
 	clear(k.page[responseAt:])
-	*at[Req](k.page, requestAt+hdrLen) = req
-	*at[uint64](k.page, requestAt+hdrLen) = k.responseAddr()
-	resp := at[Resp](k.page, responseAt)
-	return resp, k.write(requestAt, header(cmd, unsafe.Sizeof(req), unsafe.Sizeof(*resp)))
+	*typedAt[Req](k.page, requestAt+hdrLen) = req
+	*typedAt[uint64](k.page, requestAt+hdrLen) = k.responseAddr()
+	resp := typedAt[Resp](k.page, responseAt)
+	return resp, k.writeCommand(requestAt, commandHeader(cmd, unsafe.Sizeof(req), unsafe.Sizeof(*resp)))
 }
 
-// execute executes a command that has no answer.
-func execute[Req any](k *kernel, cmd uint32, req Req) error {
-	*at[Req](k.page, requestAt+hdrLen) = req
-	return k.write(requestAt, header(cmd, unsafe.Sizeof(req), 0))
+// executeCommand executes a command that has no answer.
+func executeCommand[Req any](k *kernel, cmd uint32, req Req) error {
+	*typedAt[Req](k.page, requestAt+hdrLen) = req
+	return k.writeCommand(requestAt, commandHeader(cmd, unsafe.Sizeof(req), 0))
 }
 
-// doorbell makes the kernel look into a queue pair's send queue.
-func (k *kernel) doorbell(qp uint32) error {
-	at[postSend](k.page, doorbellAt+hdrLen).QPHandle = qp
-	return k.write(doorbellAt, *at[cmdHdr](k.page, doorbellAt))
+// ringDoorbell makes the kernel look into a queue pair's send queue.
+func (k *kernel) ringDoorbell(qp uint32) error {
+	typedAt[postSend](k.page, doorbellAt+hdrLen).QPHandle = qp
+	return k.writeCommand(doorbellAt, *typedAt[cmdHdr](k.page, doorbellAt))
 }
 
-// write writes the command that begins at off. All commands go to the kernel here.
-func (k *kernel) write(off int, h cmdHdr) error {
-	*at[cmdHdr](k.page, off) = h
+// writeCommand writes the command that begins at off. All commands go to the kernel here.
+func (k *kernel) writeCommand(off int, h cmdHdr) error {
+	*typedAt[cmdHdr](k.page, off) = h
 	buf := k.page[off : off+4*int(h.InWords)]
-	n, err := k.put(buf)
-	if err == unix.EACCES { //nolint:errorlint // put gives bare errnos
-		n, err = Denied(k.fd, k.file, func() (int, error) { return k.put(buf) })
+	n, err := k.writeRetrying(buf)
+	if err == unix.EACCES { //nolint:errorlint // writeRetrying returns bare errnos
+		n, err = Denied(k.fd, k.file, func() (int, error) { return k.writeRetrying(buf) })
 	}
 	if err == nil && n != len(buf) {
 		return fmt.Errorf("wrote %d of %d bytes: %w", n, len(buf), unix.EIO)
@@ -171,8 +171,8 @@ func (k *kernel) write(off int, h cmdHdr) error {
 	return err
 }
 
-// put calls write(2), again after EINTR.
-func (k *kernel) put(buf []byte) (int, error) {
+// writeRetrying calls write(2), again after EINTR.
+func (k *kernel) writeRetrying(buf []byte) (int, error) {
 	for {
 		n, _, errno := unix.Syscall(unix.SYS_WRITE, uintptr(k.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)))
 		runtime.KeepAlive(k)
@@ -209,11 +209,11 @@ func mapMemory(n int) ([]byte, error) {
 	return mem, nil
 }
 
-// pages rounds up: memory is mapped in whole pages.
-func pages(n int) int { return (n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1) }
+// roundToPages rounds up: memory is mapped in whole pages.
+func roundToPages(n int) int { return (n + os.Getpagesize() - 1) &^ (os.Getpagesize() - 1) }
 
-// unmap unmaps *mem, once.
-func unmap(mem *[]byte) error {
+// unmapOnce unmaps *mem, once.
+func unmapOnce(mem *[]byte) error {
 	m := *mem
 	*mem = nil
 	if m == nil {
@@ -225,32 +225,32 @@ func unmap(mem *[]byte) error {
 // addressOf returns where the kernel finds mem.
 func addressOf(mem []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mem)))) }
 
-// at returns a T in mapped memory. Out of its bounds it panics, as a slice does.
-func at[T any](mem []byte, off int) *T {
+// typedAt returns a T in mapped memory. Out of its bounds it panics, as a slice does.
+func typedAt[T any](mem []byte, off int) *T {
 	var zero T
 	return (*T)(unsafe.Pointer(unsafe.SliceData(mem[off : off+int(unsafe.Sizeof(zero))])))
 }
 
-// sizeOf is T's size in the kernel's memory.
+// sizeOf returns T's size in the kernel's memory.
 func sizeOf[T any]() int {
 	var zero T
 	return int(unsafe.Sizeof(zero))
 }
 
-// word returns a field that both sides of a shared queue access, atomically, so that earlier writes
-// are visible with it.
-func word[T any](p *T) *atomic.Uint32 {
+// atomicWord returns a field that both sides of a shared queue access, atomically, so that earlier
+// writes are visible with it.
+func atomicWord[T any](p *T) *atomic.Uint32 {
 	_ = [1]struct{}{}[unsafe.Sizeof(*p)-4]
 	return (*atomic.Uint32)(unsafe.Pointer(p))
 }
 
-// load and store are a word's value as its fields.
-func load[T any](w *atomic.Uint32) T {
+// loadAs returns a word's value as its fields.
+func loadAs[T any](w *atomic.Uint32) T {
 	v := w.Load()
 	return *(*T)(unsafe.Pointer(&v))
 }
 
-func store[T any](w *atomic.Uint32, v T) { w.Store(*(*uint32)(unsafe.Pointer(&v))) }
+func storeAs[T any](w *atomic.Uint32, v T) { w.Store(*(*uint32)(unsafe.Pointer(&v))) }
 
 // firstError returns the first error that is not nil.
 func firstError(errs ...error) error {
@@ -262,7 +262,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// readEvent is read(2) of one event: nil, or EAGAIN when there is none, or EIO when the device is
+// readEvent reads one event: nil, or EAGAIN when there is none, or EIO when the device is
 // gone.
 func readEvent[T any](fd int, ev *T) error {
 	for {
@@ -294,7 +294,7 @@ func Doorbell(fd int, qp uint32) error {
 	defer spares.Put(page)
 	k := &kernel{fd: fd, page: unsafe.Slice((*byte)(unsafe.Pointer(page)), pageLen)}
 	k.prepareDoorbell()
-	err := k.doorbell(qp)
+	err := k.ringDoorbell(qp)
 	runtime.KeepAlive(page)
 	return err
 }

@@ -31,7 +31,7 @@ func TestDestroyLater(t *testing.T) {
 	}
 	delivered := false
 	f.q.OnEvent(func(verbs.QPEvent) { delivered = true })
-	f.q.notify(verbs.QPFatal)
+	f.q.notifyEvent(verbs.QPFatal)
 	f.recv(5)
 	f.want("what had come", verbs.WC{ID: 2, Op: verbs.Recv, Bytes: 5})
 	if err := f.cq.Close(); !errors.Is(err, unix.EBUSY) || delivered {
@@ -71,7 +71,7 @@ func TestNumberComesAgain(t *testing.T) {
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2, SGE: f.part(64, 64)}))
 	later := f.q.DestroyLater()
 	again := &queuePair{dev: f.d, num: 17}
-	f.d.known(again)
+	f.d.registerQP(again)
 	f.want("the old one's", verbs.WC{ID: 2, Status: verbs.StatusFlushed, Op: verbs.Recv})
 	f.must(later.End(later.Wait()))
 	if f.d.qps[17] != again {
@@ -101,7 +101,7 @@ func TestModifyLater(t *testing.T) {
 		t.Errorf("%v, want what the kernel has said", err)
 	}
 	later = rts()
-	f.q.end()
+	f.q.markEnded()
 	f.must(later.End(later.Wait()))
 	if f.q.state != verbs.QPError {
 		t.Errorf("brought from an error to state %d", f.q.state)
@@ -120,19 +120,19 @@ func TestFileStaysForCalls(t *testing.T) {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 		return err == nil
 	}
-	err = k.aside(func(aside *kernel) error {
+	err = k.useOffLoop(func(aside *kernel) error {
 		if err := k.Close(time.Millisecond); err != nil {
 			t.Error(err)
 		}
 		if !open(fd) || aside.fd != fd {
 			t.Error("closed, while a call is under way")
 		}
-		return execute(aside, cmdDestroyAH, giveBack{})
+		return executeCommand(aside, cmdDestroyAH, giveBack{})
 	})
 	if err != nil || open(fd) {
 		t.Errorf("%v; open afterwards: %v", err, open(fd))
 	}
-	if err := k.aside(func(*kernel) error { return nil }); !errors.Is(err, unix.ENODEV) {
+	if err := k.useOffLoop(func(*kernel) error { return nil }); !errors.Is(err, unix.ENODEV) {
 		t.Errorf("a call afterwards: %v, want ENODEV", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 func (k *kernel) mapCompletions(resp *createCQResp) (cqRing, error) {
 	if k.siw {
 		r := *unionOf[siwCreateCQResp](&resp.Driver)
-		size := pages(int(r.NumCQE)*sizeOf[siwCQE]() + sizeOf[siwCQCtrl]())
+		size := roundToPages(int(r.NumCQE)*sizeOf[siwCQE]() + sizeOf[siwCQCtrl]())
 		return mapAs(k, r.CQKey, size, func(mem []byte) (cqRing, error) {
 			return newSiwCompletions(mem, r.NumCQE)
 		})
@@ -84,7 +84,7 @@ func (k *kernel) mapRxe(mi rxeMinfo, elem int, producer bool) (rxeQueue, error) 
 }
 
 func (k *kernel) mapSiw(key uint64, n uint32, elem int, head headFunc) (siwQueue, error) {
-	return mapAs(k, key, pages(int(n)*elem), func(mem []byte) (siwQueue, error) {
+	return mapAs(k, key, roundToPages(int(n)*elem), func(mem []byte) (siwQueue, error) {
 		return newSiwQueue(mem, n, elem, head)
 	})
 }
@@ -99,7 +99,7 @@ func mapAs[Q any](
 	}
 	q, err := queue(mem)
 	if err != nil {
-		_ = unmap(&mem)
+		_ = unmapOnce(&mem)
 		return none, err
 	}
 	return q, nil

@@ -26,7 +26,7 @@ func TestMemlockSaysWhatToDo(t *testing.T) {
 			t.Errorf("%q is not %v", text, c.e.Err)
 		}
 	}
-	if err := memlock(unix.EINVAL, 1); !errors.Is(err, unix.EINVAL) || errors.As(err, new(*MemlockError)) {
+	if err := memlockError(unix.EINVAL, 1); !errors.Is(err, unix.EINVAL) || errors.As(err, new(*MemlockError)) {
 		t.Errorf("what has nothing to do with the limit is %v", err)
 	}
 }

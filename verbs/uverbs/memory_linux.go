@@ -17,7 +17,7 @@ import (
 func (d *device) newDomain() (*domain, error) {
 	handle, err := d.hw.AllocPD()
 	if err != nil {
-		return nil, fmt.Errorf("alloc_pd: %w", d.limited(err))
+		return nil, fmt.Errorf("alloc_pd: %w", d.explainLimit(err))
 	}
 	p := &domain{dev: d, handle: handle, mrs: make(map[*verbs.MR]region)}
 	d.domains[p] = struct{}{}
@@ -26,7 +26,7 @@ func (d *device) newDomain() (*domain, error) {
 
 // AllocPD makes a protection domain.
 func (d *device) AllocPD() (verbs.PD, error) {
-	if err := d.gone(); err != nil {
+	if err := d.goneError(); err != nil {
 		return nil, err
 	}
 	p, err := d.newDomain()
@@ -51,7 +51,7 @@ func (d *device) domainOf(pd verbs.PD) (*domain, error) {
 // a *CgroupError if a control group does.
 func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	d := p.dev
-	if err := d.gone(); err != nil {
+	if err := d.goneError(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -66,16 +66,16 @@ func (p *domain) Alloc(n int, access verbs.Access) (*verbs.MR, error) {
 	case p.gone:
 		return nil, fmt.Errorf("uverbs: memory region in a closed protection domain: %w", unix.EINVAL)
 	}
-	mem, err := mapMemory(pages(n))
+	mem, err := mapMemory(roundToPages(n))
 	if err != nil {
-		return nil, fmt.Errorf("uverbs: memory of %d bytes: %w", n, memlock(err, n))
+		return nil, fmt.Errorf("uverbs: memory of %d bytes: %w", n, memlockError(err, n))
 	}
 	made, err := d.hw.RegMR(p.handle, mem[:n], access)
 	if err != nil {
-		if err = d.limited(err); !errors.As(err, new(*CgroupError)) {
-			err = memlock(err, len(mem))
+		if err = d.explainLimit(err); !errors.As(err, new(*CgroupError)) {
+			err = memlockError(err, len(mem))
 		}
-		_ = unmap(&mem)
+		_ = unmapOnce(&mem)
 		return nil, fmt.Errorf("uverbs: %s: reg_mr of %d bytes: %w", d.name, n, err)
 	}
 	mr := &verbs.MR{PD: p, Bytes: mem[:n:n], Addr: addressOf(mem), LKey: made.LKey, RKey: made.RKey, Access: access}
@@ -113,7 +113,7 @@ func (d *device) Free(mr *verbs.MR) error {
 	delete(p.mrs, mr)
 	p.users--
 	mr.PD, mr.Bytes = nil, nil
-	return unmap(&r.mem)
+	return unmapOnce(&r.mem)
 }
 
 // Close destroys the domain.
@@ -135,9 +135,9 @@ func (p *domain) Close() error {
 	return nil
 }
 
-// place finds the memory of a scatter/gather element. It fails with EINVAL if the memory is freed,
-// belongs to another domain, or is outside its region.
-func (p *domain) place(s *verbs.SGE) (place, error) {
+// placeOf finds the memory of a scatter/gather element. It fails with EINVAL if the memory is
+// freed, belongs to another domain, or is outside its region.
+func (p *domain) placeOf(s *verbs.SGE) (place, error) {
 	switch {
 	case s.MR == nil:
 		if s.Offset == 0 && s.Length == 0 {
@@ -166,7 +166,7 @@ type MemlockError struct {
 // small.
 func (e *MemlockError) Error() string {
 	sure := ""
-	if !e.certain() {
+	if !e.isCertain() {
 		sure = "probably "
 	}
 	return fmt.Sprintf("%v, %sbecause RLIMIT_MEMLOCK is %d bytes: raise it to more than all the memory that messages may take "+
@@ -177,9 +177,10 @@ func (e *MemlockError) Error() string {
 // Unwrap returns the kernel's errno.
 func (e *MemlockError) Unwrap() error { return e.Err }
 
-// memlock turns an error of reg_mr or mmap into a *MemlockError if the limit explains the error or
-// may explain it. It cannot always be certain, because the kernel does not report its counters.
-func memlock(err error, need int) error {
+// memlockError turns an error of reg_mr or mmap into a *MemlockError if the limit explains the
+// error or may explain it. It cannot always be certain, because the kernel does not report its
+// counters.
+func memlockError(err error, need int) error {
 	if !errors.Is(err, unix.ENOMEM) && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EAGAIN) {
 		return err
 	}
@@ -187,19 +188,19 @@ func memlock(err error, need int) error {
 	if e := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &lim); e != nil || lim.Cur == unix.RLIM_INFINITY {
 		return err
 	}
-	e := &MemlockError{Limit: lim.Cur, Pinned: pinned(), Need: uint64(need), Err: err}
-	if !e.certain() && hostlimits.MayLock(os.DirFS("/")) {
+	e := &MemlockError{Limit: lim.Cur, Pinned: pinnedBytes(), Need: uint64(need), Err: err}
+	if !e.isCertain() && hostlimits.MayLock(os.DirFS("/")) {
 		return err
 	}
 	return e
 }
 
-// certain reports whether the limit explains the error.
-func (e *MemlockError) certain() bool { return e.Pinned+e.Need > e.Limit }
+// isCertain reports whether the limit explains the error.
+func (e *MemlockError) isCertain() bool { return e.Pinned+e.Need > e.Limit }
 
-// pinned returns how many bytes of the process are pinned or locked by the kernel's count; 0 if the
-// kernel does not report it.
-func pinned() (n uint64) {
+// pinnedBytes returns how many bytes of the process are pinned or locked by the kernel's count; 0
+// if the kernel does not report it.
+func pinnedBytes() (n uint64) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0
@@ -225,5 +226,5 @@ func (p *domain) checkRecv(wr *verbs.RecvWR) (place, error) {
 	if wr.SGE.MR != nil && wr.SGE.MR.Access&verbs.LocalWrite == 0 {
 		return place{}, badWR("receive into a region without local write")
 	}
-	return p.place(&wr.SGE)
+	return p.placeOf(&wr.SGE)
 }

@@ -93,7 +93,7 @@ func TestDestroyFlushesOnce(t *testing.T) {
 // users that may lock memory.
 func TestMemlock(t *testing.T) {
 	if os.Getenv("UVERBS_MEMLOCK") == "" {
-		path, err := find(env(t, "RDMA_DEVICE"))
+		path, err := findFile(env(t, "RDMA_DEVICE"))
 		if err == nil {
 			err = os.Chmod(path, 0o666)
 		}

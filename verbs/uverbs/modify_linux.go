@@ -12,17 +12,17 @@ import (
 // Modify changes the attributes that mask names.
 func (q *queuePair) Modify(attr *verbs.QPAttr, mask verbs.QPAttrMask) error {
 	d := q.dev
-	if err := q.there(); err != nil || mask == 0 {
+	if err := q.checkExists(); err != nil || mask == 0 {
 		return err
 	}
-	quiet := q.quiet()
+	quiet := q.firstUntaken()
 	if q.dirty && mask&verbs.QPAttrState != 0 && attr.State == verbs.QPSQD {
-		q.announce() // work requests posted before a disconnect are still sent
+		q.announceSends() // work requests posted before a disconnect are still sent
 	}
 	if err := d.hw.ModifyQP(q.handle, attr, mask); err != nil {
-		return q.unchanged(attr, mask, err)
+		return q.modifyError(attr, mask, err)
 	}
-	q.changed(attr, mask, quiet)
+	q.applyChange(attr, mask, quiet)
 	return nil
 }
 
@@ -35,9 +35,9 @@ func (q *queuePair) SetAccess(access verbs.Access) error {
 	return q.Modify(&verbs.QPAttr{AccessFlags: uint32(access)}, verbs.QPAttrAccessFlags)
 }
 
-// there returns the error of calls on a queue pair that no longer exists, else nil.
-func (q *queuePair) there() error {
-	if err := q.dev.gone(); err != nil {
+// checkExists returns the error of calls on a queue pair that no longer exists, else nil.
+func (q *queuePair) checkExists() error {
+	if err := q.dev.goneError(); err != nil {
 		return err
 	}
 	if q.gone || q.leaving != nil {
@@ -46,13 +46,13 @@ func (q *queuePair) there() error {
 	return nil
 }
 
-func (q *queuePair) unchanged(attr *verbs.QPAttr, mask verbs.QPAttrMask, err error) error {
+func (q *queuePair) modifyError(attr *verbs.QPAttr, mask verbs.QPAttrMask, err error) error {
 	return fmt.Errorf("uverbs: %s: modify_qp of %d to %d with %#x: %w", q.dev.name, q.num, attr.State, mask, err)
 }
 
-// changed records a change that the kernel has made. quiet is the value of q.quiet before the
+// applyChange records a change that the kernel has made. quiet is the value of q.quiet before the
 // change.
-func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
+func (q *queuePair) applyChange(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64) {
 	if mask&verbs.QPAttrMaxRDAtomic != 0 {
 		q.reads = attr.MaxRDAtomic > 0
 		q.backlog.atOnce = max(int(attr.MaxRDAtomic), 1)
@@ -64,7 +64,7 @@ func (q *queuePair) changed(attr *verbs.QPAttr, mask verbs.QPAttrMask, quiet uin
 	if q.dev.siw && q.state == verbs.QPError {
 		// siw flushes its work requests before it answers. But when a connection closes, it forgets
 		// the Reads that wait for their responses.
-		q.finish(quiet)
+		q.flushOutstanding(quiet)
 	}
 }
 
@@ -79,30 +79,30 @@ func modifyRequest(handle uint32, a *verbs.QPAttr, mask verbs.QPAttrMask) modify
 	r.Dest = qpDest{
 		DGID: ah.GRH.DGID, FlowLabel: ah.GRH.FlowLabel, DLID: ah.DLID, SGIDIndex: ah.GRH.SGIDIndex, HopLimit: ah.GRH.HopLimit,
 		TrafficClass: ah.GRH.TrafficClass, SL: ah.SL, SrcPathBits: ah.SrcPathBits, StaticRate: ah.StaticRate,
-		IsGlobal: bit(ah.Global), PortNum: ah.Port,
+		IsGlobal: bitOf(ah.Global), PortNum: ah.Port,
 	}
 	return r
 }
 
-// never returns a Later for a call that is not made: its result is err.
-func never(err error) verbs.Later {
+// failedLater returns a Later for a call that is not made: its result is err.
+func failedLater(err error) verbs.Later {
 	return verbs.Later{Wait: func() error { return err }, End: func(error) error { return err }}
 }
 
 // ModifyLater is Modify for a change that may block in the kernel. On the change to RTR the kernel
 // looks up the peer's link address.
 func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs.Later {
-	if err := q.there(); err != nil || mask == 0 {
-		return never(err)
+	if err := q.checkExists(); err != nil || mask == 0 {
+		return failedLater(err)
 	}
-	to, hw, handle, quiet := *attr, q.dev.hw, q.handle, q.quiet()
+	to, hw, handle, quiet := *attr, q.dev.hw, q.handle, q.firstUntaken()
 	q.changes++
 	return verbs.Later{
 		Wait: func() error {
 			return hw.Aside(func(hw hca.Adapter) error { return hw.ModifyQP(handle, &to, mask) })
 		},
 		End: func(err error) error {
-			err = q.modified(&to, mask, quiet, err)
+			err = q.recordResult(&to, mask, quiet, err)
 			if q.changes--; q.changes == 0 {
 				q.deliverEarly()
 			}
@@ -111,13 +111,13 @@ func (q *queuePair) ModifyLater(attr *verbs.QPAttr, mask verbs.QPAttrMask) verbs
 	}
 }
 
-// modified records the result of a change.
-func (q *queuePair) modified(to *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64, err error) error {
+// recordResult records the result of a change.
+func (q *queuePair) recordResult(to *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint64, err error) error {
 	switch {
 	case err != nil:
-		return q.unchanged(to, mask, err)
+		return q.modifyError(to, mask, err)
 	case !q.gone && q.state != verbs.QPError: // otherwise it has failed since
-		q.changed(to, mask, quiet)
+		q.applyChange(to, mask, quiet)
 	}
 	return nil
 }
@@ -127,14 +127,14 @@ func (q *queuePair) modified(to *verbs.QPAttr, mask verbs.QPAttrMask, quiet uint
 // first, so that a partly received message returns its receive.
 func (q *queuePair) DestroyLater() verbs.Later {
 	if q.gone || q.leaving != nil {
-		return never(nil)
+		return failedLater(nil)
 	}
 	d := q.dev
 	// the kernel would refuse it, or would then modify a new queue pair with the same handle
 	if q.changes > 0 {
-		return never(fmt.Errorf("uverbs: %s: destroy_qp of %d, which is being modified: %w", d.name, q.num, unix.EBUSY))
+		return failedLater(fmt.Errorf("uverbs: %s: destroy_qp of %d, which is being modified: %w", d.name, q.num, unix.EBUSY))
 	}
-	l := &leaving{quiet: q.quiet(), back: make(chan struct{})}
+	l := &leaving{quiet: q.firstUntaken(), back: make(chan struct{})}
 	lost := d.lost != nil
 	if !lost {
 		if q.state != verbs.QPReset && q.state != verbs.QPError {
@@ -142,7 +142,7 @@ func (q *queuePair) DestroyLater() verbs.Later {
 		}
 		for len(q.groups) > 0 {
 			if err := q.Detach(q.groups[0].gid, q.groups[0].lid); err != nil {
-				return never(err)
+				return failedLater(err)
 			}
 		}
 	}
@@ -157,12 +157,12 @@ func (q *queuePair) DestroyLater() verbs.Later {
 			}
 			return l.err
 		},
-		End: q.went,
+		End: q.recordDestroyed,
 	}
 }
 
-// went records that the kernel has destroyed the queue pair, or returns why it has not.
-func (q *queuePair) went(err error) error {
+// recordDestroyed records that the kernel has destroyed the queue pair, or returns why it has not.
+func (q *queuePair) recordDestroyed(err error) error {
 	switch {
 	case q.gone:
 		return nil
@@ -170,7 +170,7 @@ func (q *queuePair) went(err error) error {
 		q.leaving = nil
 		return fmt.Errorf("uverbs: %s: destroy_qp of %d: %w", q.dev.name, q.num, err)
 	}
-	q.left()
+	q.finishDestroyed()
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (q *queuePair) Destroy() error {
 	}
 	if l := q.leaving; l != nil {
 		<-l.back
-		return q.went(l.err)
+		return q.recordDestroyed(l.err)
 	}
 	later := q.DestroyLater()
 	return later.End(later.Wait())

@@ -6,14 +6,14 @@ import "github.com/rdmactor/rdmactor/verbs"
 // queue pair are in order. Those of several queue pairs may not be.
 func (q *completionQueue) Poll(wc []verbs.WC) int {
 	n := 0
-	for n < len(wc) && (q.ready.Len() > 0 || !q.nothingBehind() && q.take()) {
+	for n < len(wc) && (q.ready.Len() > 0 || !q.nothingBehind() && q.takeOne()) {
 		for ; n < len(wc) && q.ready.Len() > 0; n++ {
 			wc[n] = q.ready.Pop()
 		}
 	}
 	if n < len(wc) {
 		q.notified = false
-		q.later()
+		q.scheduleSettle()
 	} else {
 		q.next++
 	}
@@ -28,15 +28,15 @@ func (q *completionQueue) nothingBehind() bool {
 	return q.notifying && q.taken.Last && len(q.parts) == 1
 }
 
-// take takes one completion from the kernel's queues. The completions that result for the owner, if
-// any, are in ready.
-func (q *completionQueue) take() bool {
+// takeOne takes one completion from the kernel's queues. The completions that result for the owner,
+// if any, are in ready.
+func (q *completionQueue) takeOne() bool {
 	for range q.parts {
 		if q.next >= len(q.parts) {
 			q.next = 0
 		}
 		if q.parts[q.next].ring.Take(&q.taken) {
-			q.dev.complete(&q.taken)
+			q.dev.handleCQE(&q.taken)
 			return true
 		}
 		q.next++
@@ -44,33 +44,33 @@ func (q *completionQueue) take() bool {
 	return false
 }
 
-// drain takes all completions from the kernel's queues.
-func (q *completionQueue) drain() {
-	for q.take() {
+// drainAll takes all completions from the kernel's queues.
+func (q *completionQueue) drainAll() {
+	for q.takeOne() {
 	}
 }
 
-// complete handles a completion of the kernel's. It is dropped if its queue pair no longer exists
+// handleCQE handles a completion of the kernel's. It is dropped if its queue pair no longer exists
 // or if it makes no sense.
-func (d *device) complete(c *cqe) {
+func (d *device) handleCQE(c *cqe) {
 	q := d.qps[c.QPN]
 	if q == nil {
 		return
 	}
 	if c.Status != verbs.StatusSuccess {
-		q.failed(c, c.Status)
+		q.failCompletion(c, c.Status)
 	}
 	if c.Cookie&recvCookie == 0 {
-		if q.sends.done(c.Cookie, c.Status) && q.dev.siw {
-			q.landed()
+		if q.sends.markDone(c.Cookie, c.Status) && q.dev.siw {
+			q.readDone()
 		}
-		q.report()
+		q.reportSends()
 		return
 	}
 	var w recv
 	ok := false
 	if q.srq != nil {
-		w, ok = q.srq.take(c.Cookie &^ recvCookie)
+		w, ok = q.srq.takeReceive(c.Cookie &^ recvCookie)
 	} else if c.Cookie == recvCookie|q.recvs.head && q.recvs.head < q.recvs.tail {
 		w, ok = q.recvs.pop(), true
 	}
@@ -78,7 +78,7 @@ func (d *device) complete(c *cqe) {
 		return
 	}
 	if c.Bytes > w.room && !c.Write { // the driver's mistake: the memory has less
-		q.failed(c, verbs.StatusLocLen)
+		q.failCompletion(c, verbs.StatusLocLen)
 	}
 	wc := verbs.WC{ID: w.id, Status: c.Status, Op: verbs.Recv, Bytes: c.Bytes, QP: q, Imm: c.Imm, HasImm: c.HasImm, InvalidatedRKey: c.InvalidatedRKey}
 	if c.Write {
@@ -87,17 +87,18 @@ func (d *device) complete(c *cqe) {
 	if q.typ == verbs.UD {
 		wc.SrcQPN, wc.GRH = c.SrcQPN, c.GRH
 	}
-	q.received(wc)
+	q.deliverReceive(wc)
 }
 
-// failed makes a completion one of a work request that has failed, which ends the queue pair.
-func (q *queuePair) failed(c *cqe, status verbs.Status) {
-	q.end()
+// failCompletion makes a completion one of a work request that has failed, which ends the queue
+// pair.
+func (q *queuePair) failCompletion(c *cqe, status verbs.Status) {
+	q.markEnded()
 	*c = cqe{Cookie: c.Cookie, QPN: c.QPN, Status: status, Last: c.Last}
 }
 
-// report delivers the completions of the sends that are next in order.
-func (q *queuePair) report() {
+// reportSends delivers the completions of the sends that are next in order.
+func (q *queuePair) reportSends() {
 	var s send
 	for q.sends.next(&s) {
 		wc := verbs.WC{ID: s.id, Status: s.status, Op: s.op, QP: q}
@@ -108,11 +109,11 @@ func (q *queuePair) report() {
 	}
 }
 
-// received delivers a receive, but keeps it while the queue pair is being modified. The kernel may
-// already have brought the queue pair to RTS, so that the peer can send, before the loop knows. An
-// owner that answers the message immediately must find a queue pair that can send. Receives of
-// other queue pairs are not delayed.
-func (q *queuePair) received(wc verbs.WC) {
+// deliverReceive delivers a receive, but keeps it while the queue pair is being modified. The
+// kernel may already have brought the queue pair to RTS, so that the peer can send, before the loop
+// knows. An owner that answers the message immediately must find a queue pair that can send.
+// Receives of other queue pairs are not delayed.
+func (q *queuePair) deliverReceive(wc verbs.WC) {
 	if q.changes > 0 {
 		q.early.Push(wc)
 		return
@@ -129,11 +130,11 @@ func (q *queuePair) deliverEarly() {
 	for q.early.Len() > 0 {
 		q.recvCQ.push(q.early.Pop())
 	}
-	q.recvCQ.wake()
+	q.recvCQ.wakeOwner()
 }
 
-// end marks the queue pair as ended: nothing can be posted to it.
-func (q *queuePair) end() {
+// markEnded marks the queue pair as ended: nothing can be posted to it.
+func (q *queuePair) markEnded() {
 	if q.typ == verbs.RC {
 		q.state = verbs.QPError
 	}

@@ -13,29 +13,29 @@ import (
 
 // PostSend writes wr into the send queue. It is announced to the kernel at the end of the turn.
 func (q *queuePair) PostSend(wr *verbs.SendWR) error {
-	if q.state != verbs.QPRTS && !q.connected() {
+	if q.state != verbs.QPRTS && !q.checkConnected() {
 		return fmt.Errorf("uverbs: send on a queue pair in state %d: %w", q.state, verbs.ErrQPState)
 	}
 	total, err := q.checkSend(wr)
 	if err != nil {
 		return err
 	}
-	if q.sends.full() {
+	if q.sends.isFull() {
 		return fmt.Errorf("uverbs: send queue full, %d sends outstanding: %w", q.attr.MaxSendWR, unix.ENOMEM)
 	}
 	signaled := wr.Flags&verbs.Signaled != 0
 	// the completion of such a Read is out of order
 	reported := signaled || wr.Op == verbs.Read && total > 0 && q.dev.siw
-	if !q.put(wr, total, reported) {
+	if !q.postOrKeep(wr, total, reported) {
 		return fmt.Errorf("uverbs: send queue full: %w", unix.ENOMEM)
 	}
 	q.sends.push(send{id: wr.ID, bytes: total, op: wr.Op, signaled: signaled, reported: reported})
 	return nil
 }
 
-// connected asks an RNIC whether the queue pair is in the state RTS. Its driver changes that state
-// on its own.
-func (q *queuePair) connected() bool {
+// checkConnected asks an RNIC whether the queue pair is in the state RTS. Its driver changes that
+// state on its own.
+func (q *queuePair) checkConnected() bool {
 	if !q.dev.caps.IWARP || q.gone || q.state != verbs.QPInit && q.state != verbs.QPRTR || q.dev.lost != nil || !q.dev.hw.Connected(q.handle) {
 		return false
 	}
@@ -50,7 +50,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	switch {
 	case q.typ == verbs.UD && wr.Op != verbs.Send && wr.Op != verbs.SendWithImm:
 		return 0, badWR("%v on a datagram queue pair", wr.Op)
-	case lacks(a, wr.Op):
+	case lacksOp(a, wr.Op):
 		return 0, fmt.Errorf("uverbs: %v: %w", wr.Op, verbs.ErrNotSupported)
 	case wr.Op == verbs.Recv || wr.Op > verbs.WriteWithImm:
 		return 0, badWR("opcode %d", wr.Op)
@@ -63,7 +63,7 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	}
 	sum := uint64(len(wr.Inline))
 	for i := range wr.SGL {
-		p, err := q.pd.place(&wr.SGL[i])
+		p, err := q.pd.placeOf(&wr.SGL[i])
 		if err != nil {
 			return 0, err
 		}
@@ -82,8 +82,8 @@ func (q *queuePair) checkSend(wr *verbs.SendWR) (total uint32, err error) {
 	return uint32(sum), err
 }
 
-// lacks reports whether a device with these attributes does not have an operation.
-func lacks(a *verbs.DeviceAttr, op verbs.Opcode) bool {
+// lacksOp reports whether a device with these attributes does not have an operation.
+func lacksOp(a *verbs.DeviceAttr, op verbs.Opcode) bool {
 	switch {
 	case op == verbs.SendWithImm || op == verbs.WriteWithImm:
 		return !a.Immediate
@@ -133,16 +133,16 @@ func (q *queuePair) PostRecv(wr verbs.RecvWR) error {
 	if err != nil {
 		return err
 	}
-	if q.recvs.full() || !q.rq.Put(recvCookie|q.recvs.tail, p) {
+	if q.recvs.isFull() || !q.rq.Put(recvCookie|q.recvs.tail, p) {
 		return fmt.Errorf("uverbs: receive queue full, %d receives outstanding: %w", q.attr.MaxRecvWR, unix.ENOMEM)
 	}
 	q.recvs.push(recv{wr.ID, p.Length})
 	return nil
 }
 
-// announce makes the kernel look at the send queue. If the kernel refuses, the queue pair has ended
-// and its owner is notified. The posted work requests are then flushed with the rest.
-func (q *queuePair) announce() {
+// announceSends makes the kernel look at the send queue. If the kernel refuses, the queue pair has
+// ended and its owner is notified. The posted work requests are then flushed with the rest.
+func (q *queuePair) announceSends() {
 	q.dirty = false
 	d := q.dev
 	if q.gone || q.leaving != nil || d.lost != nil || d.closed {
@@ -152,14 +152,14 @@ func (q *queuePair) announce() {
 	case err == nil:
 		q.refused = 0
 	case errors.Is(err, hca.ErrRefused):
-		q.sendCQ.wake()
-	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV) || denied(err):
-		d.fail(err)
+		q.sendCQ.wakeOwner()
+	case errors.Is(err, unix.EIO) || errors.Is(err, unix.ENODEV) || isDenied(err):
+		d.handleGone(err)
 	case errors.Is(err, unix.ENOTCONN) && d.siw && q.refused < announcements:
-		q.again()
+		q.announceLater()
 	default:
-		q.end()
-		q.notify(verbs.QPFatal)
+		q.markEnded()
+		q.notifyEvent(verbs.QPFatal)
 	}
 }
 
@@ -167,10 +167,10 @@ func (q *queuePair) announce() {
 // and so on, for a second in all.
 const announcements = 10
 
-// again repeats the announcement later. siw does not wait for a queue pair's lock: if the queue
-// pair's state is being changed at that moment, siw answers as if there were no connection. If the
-// connection has really ended, that is reported before the last repetition.
-func (q *queuePair) again() {
+// announceLater repeats the announcement later. siw does not wait for a queue pair's lock: if the
+// queue pair's state is being changed at that moment, siw answers as if there were no connection.
+// If the connection has really ended, that is reported before the last repetition.
+func (q *queuePair) announceLater() {
 	if q.awaits {
 		return
 	}
@@ -178,7 +178,7 @@ func (q *queuePair) again() {
 	q.dev.loop.AfterFunc(time.Millisecond<<q.refused, func() {
 		q.awaits = false
 		if q.state == verbs.QPRTS && !q.dirty {
-			q.announce()
+			q.announceSends()
 		}
 	})
 	q.refused++

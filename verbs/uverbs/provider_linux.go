@@ -26,15 +26,16 @@ func (Provider) Open(l *eventloop.Loop, id verbs.DeviceIdent) (verbs.ProviderDev
 	if library := hca.Preferred(); library != nil {
 		return openIn(library, l, id)
 	}
-	d, err := open(l, id)
+	d, err := openKernelDevice(l, id)
 	if err != nil {
-		return elsewhere(l, id, err)
+		return openElsewhere(l, id, err)
 	}
 	return d, nil
 }
 
-// elsewhere opens a device of another driver through libibverbs. err is why it was not opened here.
-func elsewhere(l *eventloop.Loop, id verbs.DeviceIdent, err error) (verbs.ProviderDevice, error) {
+// openElsewhere opens a device of another driver through libibverbs. err is why it was not opened
+// here.
+func openElsewhere(l *eventloop.Loop, id verbs.DeviceIdent, err error) (verbs.ProviderDevice, error) {
 	var other *OtherDeviceError
 	if library := hca.Library(); library != nil && errors.As(err, &other) {
 		return openIn(library, l, id)
@@ -56,8 +57,8 @@ const (
 	devDir   = "/dev/infiniband"
 )
 
-// find returns the file of the device called name.
-func find(name string) (string, error) {
+// findFile returns the file of the device called name.
+func findFile(name string) (string, error) {
 	entries, err := os.ReadDir(sysClass)
 	if errors.Is(err, unix.ENOENT) {
 		return "", fmt.Errorf("no %s: is the module ib_uverbs loaded? %w", sysClass, unix.ENODEV)
@@ -74,12 +75,12 @@ func find(name string) (string, error) {
 	return "", fmt.Errorf("not among the %d devices of %s: %w", len(entries), sysClass, unix.ENODEV)
 }
 
-func open(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
-	path, err := find(id.Name)
+func openKernelDevice(l *eventloop.Loop, id verbs.DeviceIdent) (*device, error) {
+	path, err := findFile(id.Name)
 	if err != nil {
 		return nil, err
 	}
-	if driver := driverOf(id.Name); !ours(driver) {
+	if driver := driverOf(id.Name); !isDriven(driver) {
 		return nil, &OtherDeviceError{Driver: nldev.DriverName(driver)}
 	}
 	k, err := openKernel(path)
@@ -106,19 +107,19 @@ func openDevice(l *eventloop.Loop, id verbs.DeviceIdent, hw hca.Adapter) (*devic
 		handles: make(map[uint64]any), qps: make(map[uint32]*queuePair), domains: make(map[*domain]struct{}),
 		cqs: make(map[*completionQueue]struct{}),
 	}
-	if err := d.begin(id.GUID); err != nil {
+	if err := d.initDevice(id.GUID); err != nil {
 		_ = d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-// begin queries the device and registers its fds with the loop.
-func (d *device) begin(guid uint64) (err error) {
+// initDevice queries the device and registers its fds with the loop.
+func (d *device) initDevice(guid uint64) (err error) {
 	if d.channels, err = d.hw.Channels(); err != nil {
 		return cgroupError(os.DirFS("/"), d.name, handles, err)
 	}
-	if err := d.query(guid); err != nil {
+	if err := d.queryDevice(guid); err != nil {
 		return err
 	}
 	if d.pd, err = d.newDomain(); err != nil {
@@ -138,7 +139,7 @@ func Over(l *eventloop.Loop, id verbs.DeviceIdent, hw hca.Adapter) (verbs.Provid
 	if err != nil {
 		return nil, err
 	}
-	if path, err := find(id.Name); err == nil {
+	if path, err := findFile(id.Name); err == nil {
 		d.file = filepath.Base(path)
 	}
 	return d, nil

@@ -12,23 +12,23 @@ import (
 
 // CreateQP makes a queue pair.
 func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.ProviderQP, error) {
-	if err := d.gone(); err != nil {
+	if err := d.goneError(); err != nil {
 		return nil, err
 	}
 	q := &queuePair{dev: d, typ: t, attr: attr, reads: true, backlog: backlog{atOnce: d.attr.MaxRDAtom}}
 	if q.attr.MaxSGE == 0 {
 		q.attr.MaxSGE = 1
 	}
-	if err := q.check(); err != nil {
+	if err := q.checkAttr(); err != nil {
 		return nil, err
 	}
-	if err := q.create(); err != nil {
+	if err := q.createInKernel(); err != nil {
 		return nil, fmt.Errorf("uverbs: %s: create_qp: %w", d.name, err)
 	}
 	q.list = make([]place, 0, q.attr.MaxSGE)
 	q.sends = newSends(q.attr.MaxSendWR)
 	q.recvs = newRecvs(q.attr.MaxRecvWR)
-	d.known(q)
+	d.registerQP(q)
 	q.pd.users++
 	q.sendCQ.users++
 	q.recvCQ.users++
@@ -41,23 +41,23 @@ func (d *device) CreateQP(t verbs.QPType, attr verbs.QPInitAttr) (verbs.Provider
 	} else {
 		q.recvPart.room -= q.attr.MaxRecvWR
 	}
-	q.sendCQ.later()
-	q.recvCQ.later()
+	q.sendCQ.scheduleSettle()
+	q.recvCQ.scheduleSettle()
 	return q, nil
 }
 
-// known enters q in the table by number. If another queue pair is entered under that number, it no
-// longer exists: the kernel never uses a number twice at a time. Only the call that destroyed it
-// has not returned yet.
-func (d *device) known(q *queuePair) {
+// registerQP enters q in the table by number. If another queue pair is entered under that number,
+// it no longer exists: the kernel never uses a number twice at a time. Only the call that destroyed
+// it has not returned yet.
+func (d *device) registerQP(q *queuePair) {
 	if old := d.qps[q.num]; old != nil && old.leaving != nil {
-		old.left()
+		old.finishDestroyed()
 	}
 	d.qps[q.num] = q
 }
 
-// check validates the attributes and takes the queues from them.
-func (q *queuePair) check() error {
+// checkAttr validates the attributes and gets the queues from them.
+func (q *queuePair) checkAttr() error {
 	d, a := q.dev, &q.attr
 	var okSend, okRecv bool
 	q.sendCQ, okSend = a.SendCQ.(*completionQueue)
@@ -86,30 +86,30 @@ func (q *queuePair) check() error {
 	return err
 }
 
-// claims chooses completion queues of the kernel that have room for everything that the queue pair
-// may have outstanding. CreateQP then reserves that room.
-func (q *queuePair) claims() (err error) {
+// chooseParts chooses completion queues of the kernel that have room for everything that the queue
+// pair may have outstanding. CreateQP then reserves that room.
+func (q *queuePair) chooseParts() (err error) {
 	recvs := q.attr.MaxRecvWR
 	if q.srq != nil {
 		recvs = 0
 	}
 	if q.sendCQ == q.recvCQ {
-		q.sendPart, err = q.sendCQ.part(q.attr.MaxSendWR+recvs, q.srq)
+		q.sendPart, err = q.sendCQ.partFor(q.attr.MaxSendWR+recvs, q.srq)
 		q.recvPart = q.sendPart
 		return err
 	}
-	if q.sendPart, err = q.sendCQ.part(q.attr.MaxSendWR, nil); err == nil {
-		q.recvPart, err = q.recvCQ.part(recvs, q.srq)
+	if q.sendPart, err = q.sendCQ.partFor(q.attr.MaxSendWR, nil); err == nil {
+		q.recvPart, err = q.recvCQ.partFor(recvs, q.srq)
 	}
 	return err
 }
 
-func (q *queuePair) create() error {
+func (q *queuePair) createInKernel() error {
 	d := q.dev
-	if err := q.claims(); err != nil {
+	if err := q.chooseParts(); err != nil {
 		return err
 	}
-	q.event = d.handle(q)
+	q.event = d.addHandle(q)
 	init := hca.QPInit{
 		Event: q.event, Type: q.typ, PD: q.pd.handle, SendCQ: q.sendPart.handle, RecvCQ: q.recvPart.handle,
 		MaxSendWR: q.attr.MaxSendWR, MaxRecvWR: q.attr.MaxRecvWR, MaxSGE: q.attr.MaxSGE, MaxInline: d.attr.MaxInline,
@@ -120,7 +120,7 @@ func (q *queuePair) create() error {
 	made, err := d.hw.CreateQP(&init)
 	if err != nil {
 		delete(d.handles, q.event)
-		return d.limited(err)
+		return d.explainLimit(err)
 	}
 	q.handle, q.num, q.sq, q.rq = made.Handle, made.Num, made.Sends, made.Recvs
 	return nil
@@ -144,7 +144,7 @@ type group struct {
 // Attach joins a multicast group.
 func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
 	g := group{gid, lid}
-	err := q.mcast(g, q.dev.hw.Attach)
+	err := q.callMcast(g, q.dev.hw.Attach)
 	if err == nil && !slices.Contains(q.groups, g) {
 		q.groups = append(q.groups, g)
 	}
@@ -154,16 +154,16 @@ func (q *queuePair) Attach(gid [16]byte, lid uint16) error {
 // Detach leaves a multicast group.
 func (q *queuePair) Detach(gid [16]byte, lid uint16) error {
 	g := group{gid, lid}
-	err := q.mcast(g, q.dev.hw.Detach)
+	err := q.callMcast(g, q.dev.hw.Detach)
 	if i := slices.Index(q.groups, g); i >= 0 && err == nil {
 		q.groups = slices.Delete(q.groups, i, i+1)
 	}
 	return err
 }
 
-func (q *queuePair) mcast(g group, do func(qp hca.Handle, gid [16]byte, lid uint16) error) error {
+func (q *queuePair) callMcast(g group, do func(qp hca.Handle, gid [16]byte, lid uint16) error) error {
 	d := q.dev
-	if err := d.gone(); err != nil {
+	if err := d.goneError(); err != nil {
 		return err
 	}
 	if q.gone || q.leaving != nil || q.typ != verbs.UD {

@@ -34,10 +34,10 @@ func TestDestroyLeavesMulticastGroups(t *testing.T) {
 	var got []uint32
 	var left []attachMcast
 	for delivered = delivered[:n]; len(delivered) > 0; {
-		h := at[cmdHdr](delivered, 0)
+		h := typedAt[cmdHdr](delivered, 0)
 		got = append(got, h.Command)
 		if h.Command == cmdDetachMcast {
-			left = append(left, *at[attachMcast](delivered, hdrLen))
+			left = append(left, *typedAt[attachMcast](delivered, hdrLen))
 		}
 		delivered = delivered[4*int(h.InWords):]
 	}

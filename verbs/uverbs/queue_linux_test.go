@@ -15,7 +15,7 @@ func TestSendsCompleteInOrderAndGoRound(t *testing.T) {
 	for i := range uint64(100) {
 		f.must(f.q.PostSend(&verbs.SendWR{ID: i, Flags: verbs.Signaled | verbs.Solicited, SGL: []verbs.SGE{f.part(8, 100), f.part(200, 28)}}))
 		off, _ := f.sq.next()
-		sge := *at[rxeSGE](f.sq.mem, off+sizeOf[rxeSendWQE]()+sizeOf[rxeSGE]())
+		sge := *typedAt[rxeSGE](f.sq.mem, off+sizeOf[rxeSendWQE]()+sizeOf[rxeSGE]())
 		w := f.send(verbs.StatusSuccess)
 		if w.WR.Opcode != wrSend || w.WR.SendFlags != sendSignaled|sendSolicited || w.DMA.Length != 128 || w.DMA.Resid != 128 ||
 			w.DMA.NumSGE != 2 || w.SSN != uint32(i+1) || sge != (rxeSGE{Addr: 0x10000 + 200, Length: 28, LKey: 5}) {
@@ -58,7 +58,7 @@ func TestSilentSendsGiveTheirPlacesBack(t *testing.T) {
 		f.want("what is not signaled is not reported")
 		f.must(f.q.PostSend(&verbs.SendWR{ID: 10 + i, Op: verbs.Write, Flags: verbs.Signaled, Inline: []byte("abc"), RemoteAddr: 7, RKey: 8}))
 		off, _ := f.sq.next()
-		u := *unionOf[rxeRDMA](&at[rxeSendWQE](f.sq.mem, off).WR.WR)
+		u := *unionOf[rxeRDMA](&typedAt[rxeSendWQE](f.sq.mem, off).WR.WR)
 		if got := string(f.sq.mem[off+sizeOf[rxeSendWQE]():][:3]); got != "abc" || u.RemoteAddr != 7 || u.RKey != 8 {
 			t.Fatalf("inline Write of %q to %+v", got, u)
 		}
@@ -98,7 +98,7 @@ func TestFlushCompletesEachOnce(t *testing.T) {
 		f.send(verbs.StatusSuccess)
 	}
 	f.recv(0)
-	f.q.finish(f.q.quiet())
+	f.q.flushOutstanding(f.q.firstUntaken())
 	f.want("what was done is reported as done, what was not as flushed", verbs.WC{ID: 2, Op: verbs.Send}, verbs.WC{ID: 6, Op: verbs.Recv},
 		verbs.WC{ID: 4, Op: verbs.Send, Status: verbs.StatusFlushed}, verbs.WC{ID: 5, Op: verbs.Send, Status: verbs.StatusFlushed},
 		verbs.WC{ID: 7, Op: verbs.Recv, Status: verbs.StatusFlushed})
@@ -110,7 +110,7 @@ func TestLostDeviceFlushes(t *testing.T) {
 	f := newFake(t)
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 1}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2}))
-	f.d.happened(hca.Event{Type: eventDeviceFail})
+	f.d.handleAsync(hca.Event{Type: eventDeviceFail})
 	f.want("nobody will complete it", verbs.WC{ID: 1, Op: verbs.Send, Status: verbs.StatusFlushed},
 		verbs.WC{ID: 2, Op: verbs.Recv, Status: verbs.StatusFlushed})
 	if _, err := f.d.Alloc(1, 0); !errors.Is(err, unix.ENODEV) {
@@ -145,7 +145,7 @@ func TestWhatMakesNoSenseReachesNobody(t *testing.T) {
 	f.send(verbs.StatusSuccess)
 	f.want("what was posted", verbs.WC{ID: 1, Op: verbs.Send})
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 2}))
-	f.q.finish(f.q.quiet())
+	f.q.flushOutstanding(f.q.firstUntaken())
 	f.want("what was posted behind them", verbs.WC{ID: 2, Op: verbs.Send, Status: verbs.StatusFlushed})
 }
 
@@ -216,16 +216,16 @@ func TestRingsThatAreNone(t *testing.T) {
 
 func TestIndicesThatAreNoneStayInside(t *testing.T) {
 	f := newFake(t)
-	word(&f.cr.h.ProducerIndex).Store(1<<32 - 1)
-	word(&f.sq.h.ConsumerIndex).Store(1 << 31)
-	word(&f.rq.h.ConsumerIndex).Store(1<<32 - 7)
+	atomicWord(&f.cr.h.ProducerIndex).Store(1<<32 - 1)
+	atomicWord(&f.sq.h.ConsumerIndex).Store(1 << 31)
+	atomicWord(&f.rq.h.ConsumerIndex).Store(1<<32 - 7)
 	for range 100 {
 		f.poll()
 		_ = f.q.PostSend(&verbs.SendWR{Inline: make([]byte, rxeInline)})
 		_ = f.q.PostRecv(verbs.RecvWR{})
 	}
 	_ = f.q.rq.Left()
-	_ = f.q.quiet()
+	_ = f.q.firstUntaken()
 }
 
 func TestPostAndPollAllocateNothing(t *testing.T) {
@@ -282,7 +282,7 @@ func FuzzCompletion(f *testing.F) {
 			k.cq.parts[0].ring = ring
 		} else {
 			copy(k.cr.mem[k.cr.element(0):][:sizeOf[uverbsWC]()], raw)
-			step(word(&k.cr.h.ProducerIndex), k.cr.h.IndexMask)
+			step(atomicWord(&k.cr.h.ProducerIndex), k.cr.h.IndexMask)
 		}
 		for _, wc := range k.poll() {
 			if wc.QP != k.q || wc.ID != 1 && wc.ID != 2 {
@@ -296,8 +296,8 @@ func FuzzCompletion(f *testing.F) {
 		var ev asyncEventDesc
 		copy(bytesOfEvent(&ev), raw)
 		k.d.handles[0], k.d.handles[1] = k.q, &sharedQueue{dev: k.d, gone: true}
-		k.d.happened(hca.Event{Type: ev.EventType, Object: ev.Element})
-		k.d.completed(ev.Element)
+		k.d.handleAsync(hca.Event{Type: ev.EventType, Object: ev.Element})
+		k.d.handleCompletion(ev.Element)
 	})
 }
 
@@ -341,7 +341,7 @@ func TestGIDChangeIsHeard(t *testing.T) {
 	if !known() {
 		t.Error("what was found is not remembered")
 	}
-	f.d.happened(hca.Event{Object: 1, Type: eventGIDChange})
+	f.d.handleAsync(hca.Event{Object: 1, Type: eventGIDChange})
 	if len(f.d.gids) != 0 {
 		t.Error("a change was reported, and what was found before it is remembered")
 	}
@@ -372,7 +372,7 @@ func TestBrokenQueuesEndTheirQueuePairs(t *testing.T) {
 		var events []verbs.QPEvent
 		f.q.OnEvent(func(ev verbs.QPEvent) { events = append(events, ev) })
 		f.d.handles[5] = c.object(f)
-		f.d.happened(hca.Event{Object: 5, Type: c.event})
+		f.d.handleAsync(hca.Event{Object: 5, Type: c.event})
 		if ended := len(events) == 1 && events[0] == verbs.QPFatal; ended != c.ends {
 			t.Errorf("%s: events %v", c.why, events)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// pair is two connected queue pairs on one InfiniBand device.
+// pair makes two connected queue pairs on one InfiniBand device.
 func pair(t testing.TB, change func(*verbs.QPInitAttr)) (a, b *side) {
 	t.Helper()
 	if onSIW(t) {

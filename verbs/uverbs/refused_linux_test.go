@@ -52,8 +52,8 @@ func refusing(t *testing.T) (f *fake, events *[]verbs.QPEvent, turn func(while f
 // announcement is repeated, and the queue pair does not end.
 func TestSiwIsBusy(t *testing.T) {
 	f, events, turn, answer := refusing(t)
-	f.q.announce()
-	f.q.announce() // for the work requests posted next
+	f.q.announceSends()
+	f.q.announceSends() // for the work requests posted next
 	if f.q.refused != 1 || f.q.state != verbs.QPRTS || len(*events) != 0 {
 		t.Fatalf("refused %d times, state %d, got %v; want to wait", f.q.refused, f.q.state, *events)
 	}
@@ -69,15 +69,15 @@ func TestSiwIsBusy(t *testing.T) {
 // owner is notified. If the queue pair has ended since, that is reported separately.
 func TestSiwRefuses(t *testing.T) {
 	f, events, turn, _ := refusing(t)
-	f.q.announce()
+	f.q.announceSends()
 	turn(func() bool { return f.q.state == verbs.QPRTS })
 	if len(*events) != 1 || (*events)[0] != verbs.QPFatal {
 		t.Errorf("got %v, want QPFatal", *events)
 	}
 
 	f, events, turn, _ = refusing(t)
-	f.q.announce()
-	f.q.end()
+	f.q.announceSends()
+	f.q.markEnded()
 	turn(func() bool { return f.q.awaits })
 	if len(*events) != 0 {
 		t.Errorf("got %v of a queue pair that has ended", *events)
@@ -85,7 +85,7 @@ func TestSiwRefuses(t *testing.T) {
 
 	f, events, _, answer := refusing(t)
 	answer("/dev/full") // ENOSPC
-	f.q.announce()
+	f.q.announceSends()
 	if len(*events) != 1 || f.q.state != verbs.QPError {
 		t.Errorf("got %v, state %d, after another error", *events, f.q.state)
 	}

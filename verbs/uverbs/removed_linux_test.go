@@ -31,7 +31,7 @@ func TestRemovedDevice(t *testing.T) {
 	mr := &verbs.MR{PD: pd, Bytes: mem[:100:100]}
 	pd.mrs[mr] = region{mem: mem}
 	srq := &sharedQueue{dev: d, pd: pd}
-	srq.event = d.handle(srq)
+	srq.event = d.addHandle(srq)
 	pd.users = 2
 	copy(mr.Bytes, "received")
 

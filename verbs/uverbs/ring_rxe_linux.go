@@ -28,8 +28,8 @@ func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
 	if len(mem) < data {
 		return rxeQueue{}, fmt.Errorf("a queue of %d bytes: %w", len(mem), unix.EIO)
 	}
-	h := at[rxeQueueBuf](mem, 0)
-	q := rxeQueue{mem: mem, shift: uint(h.Log2ElemSize), mask: h.IndexMask, own: word(&h.ConsumerIndex), peer: word(&h.ProducerIndex)}
+	h := typedAt[rxeQueueBuf](mem, 0)
+	q := rxeQueue{mem: mem, shift: uint(h.Log2ElemSize), mask: h.IndexMask, own: atomicWord(&h.ConsumerIndex), peer: atomicWord(&h.ProducerIndex)}
 	if producer {
 		q.own, q.peer = q.peer, q.own
 	}
@@ -41,13 +41,13 @@ func newRxeQueue(mem []byte, elem int, producer bool) (rxeQueue, error) {
 	return q, nil
 }
 
-// element returns the offset of the element at this side's index. The other side's index is never
-// used as an offset.
-func (q *rxeQueue) element() int { return sizeOf[rxeQueueBuf]() + int(q.mine)<<q.shift }
+// elementOffset returns the offset of the element at this side's index. The other side's index is
+// never used as an offset.
+func (q *rxeQueue) elementOffset() int { return sizeOf[rxeQueueBuf]() + int(q.mine)<<q.shift }
 
-// full reports whether the queue is full. One element stays unused, to distinguish a full queue
+// isFull reports whether the queue is full. One element stays unused, to distinguish a full queue
 // from an empty one.
-func (q *rxeQueue) full() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
+func (q *rxeQueue) isFull() bool { return (q.mine+1-q.peer.Load())&q.mask == 0 }
 
 func (q *rxeQueue) Empty() bool { return (q.peer.Load()-q.mine)&q.mask == 0 }
 
@@ -59,7 +59,7 @@ func (q *rxeQueue) advance() {
 
 func (q *rxeQueue) Close() error {
 	q.own, q.peer = nil, nil
-	return unmap(&q.mem)
+	return unmapOnce(&q.mem)
 }
 
 // rxeSends is a send queue.
@@ -78,11 +78,11 @@ var rxeOpcodes = [...]uint32{
 }
 
 func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
-	if q.full() {
+	if q.isFull() {
 		return false
 	}
-	off := q.element()
-	w := at[rxeSendWQE](q.mem, off)
+	off := q.elementOffset()
+	w := typedAt[rxeSendWQE](q.mem, off)
 	*w = rxeSendWQE{}
 	w.WR.WRID = cookie
 	w.WR.Opcode = rxeOpcodes[wr.Op]
@@ -108,7 +108,7 @@ func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	} else {
 		w.DMA.NumSGE = uint32(len(list))
 		for i := range list {
-			*at[rxeSGE](q.mem, data+i*sizeOf[rxeSGE]()) = rxeSGE{Addr: list[i].Addr, Length: list[i].Length, LKey: list[i].LKey}
+			*typedAt[rxeSGE](q.mem, data+i*sizeOf[rxeSGE]()) = rxeSGE{Addr: list[i].Addr, Length: list[i].Length, LKey: list[i].LKey}
 		}
 	}
 	q.puts++
@@ -142,10 +142,10 @@ func (q *rxeSends) Taken(n uint64) bool {
 type rxeRecvs struct{ rxeQueue }
 
 func (q *rxeRecvs) Put(cookie uint64, p place) bool {
-	if q.full() {
+	if q.isFull() {
 		return false
 	}
-	*at[rxeRecvWQE](q.mem, q.element()) = rxeRecvWQE{
+	*typedAt[rxeRecvWQE](q.mem, q.elementOffset()) = rxeRecvWQE{
 		WRID: cookie,
 		DMA:  rxeDMAInfo{Length: p.Length, Resid: p.Length, NumSGE: 1},
 		SGE:  rxeSGE{Addr: p.Addr, Length: p.Length, LKey: p.LKey},
@@ -163,7 +163,7 @@ func (q *rxeCompletions) Take(c *cqe) bool {
 	if q.Empty() {
 		return false
 	}
-	w := at[uverbsWC](q.mem, q.element())
+	w := typedAt[uverbsWC](q.mem, q.elementOffset())
 	*c = cqe{Cookie: w.WRID, QPN: w.QPNum, Status: rxeStatus(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0}
 	if w.WCFlags&wcWithImm != 0 {
 		c.HasImm, c.Imm = true, binary.BigEndian.Uint32(w.Ex[:])

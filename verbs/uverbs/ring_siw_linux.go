@@ -29,16 +29,16 @@ func newSiwQueue(mem []byte, n uint32, elem int, head headFunc) (siwQueue, error
 	return siwQueue{mem: mem, mask: uint64(n) - 1, head: head}, nil
 }
 
-// at returns the head of the n'th element that was ever put.
-func (q *siwQueue) at(n uint64) *atomic.Uint32 { return q.head(q.mem, int(n&q.mask)) }
+// headAt returns the head of the n'th element that was ever put.
+func (q *siwQueue) headAt(n uint64) *atomic.Uint32 { return q.head(q.mem, int(n&q.mask)) }
 
-// full looks at the flags only, because the device zeroes nothing else.
-func (q *siwQueue) full() bool { return load[siwHead](q.at(q.puts)).Flags != 0 }
+// isFull reports whether the queue is full, by the flags: the device zeroes nothing else.
+func (q *siwQueue) isFull() bool { return loadAs[siwHead](q.headAt(q.puts)).Flags != 0 }
 
 // Taken looks at the flags, which the device zeroes when it takes an element. If the element has
 // been used again since, it was taken.
 func (q *siwQueue) Taken(n uint64) bool {
-	return n < q.puts && (q.puts-n > q.mask+1 || load[siwHead](q.at(n)).Flags&siwValid == 0)
+	return n < q.puts && (q.puts-n > q.mask+1 || loadAs[siwHead](q.headAt(n)).Flags&siwValid == 0)
 }
 
 // Left relies on the device taking elements in order.
@@ -49,14 +49,14 @@ func (q *siwQueue) Left() int {
 	return int(q.puts - q.gone)
 }
 
-func (q *siwQueue) Close() error { return unmap(&q.mem) }
+func (q *siwQueue) Close() error { return unmapOnce(&q.mem) }
 
 func siwSQEHead(mem []byte, i int) *atomic.Uint32 {
-	return word(&at[siwSQE](mem, i*sizeOf[siwSQE]()).Head)
+	return atomicWord(&typedAt[siwSQE](mem, i*sizeOf[siwSQE]()).Head)
 }
 
 func siwRQEHead(mem []byte, i int) *atomic.Uint32 {
-	return word(&at[siwRQE](mem, i*sizeOf[siwRQE]()).Head)
+	return atomicWord(&typedAt[siwRQE](mem, i*sizeOf[siwRQE]()).Head)
 }
 
 // siwSends is a send queue.
@@ -68,7 +68,7 @@ type siwSends struct {
 var siwOpcodes = [...]uint8{verbs.Send: siwOpSend, verbs.Write: siwOpWrite, verbs.Read: siwOpRead}
 
 func (q *siwSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
-	if q.full() {
+	if q.isFull() {
 		return false
 	}
 	op := siwOpcodes[wr.Op]
@@ -76,7 +76,7 @@ func (q *siwSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 		op = siwOpWrite // siw answers a Read of no bytes with as many bytes as it sent before
 	}
 	off := int(q.puts&q.mask) * sizeOf[siwSQE]()
-	w := at[siwSQE](q.mem, off)
+	w := typedAt[siwSQE](q.mem, off)
 	w.ID = cookie
 	w.RKey, w.RAddr = wr.RKey, wr.RemoteAddr
 	h := siwHead{Flags: siwValid, Opcode: op, NumSGE: uint8(len(list))}
@@ -97,7 +97,7 @@ func (q *siwSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 		data := off + sizeOf[siwSQE]() - siwMaxInline
 		copy(q.mem[data:data+siwMaxInline], wr.Inline)
 	}
-	store(word(&w.Head), h)
+	storeAs(atomicWord(&w.Head), h)
 	q.puts++
 	return true
 }
@@ -106,13 +106,13 @@ func (q *siwSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 type siwRecvs struct{ siwQueue }
 
 func (q *siwRecvs) Put(cookie uint64, p place) bool {
-	if q.full() {
+	if q.isFull() {
 		return false
 	}
-	w := at[siwRQE](q.mem, int(q.puts&q.mask)*sizeOf[siwRQE]())
+	w := typedAt[siwRQE](q.mem, int(q.puts&q.mask)*sizeOf[siwRQE]())
 	w.ID = cookie
 	w.SGE[0] = siwSGE{LAddr: p.Addr, Length: p.Length, LKey: p.LKey}
-	store(word(&w.Head), siwHead{Flags: siwValid, NumSGE: 1})
+	storeAs(atomicWord(&w.Head), siwHead{Flags: siwValid, NumSGE: 1})
 	q.puts++
 	return true
 }
@@ -130,21 +130,21 @@ func newSiwCompletions(mem []byte, n uint32) (*siwCompletions, error) {
 	if n == 0 || n&(n-1) != 0 || elems+uint64(sizeOf[siwCQCtrl]()) > uint64(len(mem)) {
 		return nil, fmt.Errorf("a completion queue of %d in %d bytes: %w", n, len(mem), unix.EIO)
 	}
-	return &siwCompletions{mem: mem, mask: uint64(n) - 1, arm: word(&at[siwCQCtrl](mem, int(elems)).Flags)}, nil
+	return &siwCompletions{mem: mem, mask: uint64(n) - 1, arm: atomicWord(&typedAt[siwCQCtrl](mem, int(elems)).Flags)}, nil
 }
 
-func (q *siwCompletions) next() *siwCQE {
-	return at[siwCQE](q.mem, int(q.gets&q.mask)*sizeOf[siwCQE]())
+func (q *siwCompletions) nextCQE() *siwCQE {
+	return typedAt[siwCQE](q.mem, int(q.gets&q.mask)*sizeOf[siwCQE]())
 }
 
 func (q *siwCompletions) Empty() bool {
-	return load[siwCQEHead](word(&q.next().Head)).Flags&siwValid == 0
+	return loadAs[siwCQEHead](atomicWord(&q.nextCQE().Head)).Flags&siwValid == 0
 }
 
 func (q *siwCompletions) Take(c *cqe) bool {
-	w := q.next()
-	head := word(&w.Head)
-	h := load[siwCQEHead](head)
+	w := q.nextCQE()
+	head := atomicWord(&w.Head)
+	h := loadAs[siwCQEHead](head)
 	if h.Flags&siwValid == 0 {
 		return false
 	}
@@ -156,7 +156,7 @@ func (q *siwCompletions) Take(c *cqe) bool {
 
 func (q *siwCompletions) Close() error {
 	q.arm = nil
-	return unmap(&q.mem)
+	return unmapOnce(&q.mem)
 }
 
 // siwStatuses is enum siw_wc_status.

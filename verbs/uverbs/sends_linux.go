@@ -35,7 +35,7 @@ func newSends(limit int) sends {
 // powerOfTwo rounds n up to a power of two.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(max(n, 1)-1)) }
 
-func (s *sends) full() bool { return s.tail-s.head >= uint64(s.limit) }
+func (s *sends) isFull() bool { return s.tail-s.head >= uint64(s.limit) }
 
 func (s *sends) at(n uint64) *send { return &s.buf[n&uint64(len(s.buf)-1)] }
 
@@ -44,10 +44,10 @@ func (s *sends) push(w send) {
 	s.tail++
 }
 
-// done records the kernel's completion of n. A device reports completions in posting order, except
-// siw's Reads, which may complete late but are always reported. It reports whether n is a Read of
-// more than 0 bytes.
-func (s *sends) done(n uint64, status verbs.Status) (read bool) {
+// markDone records the kernel's completion of n. A device reports completions in posting order,
+// except siw's Reads, which may complete late but are always reported. It reports whether n is a
+// Read of more than 0 bytes.
+func (s *sends) markDone(n uint64, status verbs.Status) (read bool) {
 	if n-s.head >= s.tail-s.head || s.at(n).done {
 		return false
 	}
@@ -106,7 +106,7 @@ func newRecvs(limit int) recvs {
 	return recvs{buf: make([]recv, powerOfTwo(limit)), limit: limit}
 }
 
-func (r *recvs) full() bool { return r.tail-r.head >= uint64(r.limit) }
+func (r *recvs) isFull() bool { return r.tail-r.head >= uint64(r.limit) }
 
 func (r *recvs) push(w recv) {
 	r.buf[r.tail&uint64(len(r.buf)-1)] = w
@@ -146,8 +146,8 @@ func (h *backlog) mustWait(wr *verbs.SendWR, total uint32) bool {
 	return h.n > 0 || h.flying > 0 && wr.Flags&verbs.Fence != 0 && !read || read && h.flying >= h.atOnce
 }
 
-// keep copies a send that must wait into the backlog.
-func (h *backlog) keep(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) {
+// keepSend copies a send that must wait into the backlog.
+func (h *backlog) keepSend(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) {
 	if h.n == len(h.q) {
 		h.q = append(h.q, waitingSend{})
 	}

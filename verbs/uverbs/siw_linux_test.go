@@ -9,9 +9,9 @@ import (
 // The device's flags are 16 bits of a word. The rest of the word stays when the device takes an
 // element.
 func siwTake(q *siwQueue, n uint64) {
-	h := load[siwHead](q.at(n))
+	h := loadAs[siwHead](q.headAt(n))
 	h.Flags = 0
-	store(q.at(n), h)
+	storeAs(q.headAt(n), h)
 }
 
 func TestSiwSendQueueGoesRound(t *testing.T) {
@@ -25,7 +25,7 @@ func TestSiwSendQueueGoesRound(t *testing.T) {
 		if !q.Put(n, wr, []place{{Addr: n, Length: 1, LKey: 2}, {Addr: 3, Length: 4, LKey: 5}}, 5, true) {
 			t.Fatalf("no room for request %d of a queue that is empty", n)
 		}
-		w := *at[siwSQE](q.mem, int(n%4)*sizeOf[siwSQE]())
+		w := *typedAt[siwSQE](q.mem, int(n%4)*sizeOf[siwSQE]())
 		if w.ID != n || w.Head != (siwHead{Flags: siwValid | siwSignalled, NumSGE: 2, Opcode: siwOpWrite}) || w.RAddr != 9 ||
 			w.RKey != 8 || w.SGE[0] != (siwSGE{LAddr: n, Length: 1, LKey: 2}) || w.SGE[1] != (siwSGE{LAddr: 3, Length: 4, LKey: 5}) {
 			t.Fatalf("request %d is %+v", n, w)
@@ -54,7 +54,7 @@ func TestSiwReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := &siwSends{siwQueue: raw}
-	w := at[siwSQE](q.mem, 0)
+	w := typedAt[siwSQE](q.mem, 0)
 	q.Put(0, &verbs.SendWR{Op: verbs.Read}, []place{{Addr: 1, Length: 23, LKey: 2}}, 23, true)
 	if w.Head != (siwHead{Flags: siwValid | siwSignalled, NumSGE: 1, Opcode: siwOpRead}) {
 		t.Errorf("a Read is %+v", w.Head)
@@ -74,9 +74,9 @@ func TestSiwCompletionsComeInPostingOrder(t *testing.T) {
 	f.cq.parts[0].ring = ring
 	puts := 0
 	complete := func(id uint64, status uint16) {
-		w := at[siwCQE](ring.mem, puts%8*sizeOf[siwCQE]())
+		w := typedAt[siwCQE](ring.mem, puts%8*sizeOf[siwCQE]())
 		w.ID, w.QPID = id, 17
-		store(word(&w.Head), siwCQEHead{Flags: siwValid, Status: status})
+		storeAs(atomicWord(&w.Head), siwCQEHead{Flags: siwValid, Status: status})
 		puts++
 	}
 	const flushed = 4
@@ -119,7 +119,7 @@ func TestSiwIsNeverMadeToWaitForReads(t *testing.T) {
 		f.must(f.q.PostSend(&wr))
 		clear(wr.Inline)
 	}
-	done := func(n uint64) { f.d.complete(&cqe{Cookie: n, QPN: 17}) }
+	done := func(n uint64) { f.d.handleCQE(&cqe{Cookie: n, QPN: 17}) }
 	post(10, verbs.Read, 0, "")
 	post(11, verbs.Send, 0, "a")
 	post(12, verbs.Read, verbs.Fence, "")
@@ -132,7 +132,7 @@ func TestSiwIsNeverMadeToWaitForReads(t *testing.T) {
 	for n := range q.puts {
 		siwTake(&q.siwQueue, n)
 	}
-	if n := f.q.quiet(); n != 3 {
+	if n := f.q.firstUntaken(); n != 3 {
 		t.Errorf("the device has taken %d, want 3: what it was not given it has not taken", n)
 	}
 	done(0)
@@ -142,11 +142,11 @@ func TestSiwIsNeverMadeToWaitForReads(t *testing.T) {
 	has("one Read is left", 5)
 	done(3)
 	has("none is left", 7)
-	w := at[siwSQE](q.mem, 5*sizeOf[siwSQE]())
+	w := typedAt[siwSQE](q.mem, 5*sizeOf[siwSQE]())
 	if got := string(q.mem[6*sizeOf[siwSQE]()-siwMaxInline:][:6]); w.ID != 5 || got != "fenced" {
 		t.Errorf("request %d of %q, want 5 of what was inline when it was posted", w.ID, got)
 	}
-	f.q.finish(f.q.quiet())
+	f.q.flushOutstanding(f.q.firstUntaken())
 	if n := len(f.poll()); n != 7 {
 		t.Errorf("%d completions of 7 requests", n)
 	}

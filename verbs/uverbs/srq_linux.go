@@ -11,7 +11,7 @@ import (
 
 // CreateSRQ makes a shared receive queue.
 func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
-	if err := d.gone(); err != nil {
+	if err := d.goneError(); err != nil {
 		return nil, err
 	}
 	if attr.MaxWR <= 0 || attr.MaxWR > min(d.caps.MaxSRQWR, d.caps.MaxCQE, math.MaxInt32) {
@@ -25,11 +25,11 @@ func (d *device) CreateSRQ(attr verbs.SRQInitAttr) (verbs.SRQ, error) {
 	for i := range s.free {
 		s.free[i] = uint32(attr.MaxWR - 1 - i)
 	}
-	s.event = d.handle(s)
+	s.event = d.addHandle(s)
 	made, err := d.hw.CreateSRQ(pd.handle, attr.MaxWR, s.event)
 	if err != nil {
 		delete(d.handles, s.event)
-		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, d.limited(err))
+		return nil, fmt.Errorf("uverbs: %s: create_srq of %d: %w", d.name, attr.MaxWR, d.explainLimit(err))
 	}
 	s.handle, s.ring = made.Handle, made.Queue
 	pd.users++
@@ -58,8 +58,8 @@ func (s *sharedQueue) PostRecv(wr verbs.RecvWR) error {
 	return nil
 }
 
-// take returns a completed receive and frees its slot.
-func (s *sharedQueue) take(i uint64) (w recv, ok bool) {
+// takeReceive returns a completed receive and frees its slot.
+func (s *sharedQueue) takeReceive(i uint64) (w recv, ok bool) {
 	if i >= uint64(len(s.slots)) || !s.slots[i].used {
 		return recv{}, false
 	}
@@ -68,7 +68,7 @@ func (s *sharedQueue) take(i uint64) (w recv, ok bool) {
 	s.free = append(s.free, uint32(i))
 	if s.early {
 		s.early = false
-		s.reached()
+		s.limitReached()
 	}
 	return w, true
 }
@@ -79,33 +79,33 @@ func (s *sharedQueue) Arm(limit int) error {
 	if limit < 0 || limit > s.attr.MaxWR || s.gone {
 		return fmt.Errorf("uverbs: limit of %d for a shared receive queue of %d: %w", limit, s.attr.MaxWR, unix.EINVAL)
 	}
-	if err := s.dev.gone(); err != nil {
+	if err := s.dev.goneError(); err != nil {
 		return err
 	}
-	if err := s.arm(limit); err != nil {
+	if err := s.armLimit(limit); err != nil {
 		return err
 	}
 	s.limit = limit
-	s.reached()
+	s.limitReached()
 	return nil
 }
 
-func (s *sharedQueue) arm(limit int) error {
+func (s *sharedQueue) armLimit(limit int) error {
 	if err := s.dev.hw.ArmSRQ(s.handle, limit); err != nil {
 		return fmt.Errorf("uverbs: %s: modify_srq to a limit of %d: %w", s.dev.name, limit, err)
 	}
 	return nil
 }
 
-// reached makes OnLimit be called at the end of the turn if the queue is low. The queue may not be
-// low if the event belongs to an earlier Arm. In that case the kernel has dropped the limit, and it
-// is set again. OnLimit also waits for the completion of the receive that the kernel has just
-// taken: until then its slot is not free, and the owner could not post another one.
-func (s *sharedQueue) reached() {
+// limitReached makes OnLimit be called at the end of the turn if the queue is low. The queue may
+// not be low if the event belongs to an earlier Arm. In that case the kernel has dropped the limit,
+// and it is set again. OnLimit also waits for the completion of the receive that the kernel has
+// just taken: until then its slot is not free, and the owner could not post another one.
+func (s *sharedQueue) limitReached() {
 	switch {
 	case s.limit == 0 || s.gone:
 	case s.ring.Left() >= s.limit:
-		_ = s.arm(s.limit)
+		_ = s.armLimit(s.limit)
 	case len(s.slots)-len(s.free) >= s.limit:
 		s.early = true
 	default:
@@ -113,7 +113,7 @@ func (s *sharedQueue) reached() {
 		if s.attr.OnLimit != nil && !s.low {
 			s.low = true
 			s.dev.low = append(s.dev.low, s)
-			s.dev.later()
+			s.dev.deferRun()
 		}
 	}
 }

@@ -24,17 +24,17 @@ func TestLimitBeforeTheCompletion(t *testing.T) {
 		slots: []slot{{recv{id: 10}, true}, {recv{id: 11}, true}}, limit: 2,
 	}
 	ring-- // the kernel takes one
-	s.reached()
+	s.limitReached()
 	if s.low {
 		t.Fatal("asked for a receive while there is no room for one")
 	}
-	if w, ok := s.take(0); !ok || w.id != 10 {
+	if w, ok := s.takeReceive(0); !ok || w.id != 10 {
 		t.Fatalf("completed %+v, %v, want 10", w, ok)
 	}
 	if !s.low || s.limit != 0 || len(f.d.low) != 1 {
 		t.Errorf("not asked for a receive when its place is free: %+v", s)
 	}
-	if _, ok := s.take(1); !ok || len(f.d.low) != 1 {
+	if _, ok := s.takeReceive(1); !ok || len(f.d.low) != 1 {
 		t.Errorf("asked %d times, want once for an Arm", len(f.d.low))
 	}
 }

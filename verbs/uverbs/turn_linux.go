@@ -5,9 +5,9 @@ package uverbs
 func (d *device) Run(int) bool {
 	d.deferred = false
 	for _, q := range d.due {
-		q.foresee()
+		q.foreseeArming()
 	}
-	d.ring()
+	d.announceAll()
 	low := d.low
 	d.low = nil
 	for _, s := range low {
@@ -17,25 +17,25 @@ func (d *device) Run(int) bool {
 	d.due = d.spareDue[:0]
 	for i, q := range due {
 		due[i] = nil
-		q.settle()
+		q.notifyOrArm()
 	}
 	d.spareDue = due
 	return false
 }
 
-// ring announces posted sends. The device may complete them during the announcement.
-func (d *device) ring() {
+// announceAll announces posted sends. The device may complete them during the announcement.
+func (d *device) announceAll() {
 	dirty := d.dirty
 	d.dirty = d.spare[:0]
 	for i, q := range dirty {
 		dirty[i] = nil
-		q.announce()
+		q.announceSends()
 	}
 	d.spare = dirty
 }
 
-// foresee announces the arming by settle in the absence of completions.
-func (q *completionQueue) foresee() {
+// foreseeArming announces the arming by settle in the absence of completions.
+func (q *completionQueue) foreseeArming() {
 	if q.gone || q.notified || q.users == 0 || q.ready.Len() > 0 || q.dev.lost != nil || q.dev.closed {
 		return
 	}
@@ -52,20 +52,20 @@ func (p *cqPart) toArm() bool { return !p.armed && (!p.quietly || !p.q.quiet) }
 // onlySolicited reports whether that event is wanted of solicited completions only.
 func (p *cqPart) onlySolicited() bool { return p.q.quiet && !p.q.dev.attr.NotifiesAll }
 
-// settle notifies the owner or arms the queue. A completion may arrive between the check for
-// completions and the arming, so settle checks again afterwards. It cannot know whether such a
+// notifyOrArm notifies the owner or arms the queue. A completion may arrive between the check for
+// completions and the arming, so it checks again afterwards. It cannot know whether such a
 // completion was solicited, so the owner is notified of it.
-func (q *completionQueue) settle() {
+func (q *completionQueue) notifyOrArm() {
 	q.due = false
 	if q.gone || q.notified {
 		return
 	}
-	empty := q.empty() // may take a while with a library
+	empty := q.isEmpty() // may take a while with a library
 	if empty {
 		q.loud = false
 	}
-	if (empty || !q.notifyOwner()) && q.users > 0 && q.arm() {
-		if empty = q.empty(); !empty {
+	if (empty || !q.notifyOwner()) && q.users > 0 && q.armParts() {
+		if empty = q.isEmpty(); !empty {
 			q.loud = true
 			q.notifyOwner()
 		}
@@ -74,21 +74,22 @@ func (q *completionQueue) settle() {
 
 // notifyOwner calls notify if there is a completion for which the owner wants to be notified.
 func (q *completionQueue) notifyOwner() bool {
-	if q.notified || q.gone || q.dev.closed || q.quiet && !q.loud || q.empty() {
+	if q.notified || q.gone || q.dev.closed || q.quiet && !q.loud || q.isEmpty() {
 		return false
 	}
 	q.notified, q.loud = true, false
 	q.notifying, q.taken.Last = true, false
-	defer q.doubt() // even if the owner calls runtime.Goexit
+	defer q.assumeMore() // even if the owner calls runtime.Goexit
 	q.notify()
 	return true
 }
 
-// doubt ends the assumption of nothingBehind.
-func (q *completionQueue) doubt() { q.notifying, q.taken.Last = false, false }
+// assumeMore ends the assumption of nothingBehind.
+func (q *completionQueue) assumeMore() { q.notifying, q.taken.Last = false, false }
 
-// arm asks the kernel to report the next completion. The result is false if that was not necessary.
-func (q *completionQueue) arm() (asked bool) {
+// armParts asks the kernel to report the next completion. The result is false if that was not
+// necessary.
+func (q *completionQueue) armParts() (asked bool) {
 	d := q.dev
 	if d.lost != nil || d.closed {
 		return false
@@ -100,24 +101,25 @@ func (q *completionQueue) arm() (asked bool) {
 		asked = true
 		only := p.onlySolicited()
 		if err := d.hw.ReqNotify(p.handle, p.ring, only); err != nil {
-			d.fail(err)
+			d.handleGone(err)
 			return
 		}
-		p.asked(!only, only)
+		p.setArmed(!only, only)
 	}
 	return asked
 }
 
-// heard handles the kernel's report of a completion of the kind for which it was armed. If the
-// queue was armed for solicited completions, it is armed again immediately. Everything that arrived
-// before that is polled now, so no solicited completion is missed and no other one is reported.
-func (q *completionQueue) heard() {
+// handleReport handles the kernel's report of a completion of the kind for which it was armed. If
+// the queue was armed for solicited completions, it is armed again immediately. Everything that
+// arrived before that is polled now, so no solicited completion is missed and no other one is
+// reported.
+func (q *completionQueue) handleReport() {
 	q.loud = true
 	if q.quiet {
-		q.arm()
+		q.armParts()
 	}
 	if !q.notifyOwner() {
-		q.later()
+		q.scheduleSettle()
 	}
 }
 

@@ -16,12 +16,14 @@ import (
 // connected lets its peer in before its request leaves: it knows who the peer is, and the peer
 // answers to that. The other side does so before its accept leaves, when its owner has decided.
 
-// guarded reports whether the peer has to be kept from memory, and let in.
-func (s *security) guarded() bool { return s != nil && s.c.res.area != nil && s.c.Device.attr.QPAccess }
+// guardsMemory reports whether the peer has to be kept from memory, and let in.
+func (s *security) guardsMemory() bool {
+	return s != nil && s.c.res.area != nil && s.c.Device.attr.QPAccess
+}
 
 // shutOut denies the peer access to memory: it is not authenticated yet.
 func (s *security) shutOut() error {
-	if !s.guarded() {
+	if !s.guardsMemory() {
 		return nil
 	}
 	if err := s.c.QP.SetAccess(0); err != nil {
@@ -32,7 +34,7 @@ func (s *security) shutOut() error {
 
 // letIn allows the peer access to memory.
 func (s *security) letIn() error {
-	if !s.guarded() {
+	if !s.guardsMemory() {
 		return nil
 	}
 	if err := s.c.QP.SetAccess(verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic); err != nil {

@@ -42,8 +42,9 @@ func (a *Area) On(dev verbs.Device) bool { return a.d.Verbs == dev && !a.d.remov
 // Join notes one more user, which ends with Leave.
 func (a *Area) Join() { a.users++ }
 
-// shared reports whether peers of other connections can reach the memory that is registered in it.
-func (a *Area) shared() bool { return a != nil && a.conns > 1 }
+// isShared reports whether peers of other connections can reach the memory that is registered in
+// it.
+func (a *Area) isShared() bool { return a != nil && a.conns > 1 }
 
 // Leave ends a user. The last one frees the memory, but memory that is still in use counts as a
 // user, too.
@@ -53,10 +54,10 @@ func (a *Area) Leave() {
 	}
 	for _, r := range a.regions {
 		free := func() {
-			a.d.claim(-len(r.mr.Bytes))
-			a.d.closed("dereg_mr", a.d.Verbs.Free(r.mr))
+			a.d.claimBytes(-len(r.mr.Bytes))
+			a.d.logCloseError("dereg_mr", a.d.Verbs.Free(r.mr))
 		}
-		if r.lease.end(a.d.l, func() { free(); a.Leave() }) {
+		if r.lease.markGone(a.d.l, func() { free(); a.Leave() }) {
 			a.users++
 		} else {
 			free()
@@ -66,12 +67,12 @@ func (a *Area) Leave() {
 		return
 	}
 	if a.dom.own {
-		a.dom.leave()
+		a.dom.leavePrivate()
 	} else {
-		a.d.closed("dealloc_pd", a.pd.Close())
+		a.d.logCloseError("dealloc_pd", a.pd.Close())
 	}
 	a.d.areas--
-	a.d.vanish()
+	a.d.closeUnused()
 }
 
 // Alloc registers n bytes, within Limits.Memory. lease tracks their users.
@@ -84,13 +85,13 @@ func (a *Area) Alloc(n int, access verbs.Access, lease *Lease) (*verbs.MR, error
 	if err != nil {
 		return nil, fmt.Errorf("reg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
 	}
-	a.d.claim(n)
+	a.d.claimBytes(n)
 	a.regions = append(a.regions, region{mr, lease})
 	return mr, nil
 }
 
-// claim counts n bytes more.
-func (d *Device) claim(n int) {
+// claimBytes counts n bytes more.
+func (d *Device) claimBytes(n int) {
 	d.memory += n
 	d.l.MemoryBudget -= n
 }
@@ -103,6 +104,6 @@ func (a *Area) Free(mr *verbs.MR) error {
 		return fmt.Errorf("dereg_mr of %d bytes on %s: %w", n, a.d.Verbs.Name(), err)
 	}
 	a.regions = slices.DeleteFunc(a.regions, func(other region) bool { return other.mr == mr })
-	a.d.claim(-n)
+	a.d.claimBytes(-n)
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// put queues a message, or an offer of one.
-func (b *arrivals) put(m *Inbound, from wire.Offer) {
+// queueMessage queues a message, or an offer of one.
+func (b *arrivals) queueMessage(m *Inbound, from wire.Offer) {
 	m.Since = time.Now() // not the loop's, which may be a long turn old
 	p := pending{m: m, from: from, length: from.Length, number: from.Number}
 	if b.c.Sec != nil {
@@ -37,8 +37,9 @@ func (b *arrivals) pop() pending {
 	return b.Waiting.Pop()
 }
 
-// advance reads on. granted: the budget has memory for the next offer.
-func (b *arrivals) advance(granted bool) {
+// readOffers reads offers as far as there is memory for them. granted: the budget has memory for
+// the next offer.
+func (b *arrivals) readOffers(granted bool) {
 	c := b.c
 	for c.Flows() && !b.ended && b.Begun-b.Done < ReadsMax {
 		a := b.toRead()
@@ -51,7 +52,7 @@ func (b *arrivals) advance(granted bool) {
 				break
 			}
 			granted = false
-			if !b.allot(a) {
+			if !b.allotMemory(a) {
 				break
 			}
 		}
@@ -69,18 +70,18 @@ func (b *arrivals) advance(granted bool) {
 			break
 		}
 	}
-	b.watch()
+	b.watchReads()
 }
 
-// allot takes memory for an offer. Not ok: the device has none, and is asked again.
-func (b *arrivals) allot(a *pending) (ok bool) {
+// allotMemory takes memory for an offer. Not ok: the device has none, and is asked again.
+func (b *arrivals) allotMemory(a *pending) (ok bool) {
 	chunk, err := b.c.res.dom.sinks.Get(int(a.from.Length))
 	if err != nil {
 		b.c.l.log.Warn("rdma: no memory for a large message", "device", b.c.Device.Verbs.Name(), "err", err)
 		b.wait = true
 		b.c.l.el.AfterFunc(RetryAfter, func() {
 			b.wait = false
-			b.advance(false)
+			b.readOffers(false)
 		})
 		return false
 	}
@@ -98,21 +99,21 @@ func (b *arrivals) allot(a *pending) (ok bool) {
 	return true
 }
 
-// filled ends the reading into chunk.
-func (b *arrivals) filled(chunk *memory.Chunk) {
+// endFilling ends the reading into chunk.
+func (b *arrivals) endFilling(chunk *memory.Chunk) {
 	b.filling--
 	b.c.res.dom.sinks.Filled()
 	b.c.l.Sources.Filled(b.from, int(chunk.SGE.Length))
 }
 
-// stop ends the reading of offers: the connection has ended. A peer whose offers were still being
-// read has kept memory from others. Its fault ends with ReadPatience: anything longer means that
-// this side stood still.
-func (b *arrivals) stop() {
+// stopReading ends the reading of offers: the connection has ended. A peer whose offers were still
+// being read has kept memory from others. Its fault ends with ReadPatience: anything longer means
+// that this side stood still.
+func (b *arrivals) stopReading() {
 	if b.filling > 0 {
 		b.c.l.Sources.Wasted(b.from, min(b.c.l.el.Now().Sub(b.since), ReadPatience+ReadPatience/readLooks))
 	}
-	b.drop()
+	b.releaseWaiting()
 }
 
 // Claim implements memory.Claimant.
@@ -125,13 +126,13 @@ func (b *arrivals) Claim() (want, held int) {
 
 // Fair implements memory.Claimant.
 func (b *arrivals) Fair(want int) bool {
-	return b.c.l.Sources.Lets(b.from, want) && b.c.In.person.lets(want)
+	return b.c.l.Sources.Lets(b.from, want) && b.c.In.person.hasRoomFor(want)
 }
 
 // Grant implements memory.Claimant.
 func (b *arrivals) Grant() {
 	b.wait = false
-	b.advance(true)
+	b.readOffers(true)
 }
 
 // Ended implements OpOwner. Reads end in order, so its bytes belong to the oldest offer that is
@@ -140,7 +141,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	b.Done++
 	c.Session.Reading(b.Begun != b.Done)
 	if c.Over() {
-		b.drop()
+		b.releaseWaiting()
 		return
 	}
 	switch {
@@ -163,27 +164,27 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	a.came += min(ReadPart, a.from.Length-a.came)
 	b.since = c.l.el.Now()
 	if a.came == a.from.Length {
-		b.filled(a.m.Chunk)
+		b.endFilling(a.m.Chunk)
 		c.Session.Pull()
 		switch {
 		case c.Sec != nil:
-			if err := b.begin(a); err != nil {
+			if err := b.beginOpening(a); err != nil {
 				c.up.BreakOff(err)
 				return
 			}
 		case i == 0:
-			b.deliver()
+			b.deliverReady()
 		}
 	}
-	b.advance(false)
-	c.Device.pump(c)
+	b.readOffers(false)
+	c.Device.queuePump(c)
 }
 
 // Abandoned implements OpOwner. A Read has no sender to answer.
 func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 
-// deliver gives the owner the messages up to the first offer that is still to be read.
-func (b *arrivals) deliver() {
+// deliverReady delivers the messages up to the first offer that is still to be read.
+func (b *arrivals) deliverReady() {
 	for b.Waiting.Len() > 0 && b.c.Flows() {
 		if next := b.Waiting.At(0); next.came < next.from.Length || next.open != nil {
 			return
@@ -192,19 +193,19 @@ func (b *arrivals) deliver() {
 		if a.from.Length > 0 {
 			b.c.traffic.largeReceived()
 		}
-		b.c.In.deliver(a.m)
+		b.c.In.deliverMessage(a.m)
 	}
 }
 
-// gave frees the memory of a consumed message.
-func (b *arrivals) gave(c *memory.Chunk) {
+// releaseConsumed frees the memory of a consumed message.
+func (b *arrivals) releaseConsumed(c *memory.Chunk) {
 	b.held -= int(c.SGE.Length)
 	c.Free()
 }
 
-// drop releases the messages that will not be delivered. The device keeps the memory that it reads
-// into until its Reads have ended.
-func (b *arrivals) drop() {
+// releaseWaiting releases the messages that will not be delivered. The device keeps the memory that
+// it reads into until its Reads have ended.
+func (b *arrivals) releaseWaiting() {
 	if b.Begun != b.Done {
 		return
 	}
@@ -215,9 +216,9 @@ func (b *arrivals) drop() {
 		a := b.pop()
 		if a.m.Chunk != nil {
 			if a.came < a.from.Length {
-				b.filled(a.m.Chunk)
+				b.endFilling(a.m.Chunk)
 			}
-			b.c.In.give(a.m.Chunk)
+			b.c.In.reuseReceive(a.m.Chunk)
 		}
 		b.c.l.freeInbound(a.m)
 	}
@@ -226,22 +227,22 @@ func (b *arrivals) drop() {
 	}
 }
 
-// watch starts the timer that ends a connection whose peer does not answer Reads.
-func (b *arrivals) watch() {
+// watchReads starts the timer that ends a connection whose peer does not answer Reads.
+func (b *arrivals) watchReads() {
 	if b.armed || b.Begun == b.Done {
 		return
 	}
 	if b.timer == nil {
-		b.timer = b.c.l.el.NewTimer(b.look)
+		b.timer = b.c.l.el.NewTimer(b.checkReads)
 	}
 	b.armed, b.seen, b.silent = true, b.Done, 0
 	b.timer.Reset(ReadPatience / readLooks)
 }
 
-// look ends a connection whose peer has not answered a Read. It counts fruitless looks instead of
-// the time: while this side's loop was blocked, or its machine suspended, the peer's data was not
-// read.
-func (b *arrivals) look() {
+// checkReads ends a connection whose peer has not answered a Read. It counts fruitless looks
+// instead of the time: while this side's loop was blocked, or its machine suspended, the peer's
+// data was not read.
+func (b *arrivals) checkReads() {
 	b.armed = false
 	if b.Begun != b.Done && b.seen == b.Done {
 		if b.silent++; b.silent < readLooks {
@@ -252,26 +253,26 @@ func (b *arrivals) look() {
 		b.c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
 		return
 	}
-	b.watch()
+	b.watchReads()
 }
 
-// begin begins to open a message that was read.
-func (b *arrivals) begin(a *pending) (err error) {
+// beginOpening begins to open a message that was read.
+func (b *arrivals) beginOpening(a *pending) (err error) {
 	chunk := a.m.Chunk.Bytes()
 	if a.open, err = b.c.Sec.channel.OpenLarge.Begin(chunk, len(a.m.Data), a.number); err == nil {
-		b.schedule()
+		b.scheduleOpening()
 	}
 	return err
 }
 
-func (b *arrivals) schedule() {
+func (b *arrivals) scheduleOpening() {
 	if !b.queued {
 		b.queued = true
-		b.c.l.segments.add(b)
+		b.c.l.segments.addJob(b)
 	}
 }
 
-// toOpen is the oldest message that is to be opened, or nil.
+// toOpen returns the oldest message that is to be opened, or nil.
 func (b *arrivals) toOpen() *pending {
 	for i := range b.Waiting.Len() {
 		if a := b.Waiting.At(i); a.open != nil {
@@ -281,30 +282,30 @@ func (b *arrivals) toOpen() *pending {
 	return nil
 }
 
-// ahead is job's.
-func (b *arrivals) ahead() int {
+// segmentBytes implements job.
+func (b *arrivals) segmentBytes() int {
 	if a := b.toOpen(); a != nil && !b.c.Over() {
 		return a.open.Ahead()
 	}
 	return 0
 }
 
-// step opens a segment of the oldest message that is to be opened.
-func (b *arrivals) step() {
+// runSegment opens a segment of the oldest message that is to be opened.
+func (b *arrivals) runSegment() {
 	b.queued = false
 	a := b.toOpen()
 	if a == nil || b.c.Over() {
 		return
 	}
-	b.schedule() // the rest, or the next message
+	b.scheduleOpening() // the rest, or the next message
 	switch more, err := a.open.Next(); {
 	case more:
 	case err != nil:
 		b.c.up.BreakOff(err)
 	default:
 		a.open = nil
-		b.deliver()
-		b.c.Device.pump(b.c)
+		b.deliverReady()
+		b.c.Device.queuePump(b.c)
 		b.c.Pump()
 	}
 }

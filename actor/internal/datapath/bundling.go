@@ -40,35 +40,35 @@ type gathering struct {
 	due   bool // it is deferred, and Run has not begun
 }
 
-// gathers reports whether a message that may go in a bundle is to wait for the end of the turn.
-func (out *sending) gathers() bool {
-	return out.queue.gathers || out.Flight.Len() > 0 && out.queue.empty() && out.ready()
+// mustGather reports whether a message that may go in a bundle is to wait for the end of the turn.
+func (out *sending) mustGather() bool {
+	return out.queue.gathers || out.Flight.Len() > 0 && out.queue.isEmpty() && out.canPostNow()
 }
 
 // leadsBundle reports whether o is the first of several messages that were posted together. o may
 // be nil.
 func (o *Outgoing) leadsBundle() bool { return o != nil && o.next != nil }
 
-// bundled reports whether o may go in a bundle.
-func (o *Outgoing) bundled() bool { return o.renew == nil && o.Len() <= bundledMost }
+// canBundle reports whether o may go in a bundle.
+func (o *Outgoing) canBundle() bool { return o.renew == nil && o.Len() <= bundledMost }
 
-// flush posts the messages that were gathered, as far as device and peer have room for them.
-func (out *sending) flush() {
+// postGathered posts the messages that were gathered, as far as device and peer have room for them.
+func (out *sending) postGathered() {
 	if !out.queue.gathers {
 		return
 	}
 	out.queue.gathers = false
-	for out.c.sends() && out.postNext() {
+	for out.c.mayPost() && out.postNext() {
 	}
 	if out.queue.messages.Len() > 0 {
 		out.creditWaitNeeded()
-		out.c.l.Shares.again(out.c)
+		out.c.l.Shares.resumeOrWait(out.c)
 	}
-	out.update()
+	out.sendUpdates()
 }
 
-// add makes out be flushed at the end of the turn, or before something that must not overtake it.
-func (g *gathering) add(out *sending) {
+// addConn adds c to the connections that are flushed at the end of the turn.
+func (g *gathering) addConn(out *sending) {
 	if out.queue.gathered {
 		return
 	}
@@ -86,7 +86,7 @@ func (g *gathering) Run(int) (more bool) {
 	for g.conns.Len() > 0 {
 		out := g.conns.Pop()
 		out.queue.gathered = false
-		out.flush()
+		out.postGathered()
 	}
 	return false
 }
@@ -112,7 +112,7 @@ func (out *sending) bundleNext(o *outlook) (b bundle) {
 	for b.size = wire.HeaderLen; b.n < most; b.n++ {
 		s := *q.messages.At(b.n)
 		size := b.size + wire.BundledLen + s.Len()
-		if !s.bundled() || size > limit || o.ops && int32(o.opSeq-s.seq) < 0 {
+		if !s.canBundle() || size > limit || o.ops && int32(o.opSeq-s.seq) < 0 {
 			break
 		}
 		b.size = size
@@ -121,16 +121,16 @@ func (out *sending) bundleNext(o *outlook) (b bundle) {
 	if b.n < 2 {
 		return bundle{}
 	}
-	// as outlook.followed for a single message
+	// as outlook.isFollowed for a single message
 	b.quiet = !alone && !o.ops && b.n < min(q.messages.Len(), int(o.window)) && out.followsDirectly(*q.messages.At(b.n)) &&
-		o.posted+1 < o.depth && o.silent+1 < part(min(o.depth, bundlesMost/limit))
+		o.posted+1 < o.depth && o.silent+1 < completionBatch(min(o.depth, bundlesMost/limit))
 	return b
 }
 
 // followsDirectly reports whether s, the message behind a bundle, may go as soon as there is a
 // credit and room: it is not renewed, nor offered.
 func (out *sending) followsDirectly(s *Outgoing) bool {
-	return s.bundled() && s.Len() <= out.sizes.direct
+	return s.canBundle() && s.Len() <= out.sizes.direct
 }
 
 // bundleLimit returns the size of the largest bundle that may leave now, in bytes.
@@ -139,7 +139,7 @@ func (out *sending) bundleLimit() int { return min(wire.HeaderLen+out.sizes.dire
 // mayPostBundle reports whether a bundle may be posted now. If not, a completion will make room,
 // and the queue has room until then.
 func (out *sending) mayPostBundle() bool {
-	return out.Flight.bundled < bundlesMost || !out.Flight.completes() || out.queue.messages.Len() >= out.c.l.limits.Queue
+	return out.Flight.bundled < bundlesMost || !out.Flight.willComplete() || out.queue.messages.Len() >= out.c.l.limits.Queue
 }
 
 // postBundle hands the oldest b.n messages to the device. Not ok: it has no room, and they are back
@@ -152,15 +152,15 @@ func (out *sending) postBundle(b bundle) (ok bool) {
 			out.c.traffic.messageSent(s.Len(), false)
 		}
 		out.c.Session.SentBundle(b.n)
-		out.c.observe()
+		out.c.reportCounts()
 	case errors.Is(err, errNoRoom):
 		out.queue.returnMessages(first) // a completion makes room
-		out.c.l.Shares.again(out.c)
-		out.retry()
+		out.c.l.Shares.resumeOrWait(out.c)
+		out.pumpLater()
 		return false
 	case errors.Is(err, unix.ENOMEM): // others have the memory: one message needs less, or none
 		out.queue.returnMessages(first)
-		return out.post(out.queue.popMessage(), false)
+		return out.postMessage(out.queue.popMessage(), false)
 	default:
 		out.failUnsent(first, err)
 	}
@@ -172,7 +172,7 @@ func (d *Device) postBundle(c *Conn, first *Outgoing, b bundle) error {
 	h := c.Session.Header(wire.TypeBundle, 0)
 	if c.Sec != nil || b.size <= d.attr.MaxInline {
 		d.bundled = first.appendBundle(d.bundled[:0], h)
-		return d.post(c, first, d.bundled, b.quiet)
+		return d.postMessage(c, first, d.bundled, b.quiet)
 	}
 	chunk, err := c.Out.sendChunk(first, b.size)
 	if err != nil {
@@ -201,21 +201,21 @@ type unbundling struct {
 	count int           // messages that were, of all bundles
 }
 
-// bundledTurn is the number of messages of bundles that count as one completion in Device.poll. So
+// bundledTurn is the number of messages of bundles that count as one in Device.pollCompletions. So
 // a turn handles 2,048 of them.
 const bundledTurn = 32
 
-// unbundle begins to deliver the n messages in b, a part of chunk.
-func (d *Device) unbundle(c *Conn, chunk *memory.Chunk, b []byte, n int) {
+// unbundleBegin begins to deliver the n messages in b, a part of chunk.
+func (d *Device) unbundleBegin(c *Conn, chunk *memory.Chunk, b []byte, n int) {
 	chunk.Share(n, wire.HeaderLen+len(b))
-	d.l.Shares.took(c, chunk, n)
+	d.l.Shares.countReceived(c, chunk, n)
 	if c.In.qp != nil {
 		c.In.qp.Contained(n)
 	}
 	d.unbundling = unbundling{c, chunk, b, d.unbundling.count}
 }
 
-// unbundleNext delivers the next message. Delivering it may not return, and may call poll, which
+// unbundleNext delivers the next message. It may not return, and may call pollCompletions, which
 // then continues with the message behind it. It returns how many completions that counts as.
 func (d *Device) unbundleNext() (completions int) {
 	u := &d.unbundling
@@ -230,20 +230,20 @@ func (d *Device) unbundleNext() (completions int) {
 		completions = 1
 	}
 	if c.Over() {
-		c.In.give(chunk)
+		c.In.reuseReceive(chunk)
 		return completions
 	}
-	c.In.resize.demanded(len(b), false)
-	m := c.In.received(c.In.keep(chunk, b))
-	if c.In.delays() {
-		c.In.put(m, wire.Offer{}) // at most our credits
+	c.In.resize.noteDemand(len(b), false)
+	m := c.In.newReceived(c.In.keepOrCopy(chunk, b))
+	if c.In.mustQueue() {
+		c.In.queueMessage(m, wire.Offer{}) // at most our credits
 	} else {
-		c.In.deliver(m)
+		c.In.deliverMessage(m)
 	}
 	if last {
-		c.l.Shares.check(c)
-		if c.Out.waits() {
-			d.pump(c)
+		c.l.Shares.pauseIfOver(c)
+		if c.Out.awaitsCredits() {
+			d.queuePump(c)
 		}
 	}
 	return completions

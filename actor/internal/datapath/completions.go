@@ -12,8 +12,8 @@ import (
 // connection needs more.
 const cqEntries = 16 << 10
 
-// completions finds or makes a queue with room for n more entries, and takes them.
-func (d *Device) completions(n int) (*completions, error) {
+// queueWithRoom finds or makes a queue with room for n more entries, and takes them.
+func (d *Device) queueWithRoom(n int) (*completions, error) {
 	for _, q := range d.Queues {
 		if q.Room >= n {
 			q.Room -= n
@@ -30,7 +30,7 @@ func (d *Device) completions(n int) (*completions, error) {
 		entries = min(entries, limit)
 		q.Room = entries
 	}
-	cq, err := d.Verbs.CreateCQ(entries, d.notify)
+	cq, err := d.Verbs.CreateCQ(entries, d.handleNotify)
 	if err != nil {
 		return nil, fmt.Errorf("create_cq on %s: %w", d.Verbs.Name(), err)
 	}
@@ -40,9 +40,9 @@ func (d *Device) completions(n int) (*completions, error) {
 	return q, nil
 }
 
-// notify is called by the device when there are completions. They are handled immediately: another
-// turn would cost another wait.
-func (d *Device) notify() {
+// handleNotify handles the device's notification that there are completions. They are handled
+// immediately: another turn would cost another wait.
+func (d *Device) handleNotify() {
 	if !d.ready && d.Run(eventloop.RunBudget) {
 		_ = d.l.el.Schedule(d) // refused after the loop's end only: nothing polls then
 	}
@@ -50,8 +50,8 @@ func (d *Device) notify() {
 
 // Run handles at most budget completions, and leaves the rest for another turn.
 func (d *Device) Run(budget int) (more bool) {
-	if d.ready = d.poll(budget) >= budget; !d.ready {
-		d.l.Shares.freed() // see refill: messages may have found d.ready
+	if d.ready = d.pollCompletions(budget) >= budget; !d.ready {
+		d.l.Shares.scheduleResume() // see refillQueue: messages may have found d.ready
 	}
 	return d.ready
 }
@@ -59,16 +59,17 @@ func (d *Device) Run(budget int) (more bool) {
 // LoopName names the device in the loop's reports of stalls.
 func (d *Device) LoopName() string { return "completions of " + d.Verbs.Name() }
 
-// poll handles completions until there are none or limit is reached. Handling one may call poll
-// again, as the end of a connection does: the inner call continues with the next completion.
-func (d *Device) poll(limit int) (n int) {
+// pollCompletions handles completions until there are none or limit is reached. Handling one may
+// call it again, as the end of a connection does: the inner call continues with the next
+// completion.
+func (d *Device) pollCompletions(limit int) (n int) {
 	for n < limit {
 		if d.unbundling.chunk != nil {
 			n += d.unbundleNext()
 			continue
 		}
 		if d.next == d.got {
-			d.next, d.got = 0, d.fetch()
+			d.next, d.got = 0, d.fetchCompletions()
 			if d.got == 0 {
 				break
 			}
@@ -77,7 +78,7 @@ func (d *Device) poll(limit int) (n int) {
 		d.wc[d.next] = verbs.WC{}
 		d.next++
 		n++
-		d.complete(&wc)
+		d.handleCompletion(&wc)
 	}
 	for len(d.due) > 0 {
 		last := len(d.due) - 1
@@ -89,8 +90,8 @@ func (d *Device) poll(limit int) (n int) {
 	return n
 }
 
-// fetch polls the queues in turn until one has something, or all have nothing.
-func (d *Device) fetch() (n int) {
+// fetchCompletions polls the queues in turn until one has something, or all have nothing.
+func (d *Device) fetchCompletions() (n int) {
 	for range d.Queues {
 		if d.at >= len(d.Queues) {
 			d.at = 0
@@ -105,11 +106,11 @@ func (d *Device) fetch() (n int) {
 
 // Drain handles every completion there is, before the end of a connection is reported.
 func (d *Device) Drain() {
-	for d.poll(1<<20) > 0 {
+	for d.pollCompletions(1<<20) > 0 {
 	}
 }
 
-func (d *Device) complete(wc *verbs.WC) {
+func (d *Device) handleCompletion(wc *verbs.WC) {
 	conn, _ := qpConn(wc.QP)
 	if wc.ID&recvBit == 0 {
 		if conn != nil {
@@ -121,17 +122,17 @@ func (d *Device) complete(wc *verbs.WC) {
 		return
 	}
 	pool := d.Recvs[uint32(wc.ID>>32)&^(1<<31)]
-	c := pool.take(uint32(wc.ID))
+	c := pool.takePosted(uint32(wc.ID))
 	if wc.Status != verbs.StatusSuccess || conn == nil {
 		c.Free()
-		d.l.Shares.freed()
+		d.l.Shares.scheduleResume()
 		if conn != nil {
 			conn.queuePairFailed(&QueuePairError{Op: verbs.Recv, Status: wc.Status})
 		}
 		return
 	}
 	if wc.Op == verbs.RecvWrite {
-		conn.In.written(c, wc.Bytes, wc.Imm)
+		conn.In.handleWritten(c, wc.Bytes, wc.Imm)
 		return
 	}
 	conn.Receive(c, int(wc.Bytes))
@@ -151,7 +152,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 		}
 		switch {
 		case p.op != nil:
-			c.In.fetched(p.op, -1)
+			c.In.countFetching(p.op, -1)
 			if status == verbs.StatusSuccess {
 				c.traffic.operationSucceeded(p.op)
 			}
@@ -163,10 +164,10 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 			c.Out.failSends(p.Send, sendError(status))
 		}
 	}
-	free.put()
-	c.Sec.pay()
+	free.returnToPool()
+	c.Sec.payOwed()
 	c.goodbyeResume()
-	c.Device.pump(c)
+	c.Device.queuePump(c)
 }
 
 // sentSends answers a chain of messages that were sent, and adds them to free.

@@ -24,7 +24,7 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	c.Out.c, c.In.c = c, c
 	c.terms.Handshake = nil // which ends before the connection
 	size := min(t.Messages, maxRawMessage)
-	c.Out.sizes.start(t.bare(size))
+	c.Out.sizes.initLargest(t.bareLimit(size))
 	if c.Out.Flight.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
 		c.Out.Flight.Depth = min(t.Sends, SendDepth)
 	}
@@ -36,29 +36,29 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		h := l.Hello(&t, d.attr)
 		size = h.Eager + t.perMessage()
 		c.terms.Promised = h.Eager
-		c.Out.sizes.announce(h)
+		c.Out.sizes.setGranted(h)
 		if t.Features != 0 {
 			c.Sec = &security{c: c, handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
 	}
-	if err := c.res.claimDomain(d, t.Area, c.large()); err != nil {
+	if err := c.res.claimDomain(d, t.Area, c.mayUseOffers()); err != nil {
 		return nil, err
 	}
 	var err error
 	if c.In.pool, err = c.res.dom.recvPool(size); err != nil {
-		c.leave()
+		c.releaseMemory()
 		return nil, err
 	}
-	receives := t.receives()
+	receives := t.receiveCount()
 	if limit := d.attr.MaxQPWR; c.In.pool.srq == nil && limit > 0 && receives > limit {
-		c.leave()
+		c.releaseMemory()
 		return nil, &ResourceError{Device: dev.Name(), What: "receives", Need: receives, Limit: limit}
 	}
 	if err = c.res.claimCompletions(c.Out.Flight.Depth + receives); err != nil {
-		c.leave()
+		c.releaseMemory()
 		return nil, err
 	}
-	c.In.resized(receives)
+	c.In.initResizing(receives)
 	d.Conns++
 	attr := verbs.QPInitAttr{
 		PD: c.res.pd, SendCQ: c.res.cq.cq, RecvCQ: c.res.cq.cq, SRQ: c.In.pool.srq, MaxSendWR: c.Out.Flight.Depth, MaxSGE: 1, Context: c,
@@ -70,9 +70,9 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 		c.Release()
 		return nil, err
 	}
-	c.l.Shares.join(c)
+	c.l.Shares.countConn(c)
 	if err = c.Sec.shutOut(); err == nil && c.In.pool.srq == nil {
-		err = c.In.reserve(receives)
+		err = c.In.postReceives(receives)
 	}
 	if err != nil {
 		c.Stop()
@@ -92,20 +92,20 @@ func (c *Conn) Release() {
 	}
 	c.Stop()
 	c.setState(connReleased)
-	c.In.person.leave(c.l, c.In.bytes)
-	c.l.Shares.leave(c)
+	c.In.person.endPromise(c.l, c.In.bytes)
+	c.l.Shares.uncountConn(c)
 	c.res.cq.Room += c.res.entries
-	c.Sec.discard()
+	c.Sec.failOwed()
 	if c.Out.offers != nil {
-		c.Out.offers.close()
+		c.Out.offers.releaseRest()
 	}
-	c.leave()
+	c.releaseMemory()
 	c.Device.Conns--
-	c.Device.vanish()
+	c.Device.closeUnused()
 }
 
-// leave returns the memory and the protection domain, after the queue pair is gone.
-func (c *Conn) leave() {
+// releaseMemory returns the memory and the protection domain, after the queue pair is gone.
+func (c *Conn) releaseMemory() {
 	if c.In.pool != nil {
 		c.In.leavePools()
 	}
@@ -113,7 +113,7 @@ func (c *Conn) leave() {
 }
 
 // Scoped reports whether c's protection domain is not the loop's shared one.
-func (c *Conn) Scoped() bool { return c.res.scoped() }
+func (c *Conn) Scoped() bool { return c.res.hasOwnDomain() }
 
 // Establish starts the flow of messages, after the owner was notified of Established.
 func (c *Conn) Establish() {
@@ -121,23 +121,23 @@ func (c *Conn) Establish() {
 		return
 	}
 	c.setState(connOpen)
-	c.Beat.start(c)
+	c.Beat.startLooks(c)
 	c.Beat.watchFirst(c)
-	c.Out.update()
-	c.l.Shares.again(c)
+	c.Out.sendUpdates()
+	c.l.Shares.resumeOrWait(c)
 	if c.In.Arrivals != nil {
-		c.In.Arrivals.deliver()
-		c.In.Arrivals.advance(false)
+		c.In.Arrivals.deliverReady()
+		c.In.Arrivals.readOffers(false)
 	}
 }
 
-// update answers the peer's probe, and sends a credit update if one is due. If none is, the peer
-// may still need one.
-func (out *sending) update() {
-	if out.c.terms.Mode != ModeMessages || !out.c.sends() {
+// sendUpdates answers the peer's probe, and sends a credit update if one is due. If none is, the
+// peer may still need one.
+func (out *sending) sendUpdates() {
+	if out.c.terms.Mode != ModeMessages || !out.c.mayPost() {
 		return
 	}
-	if out.c.Sec != nil && !out.c.Sec.rekey() {
+	if out.c.Sec != nil && !out.c.Sec.updateKey() {
 		return
 	}
 	for out.Flight.hasRoom() {
@@ -146,20 +146,20 @@ func (out *sending) update() {
 			out.c.In.reliefCheck()
 			return
 		}
-		if !out.say(typ, flags) {
+		if !out.sendControl(typ, flags) {
 			return
 		}
 	}
 }
 
-// say posts a message that is only a header. Not ok: the device had no room, and update tries
-// again, or the device refused it.
-func (out *sending) say(typ wire.Type, flags uint8) (ok bool) {
-	switch err := out.control(typ, flags); {
+// sendControl sends a message that is only a header. Not ok: there was no room, and sendUpdates
+// tries again, or the device refused it.
+func (out *sending) sendControl(typ wire.Type, flags uint8) (ok bool) {
+	switch err := out.postControl(typ, flags); {
 	case err == nil:
 		return true
 	case errors.Is(err, unix.ENOMEM):
-		out.retry()
+		out.pumpLater()
 	default:
 		out.c.queuePairRefused(verbs.Send, err)
 	}
@@ -170,15 +170,15 @@ func (out *sending) say(typ wire.Type, flags uint8) (ok bool) {
 // mode completed.
 func (c *Conn) Drain() {
 	c.setState(connDraining)
-	c.l.Shares.again(c)
+	c.l.Shares.resumeOrWait(c)
 	c.Pump()
 }
 
 func (c *Conn) checkDrained() {
-	if c.state != connDraining || !c.Out.queue.empty() {
+	if c.state != connDraining || !c.Out.queue.isEmpty() {
 		return
 	}
-	if c.Out.Flight.Len() > 0 || c.Sec.Owes() || c.Out.offers.seals() || c.terms.Mode == ModeMessages && !c.Session.Settled() {
+	if c.Out.Flight.Len() > 0 || c.Sec.Owes() || c.Out.offers.isSealing() || c.terms.Mode == ModeMessages && !c.Session.Settled() {
 		return
 	}
 	c.setState(connDrained)
@@ -197,16 +197,16 @@ func (c *Conn) Stop() {
 		c.setState(connOver)
 	}
 	c.Out.creditWaitCheck()
-	c.end.stop()
-	c.Beat.stop()
+	c.end.stopTimer()
+	c.Beat.stopLooks()
 	c.In.resize.returnAside()
-	c.l.Shares.leave(c)
+	c.l.Shares.uncountConn(c)
 	c.Out.failQueued()
 	if c.In.Arrivals != nil {
-		c.In.Arrivals.stop()
+		c.In.Arrivals.stopReading()
 	}
 	if c.Out.offers != nil {
-		c.Out.offers.stop()
+		c.Out.offers.failUnread()
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *Conn) WaitingOps() int { return c.Out.queue.ops.Len() }
 // CatchUp handles the completions that the device has.
 func (c *Conn) CatchUp() { c.Device.Drain() }
 
-func (c *Conn) observe() {
+func (c *Conn) reportCounts() {
 	if c.l.Observed {
 		c.up.Counted()
 	}
@@ -271,7 +271,7 @@ func (c *Conn) Counts() Counts {
 
 func (c *Conn) NotSending() error {
 	switch {
-	case c.Closing() || c.end.leaving():
+	case c.Closing() || c.end.hasGoodbye():
 		return errClosing
 	case c.Over():
 		return Flushed()

@@ -36,11 +36,11 @@ func (c *Conn) Opened() bool { return c.state != connConnecting && c.state != co
 // Flows reports whether messages are delivered.
 func (c *Conn) Flows() bool { return c.state >= connOpen && c.state < connOver }
 
-// sends reports whether queued messages may be posted.
-func (c *Conn) sends() bool { return c.Flows() && !c.end.leaving() }
+// mayPost reports whether queued messages may be posted.
+func (c *Conn) mayPost() bool { return c.Flows() && !c.end.hasGoodbye() }
 
-// taking reports whether the owner may submit messages.
-func (c *Conn) taking() bool { return c.state == connOpen && !c.end.leaving() }
+// maySubmit reports whether the owner may submit messages.
+func (c *Conn) maySubmit() bool { return c.state == connOpen && !c.end.hasGoodbye() }
 
 // Closing reports whether Close waits for the peer, or has.
 func (c *Conn) Closing() bool { return c.state == connDraining || c.state == connDrained }

@@ -25,28 +25,27 @@ func (l *Loop) deviceOf(dev verbs.Device) *Device {
 	}
 	for _, d := range slices.Clone(l.Devices) {
 		if d.Verbs.Name() == dev.Name() { // it was pulled out, and plugged in again
-			d.remove()
+			d.markRemoved()
 		}
 	}
 	d := &Device{l: l, Verbs: dev, attr: dev.Attr(), Domains: make(map[*domain]uint64)}
 	if r, ok := dev.(verbs.Reporter); ok {
-		r.OnDeviceEvent(d.event)
+		r.OnDeviceEvent(d.logEvent)
 	}
 	d.Shared = newDomain(d, dev.PD(), false)
 	l.Devices = append(l.Devices, d)
 	return d
 }
 
-// pump has c.Pump called once the fetched completions are handled, so that all they have made room
-// for goes out together.
-func (d *Device) pump(c *Conn) {
+// queuePump queues c to be pumped after the fetched completions, which make room together.
+func (d *Device) queuePump(c *Conn) {
 	if !c.Out.queue.due {
 		c.Out.queue.due = true
 		d.due = append(d.due, c)
 	}
 }
 
-// qpConn is the connection that a queue pair was made for.
+// qpConn returns the connection that a queue pair was made for.
 func qpConn(qp verbs.QP) (c *Conn, ok bool) {
 	if qp == nil {
 		return nil, false
@@ -55,12 +54,13 @@ func qpConn(qp verbs.QP) (c *Conn, ok bool) {
 	return c, ok
 }
 
-// post posts a message. b begins with its header, if the mode has one. A small message is copied by
-// the device (inline). A larger one is sent from where it is if the device can do that, and is
-// copied into device memory otherwise. A quiet one completes together with the next that is not.
-func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
+// postMessage posts a message. b begins with its header, if the mode has one. A small message is
+// copied by the device (inline). A larger one is sent from where it is if the device can do that,
+// and is copied into device memory otherwise. A quiet one completes together with the next that is
+// not.
+func (d *Device) postMessage(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 	if c.Sec != nil {
-		return c.Sec.record(s, b, quiet)
+		return c.Sec.sealAndPost(s, b, quiet)
 	}
 	op := Posting{Send: s}
 	d.prepareSend(quiet)
@@ -79,7 +79,7 @@ func (d *Device) post(c *Conn, s *Outgoing, b []byte, quiet bool) error {
 		copy(chunk.Bytes(), b)
 		return d.postChunk(c, op, chunk, len(b))
 	}
-	return d.hand(c, op)
+	return d.postPrepared(c, op)
 }
 
 // prepareSend prepares d.wr for a Send. A quiet one asks for no completion.
@@ -97,7 +97,7 @@ func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) erro
 	d.sgl[0] = chunk.SGE
 	d.sgl[0].Length = uint32(n)
 	d.wr.SGL = d.sgl[:]
-	err := d.hand(c, op)
+	err := d.postPrepared(c, op)
 	if err != nil {
 		chunk.Free()
 	}
@@ -108,7 +108,7 @@ func (d *Device) postChunk(c *Conn, op Posting, chunk *memory.Chunk, n int) erro
 // message (nil). With nothing in flight that will complete the budget does not count, because no
 // completion of c would make room. It counts for a bundle, whose messages can go alone.
 func (out *sending) sendChunk(s *Outgoing, n int) (*memory.Chunk, error) {
-	return out.c.res.sendChunk(n, !out.Flight.completes() && !s.leadsBundle())
+	return out.c.res.sendChunk(n, !out.Flight.willComplete() && !s.leadsBundle())
 }
 
 // postOp posts a one-sided operation.
@@ -122,23 +122,24 @@ func (d *Device) postOp(c *Conn, o *OneSided) error {
 		d.sgl[0] = o.Near
 		d.wr.SGL = d.sgl[:]
 	}
-	return d.hand(c, Posting{op: o})
+	return d.postPrepared(c, Posting{op: o})
 }
 
-// hand posts the prepared work request d.wr to c's queue pair. errNoRoom: there is no room now.
-func (d *Device) hand(c *Conn, p Posting) error {
+// postPrepared posts the prepared work request d.wr to c's queue pair. errNoRoom: there is no room
+// now.
+func (d *Device) postPrepared(c *Conn, p Posting) error {
 	d.wr.ID = uint64(c.Out.Flight.Push(p))
 	err := c.QP.PostSend(&d.wr)
 	d.wr.Inline, d.wr.SGL, d.sgl[0] = nil, nil, verbs.SGE{}
 	if err != nil {
-		c.Out.Flight.unpush()
+		c.Out.Flight.dropNewest()
 		if errors.Is(err, unix.ENOMEM) {
 			return errNoRoom
 		}
 		return err
 	}
-	c.Out.Flight.posted(d.wr.Flags&verbs.Signaled == 0)
-	c.Out.sizes.posted(d.wr.Op)
+	c.Out.Flight.notePosted(d.wr.Flags&verbs.Signaled == 0)
+	c.Out.sizes.countPosted(d.wr.Op)
 	return nil
 }
 
@@ -146,20 +147,20 @@ func (d *Device) hand(c *Conn, p Posting) error {
 func (l *Loop) Removed(dev verbs.Device) {
 	for _, d := range slices.Clone(l.Devices) {
 		if d.Verbs == dev {
-			d.remove()
+			d.markRemoved()
 		}
 	}
 }
 
-// remove notes that the device has gone.
-func (d *Device) remove() {
+// markRemoved notes that the device has gone.
+func (d *Device) markRemoved() {
 	d.removed = true
-	d.vanish()
+	d.closeUnused()
 }
 
-// vanish frees the resources of a device that has gone once they are unused: messages that owners
-// have are in its memory.
-func (d *Device) vanish() {
+// closeUnused frees the resources of a device that has gone once they are unused: messages that
+// owners have are in its memory.
+func (d *Device) closeUnused() {
 	if !d.removed || d.Conns > 0 || d.areas > 0 || d.heldByOwners() > 0 {
 		return
 	}
@@ -167,7 +168,7 @@ func (d *Device) vanish() {
 	d.close()
 }
 
-// heldByOwners is how many receive buffers are handed out, without those posted to the device.
+// heldByOwners returns how many receive buffers are handed out, without those posted to the device.
 func (d *Device) heldByOwners() (n int) {
 	for dm := range d.Domains {
 		n += dm.heldByOwners()
@@ -188,14 +189,14 @@ func (d *Device) close() {
 		dm.close()
 	}
 	for _, q := range d.Queues {
-		d.closed("destroy_cq", q.cq.Close())
+		d.logCloseError("destroy_cq", q.cq.Close())
 	}
 	d.Queues = nil
 }
 
-// closed notes that something could not be closed. A device that has gone has taken everything
-// with it.
-func (d *Device) closed(op string, err error) {
+// logCloseError logs that something could not be closed. A device that has gone has taken
+// everything with it.
+func (d *Device) logCloseError(op string, err error) {
 	if err != nil && !d.removed {
 		d.l.log.Error("rdma: "+op, "device", d.Verbs.Name(), "err", err)
 	}
@@ -211,11 +212,11 @@ func (l *Loop) Held() (n int) {
 
 // Full reports whether the messages of a further connection would take memory that is reserved for
 // existing ones.
-func (l *Loop) Full() bool { return l.Shares.full() }
+func (l *Loop) Full() bool { return l.Shares.isFull() }
 
 // CrowdedFor reports whether there are so many connections that one with receives of n bytes would
 // be too much.
-func (l *Loop) CrowdedFor(n int) bool { return l.Shares.crowded() && n > eagerCrowded }
+func (l *Loop) CrowdedFor(n int) bool { return l.Shares.isCrowded() && n > eagerCrowded }
 
 // Close frees what connections share.
 func (l *Loop) Close() {
@@ -225,10 +226,10 @@ func (l *Loop) Close() {
 	l.Devices = nil
 }
 
-// event logs an event of the device. Connections that end because of it report that themselves.
+// logEvent logs an event of the device. Connections that end because of it report that themselves.
 // Each event has a different text: an address that comes and goes must not hide a port that has
 // failed.
-func (d *Device) event(ev verbs.DeviceEvent, port int) {
+func (d *Device) logEvent(ev verbs.DeviceEvent, port int) {
 	if ev == verbs.DeviceFatal || ev == verbs.PortError {
 		d.l.log.Warn("rdma: device event: "+ev.String(), "op", ev, "device", d.Verbs.Name(), "port", port)
 		return

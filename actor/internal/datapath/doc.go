@@ -6,7 +6,7 @@
 //	     │                                            ▲
 //	   offers     offers.go                       arrivals   arrivals.go
 //	     │                                            │
-//	Device.post   device.go                     Conn.Receive  receiving.go
+//	Device.postMessage  device.go               Conn.Receive  receiving.go
 //	     │                                            │
 //	   flight     inflight.go  ◄─ completions.go ─►  recvPool  prepost.go
 //	     ▼                                            ▲

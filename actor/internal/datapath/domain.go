@@ -25,7 +25,7 @@ func (dm *domain) SendArena(n int) *memory.Arena {
 	return dm.Send[class]
 }
 
-// heldByOwners is how many receive buffers are handed out, without those posted to the device.
+// heldByOwners returns how many receive buffers are handed out, without those posted to the device.
 func (dm *domain) heldByOwners() (n int) {
 	for _, p := range dm.recv {
 		n += p.Arena.Out() - (len(p.posted) - len(p.free)) - p.aside + p.copies.Out()
@@ -33,21 +33,21 @@ func (dm *domain) heldByOwners() (n int) {
 	return n + dm.sinks.Held()
 }
 
-// leave notes that a connection which has the domain for its own has gone.
-func (dm *domain) leave() {
+// leavePrivate records that the connection which has the domain for its own has gone.
+func (dm *domain) leavePrivate() {
 	if dm.own {
 		dm.left = true
-		dm.vanish()
+		dm.closeUnused()
 	}
 }
 
-// vanish frees a connection's private domain once it is unused: messages that owners have are in
-// its memory.
-func (dm *domain) vanish() {
+// closeUnused frees a connection's private domain once it is unused: messages that owners have are
+// in its memory.
+func (dm *domain) closeUnused() {
 	if dm.left && dm.heldByOwners() == 0 {
 		dm.close()
 		delete(dm.d.Domains, dm)
-		dm.d.closed("dealloc_pd", dm.pd.Close())
+		dm.d.logCloseError("dealloc_pd", dm.pd.Close())
 	}
 }
 

@@ -30,7 +30,7 @@ type ending struct {
 //	goodbyeUnsaid ──► goodbyeDue ──► goodbyePosted ──► goodbyeLeft
 //	      └───────────────┴────────────────────────────────▲
 //
-// Nothing else is sent from goodbyeDue on (Conn.sends). An end that has waited for goodbyeTime
+// Nothing else is sent from goodbyeDue on (Conn.mayPost). An end that has waited for goodbyeTime
 // (ident.sayGoodbye) continues as if the goodbye had left.
 type goodbye uint8
 
@@ -80,8 +80,8 @@ func (e *ending) setCause(to certainty, cause error) {
 	}
 }
 
-// leaving reports whether the goodbye is due, posted or has left.
-func (e *ending) leaving() bool { return e.goodbye != goodbyeUnsaid }
+// hasGoodbye reports whether the goodbye is due, posted or has left.
+func (e *ending) hasGoodbye() bool { return e.goodbye != goodbyeUnsaid }
 
 // awaitsGoodbye reports whether the goodbye is still to leave.
 func (e *ending) awaitsGoodbye() bool { return e.goodbye == goodbyeDue || e.goodbye == goodbyePosted }
@@ -95,9 +95,9 @@ func (e *ending) brokenBy() error {
 }
 
 // queuePairFailed notes a failure of the queue pair. overdue is called after FailPatience, unless
-// stop is called before.
+// stopTimer is called before.
 func (e *ending) queuePairFailed(failure *QueuePairError, el *eventloop.Loop, overdue func()) {
-	if failure.vague() {
+	if failure.isVague() {
 		e.setCause(causeVague, failure)
 	} else {
 		e.setCause(causeFailure, failure)
@@ -107,8 +107,8 @@ func (e *ending) queuePairFailed(failure *QueuePairError, el *eventloop.Loop, ov
 	}
 }
 
-// stop ends the wait for the device's report of a failed queue pair.
-func (e *ending) stop() {
+// stopTimer stops the timer of a failed queue pair.
+func (e *ending) stopTimer() {
 	if e.patience != nil {
 		e.patience.Stop()
 	}
@@ -140,22 +140,22 @@ func (e *ending) finalCause(reported, own error, peerLeft bool) error {
 // (ident.sayGoodbye), in case the peer receives nothing.
 
 // Leaving reports whether this side has begun to say goodbye.
-func (c *Conn) Leaving() bool { return c.end.leaving() }
+func (c *Conn) Leaving() bool { return c.end.hasGoodbye() }
 
 // ForgoGoodbye ends the wait for the goodbye, if there is one.
 func (c *Conn) ForgoGoodbye() {
-	if c.end.leaving() {
+	if c.end.hasGoodbye() {
 		c.end.setGoodbye(goodbyeLeft)
 	}
 }
 
 // SayGoodbye posts the goodbye, once. False: there is nothing to wait for.
 func (c *Conn) SayGoodbye() bool {
-	c.Out.flush()
+	c.Out.postGathered()
 	switch {
 	case !c.Session.Courteous() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
-	case c.Sec.mute():
+	case c.Sec.isMute():
 		c.end.setGoodbye(goodbyeLeft) // this side ends the connection without one
 		return false
 	case c.end.goodbye == goodbyePosted:
@@ -167,7 +167,7 @@ func (c *Conn) SayGoodbye() bool {
 	}
 	switch err := c.goodbyePost(); {
 	case err == nil:
-		c.end.goodbyePosted(c.last())
+		c.end.goodbyePosted(c.lastNumber())
 	case errors.Is(err, errNoRoom):
 	default:
 		c.end.setGoodbye(goodbyeLeft)
@@ -184,7 +184,7 @@ func (c *Conn) goodbyeResume() {
 			return
 		}
 	case goodbyePosted:
-		if !c.Out.Flight.completed(c.end.goodbyeAt) {
+		if !c.Out.Flight.hasCompleted(c.end.goodbyeAt) {
 			return
 		}
 	default:
@@ -194,11 +194,11 @@ func (c *Conn) goodbyeResume() {
 	c.up.GoodbyeLeft()
 }
 
-// control posts a message that is only a header.
-func (out *sending) control(typ wire.Type, flags uint8) error {
+// postControl posts a message that is only a header.
+func (out *sending) postControl(typ wire.Type, flags uint8) error {
 	var b [wire.HeaderLen]byte
 	out.c.Session.Header(typ, flags).Put(b[:])
-	if err := out.c.Device.post(out.c, nil, b[:], false); err != nil {
+	if err := out.c.Device.postMessage(out.c, nil, b[:], false); err != nil {
 		return err
 	}
 	out.c.Session.Sent(typ, flags)
@@ -220,7 +220,7 @@ func (c *Conn) BrokenBy() error { return c.end.brokenBy() }
 // reported err, which may be nil.
 func (c *Conn) Verdict(err error) error {
 	switch {
-	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.end.leaving():
+	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.end.hasGoodbye():
 		return err
 	case !c.Session.Goodbye():
 		if err == nil {
@@ -259,12 +259,12 @@ const FailPatience = 2 * time.Second
 func (c *Conn) queuePairFailed(e *QueuePairError) {
 	iwarp := c.ID.Flavor()&states.IWARP != 0
 	switch {
-	case c.Over() || !iwarp && !c.connected():
-	case !iwarp && !e.follows():
+	case c.Over() || !iwarp && !c.isConnected():
+	case !iwarp && !e.isConsequence():
 		c.up.BreakOff(e)
 	default:
 		c.end.queuePairFailed(e, c.l.el, func() {
-			if c.connected() { // its end was not reported
+			if c.isConnected() { // its end was not reported
 				c.up.BreakOff(c.end.cause)
 			}
 		})
@@ -277,8 +277,8 @@ func (c *Conn) queuePairRefused(op verbs.Opcode, err error) {
 	c.queuePairFailed(&QueuePairError{Op: op, Err: err})
 }
 
-// connected reports whether there is a connection, as far as rdma_cm knows.
-func (c *Conn) connected() bool {
+// isConnected reports whether there is a connection, as far as rdma_cm knows.
+func (c *Conn) isConnected() bool {
 	s := c.ID.State()
 	return s == states.Connected || s == states.Accepting
 }
@@ -298,13 +298,13 @@ func (c *Conn) goodbyePost() error {
 	if c.Sec != nil && c.Sec.refusal != nil {
 		return c.Sec.sendFirst(c.Sec.last, c.Sec.refusal)
 	}
-	return c.Out.control(wire.TypeGoodbye, 0)
+	return c.Out.postControl(wire.TypeGoodbye, 0)
 }
 
-// last returns the number of the last posting, or of the next if it is owed.
-func (c *Conn) last() uint32 {
+// lastNumber returns the number of the last posting, or of the next if it is owed.
+func (c *Conn) lastNumber() uint32 {
 	if c.Sec != nil && c.Sec.owed.due {
-		return c.Out.Flight.next()
+		return c.Out.Flight.nextNumber()
 	}
-	return c.Out.Flight.next() - 1
+	return c.Out.Flight.nextNumber() - 1
 }

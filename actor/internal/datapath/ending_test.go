@@ -66,7 +66,7 @@ func TestFinalCause(t *testing.T) {
 			if got := e.finalCause(tt.reported, tt.own, tt.peerLeft); !errors.Is(got, tt.want) {
 				t.Errorf("the cause is %v, want %v", got, tt.want)
 			}
-			e.stop()
+			e.stopTimer()
 		})
 	}
 }

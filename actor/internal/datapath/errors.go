@@ -91,19 +91,19 @@ func (e *QueuePairError) Unwrap() []error {
 	return errs
 }
 
-// vague reports whether e is more likely a consequence of the failure than its cause. On iWARP a
+// isVague reports whether e is more likely a consequence of the failure than its cause. On iWARP a
 // general or fatal error means that the stream ended while something was being sent.
-func (e *QueuePairError) vague() bool {
+func (e *QueuePairError) isVague() bool {
 	switch e.Status {
 	case verbs.StatusGeneral, verbs.StatusFatal:
 		return true
 	}
-	return e.follows()
+	return e.isConsequence()
 }
 
-// follows reports whether e must be the consequence of an earlier failure: a healthy queue pair
-// neither flushes nor refuses work requests.
-func (e *QueuePairError) follows() bool {
+// isConsequence reports whether e must be the consequence of an earlier failure: a healthy queue
+// pair neither flushes nor refuses work requests.
+func (e *QueuePairError) isConsequence() bool {
 	return e.Status == verbs.StatusFlushed || e.Status == verbs.StatusSuccess && e.Err != nil
 }
 
@@ -138,7 +138,7 @@ var (
 // Flushed is the error of messages whose connection has ended.
 func Flushed() error { return errFlushed }
 
-// opError is the error for an operation's status; nil for success.
+// opError returns the error for an operation's status; nil for success.
 func opError(status verbs.Status) error {
 	switch status {
 	case verbs.StatusSuccess:
@@ -149,7 +149,7 @@ func opError(status verbs.Status) error {
 	return sendError(status)
 }
 
-// sendError is the error for a status other than success.
+// sendError returns the error for a status other than success.
 func sendError(status verbs.Status) error {
 	if status == verbs.StatusFlushed {
 		return Flushed()

@@ -21,10 +21,10 @@ func (c *Conn) Granted() { c.In.granted = true }
 // Without a hello that is unknown.
 func (c *Conn) Immediates() bool { return c.terms.Mode != ModeMessages || c.Session.Immediates() }
 
-// written takes a Write of n bytes with an immediate, which has used up the receive chunk.
-func (in *intake) written(chunk *memory.Chunk, n, imm uint32) {
+// handleWritten takes a Write of n bytes with an immediate, which has used up the receive chunk.
+func (in *intake) handleWritten(chunk *memory.Chunk, n, imm uint32) {
 	if in.c.Over() {
-		in.give(chunk)
+		in.reuseReceive(chunk)
 		return
 	}
 	var err error
@@ -34,34 +34,34 @@ func (in *intake) written(chunk *memory.Chunk, n, imm uint32) {
 		err = in.c.Session.TakeImmediate()
 	}
 	if err != nil {
-		in.give(chunk)
+		in.reuseReceive(chunk)
 		in.c.up.BreakOff(err)
 		return
 	}
-	chunk, b := in.keep(chunk, chunk.Bytes()[:0])
-	m := in.received(chunk, b)
+	chunk, b := in.keepOrCopy(chunk, chunk.Bytes()[:0])
+	m := in.newReceived(chunk, b)
 	m.HasImm, m.Imm, m.Written = true, imm, n
 	if in.c.terms.Mode == ModeMessages {
 		in.reliefCheck()
 	}
-	if in.delays() {
-		in.put(m, wire.Offer{}) // at most our credits
+	if in.mustQueue() {
+		in.queueMessage(m, wire.Offer{}) // at most our credits
 	} else {
-		in.deliver(m)
+		in.deliverMessage(m)
 	}
-	in.c.l.Shares.check(in.c)
+	in.c.l.Shares.pauseIfOver(in.c)
 }
 
-// posted accounts for an operation that the device has taken.
-func (out *sending) posted(o *OneSided) {
-	out.c.In.fetched(o, 1)
+// operationPosted accounts for an operation that the device has taken.
+func (out *sending) operationPosted(o *OneSided) {
+	out.c.In.countFetching(o, 1)
 	if o.Op != verbs.WriteWithImm {
 		return
 	}
 	out.c.traffic.immediateSent()
 	if out.c.terms.Mode == ModeMessages {
 		out.c.Session.SentImmediate()
-		out.c.observe()
+		out.c.reportCounts()
 	}
 }
 

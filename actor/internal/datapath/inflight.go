@@ -39,35 +39,35 @@ func (f *flight) Len() int { return f.ring.Len() }
 // hasRoom reports whether the send queue has room for another posting.
 func (f *flight) hasRoom() bool { return f.Len() < f.Depth }
 
-// posted notes whether the newest posting is quiet, which means that it asks for no completion.
-func (f *flight) posted(quiet bool) {
+// notePosted notes whether the newest posting is quiet, which means that it asks for no completion.
+func (f *flight) notePosted(quiet bool) {
 	f.quiet++
 	if !quiet {
 		f.quiet = 0
 	}
 }
 
-// completes reports whether the device will report a completion.
-func (f *flight) completes() bool { return f.quiet < f.Len() }
+// willComplete reports whether the device will report a completion.
+func (f *flight) willComplete() bool { return f.quiet < f.Len() }
 
-// completed reports whether the posting of that number has completed.
-func (f *flight) completed(number uint32) bool { return int32(f.head-number) > 0 }
+// hasCompleted reports whether the posting of that number has completed.
+func (f *flight) hasCompleted(number uint32) bool { return int32(f.head-number) > 0 }
 
-// next is the number of the next posting.
-func (f *flight) next() uint32 { return f.head + uint32(f.Len()) }
+// nextNumber returns the number of the next posting.
+func (f *flight) nextNumber() uint32 { return f.head + uint32(f.Len()) }
 
-func (f *flight) at(number uint32) *Posting { return f.ring.At(int(number - f.head)) }
+func (f *flight) postingAt(number uint32) *Posting { return f.ring.At(int(number - f.head)) }
 
 // Push adds a posting and gives its number.
 func (f *flight) Push(p Posting) (number uint32) {
 	f.ring.Push(p)
 	f.bundled += p.bundled()
-	return f.next() - 1
+	return f.nextNumber() - 1
 }
 
-// unpush takes the newest back: the device did not take it.
-func (f *flight) unpush() {
-	f.bundled -= f.at(f.next() - 1).bundled()
+// dropNewest removes the newest: the device did not take it.
+func (f *flight) dropNewest() {
+	f.bundled -= f.postingAt(f.nextNumber() - 1).bundled()
 	f.ring.DropLast()
 }
 

@@ -26,7 +26,7 @@ func TestFlightKeepsOrder(t *testing.T) {
 				if len(model) == 0 {
 					t.Skip()
 				}
-				f.unpush()
+				f.dropNewest()
 				model = model[:len(model)-1]
 			},
 			"complete": func(t *rapid.T) {
@@ -50,7 +50,7 @@ func TestFlightKeepsOrder(t *testing.T) {
 					t.Fatalf("%d in flight, want %d", f.Len(), len(model))
 				}
 				for _, e := range model {
-					if f.at(e.number).Send != e.send {
+					if f.postingAt(e.number).Send != e.send {
 						t.Fatalf("posting %d is another one", e.number)
 					}
 				}

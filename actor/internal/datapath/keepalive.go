@@ -79,8 +79,8 @@ type Lookout struct {
 	left  int    // connections that it has not seen
 }
 
-// start begins the looks at c, whose heartbeat b is.
-func (b *heartbeat) start(c *Conn) {
+// startLooks begins the looks at c, whose heartbeat b is.
+func (b *heartbeat) startLooks(c *Conn) {
 	if k := c.terms.Keepalive; k.idle != 0 && c.Session.Courteous() {
 		b.startAt(c, k)
 		if m, ok := c.QP.(verbs.Mover); ok {
@@ -95,7 +95,7 @@ func (b *heartbeat) startAt(c *Conn, k Keepalive) {
 	if o == nil {
 		every := max(k.idle/looksIdle, 1)
 		o = &Lookout{l: l, every: every, gone: int((k.gone + every - 1) / every)}
-		o.timer = l.el.NewTimer(o.begin)
+		o.timer = l.el.NewTimer(o.beginLook)
 		l.Lookouts[k] = o
 	}
 	if len(o.Conns) == 0 {
@@ -105,8 +105,8 @@ func (b *heartbeat) startAt(c *Conn, k Keepalive) {
 	o.Conns = append(o.Conns, c)
 }
 
-// stop ends the looks, if there are any.
-func (b *heartbeat) stop() {
+// stopLooks ends the looks, if there are any.
+func (b *heartbeat) stopLooks() {
 	o := b.lookout
 	if o == nil {
 		return
@@ -128,34 +128,34 @@ func (b *heartbeat) stop() {
 // nothing from the peer, that counts as a sign. False: the peer does not answer probes,
 // or is challenged already, or the connection is ending.
 func (c *Conn) Challenge(answered func()) (begun bool) {
-	if c.state != connOpen || c.end.leaving() || c.Beat.challenged() || !c.Session.Courteous() || c.Session.Goodbye() {
+	if c.state != connOpen || c.end.hasGoodbye() || c.Beat.isChallenged() || !c.Session.Courteous() || c.Session.Goodbye() {
 		return false
 	}
-	c.Beat.challenge(c, answered)
+	c.Beat.challengePeer(c, answered)
 	return true
 }
 
-func (b *heartbeat) challenge(c *Conn, answered func()) {
-	b.stop()
+func (b *heartbeat) challengePeer(c *Conn, answered func()) {
+	b.stopLooks()
 	b.startAt(c, challenge)
-	b.quiet, b.heard, b.answered = looksIdle-1, c.signs(), answered
-	b.look(c)
+	b.quiet, b.heard, b.answered = looksIdle-1, c.countSigns(), answered
+	b.lookAt(c)
 }
 
-// challenged reports whether a challenge is unanswered.
-func (b *heartbeat) challenged() bool { return b.answered != nil }
+// isChallenged reports whether a challenge is unanswered.
+func (b *heartbeat) isChallenged() bool { return b.answered != nil }
 
-// vouch ends a challenge that the peer has answered.
-func (b *heartbeat) vouch(c *Conn) {
+// challengeAnswered ends a challenge that the peer has answered.
+func (b *heartbeat) challengeAnswered(c *Conn) {
 	if answered := b.answered; answered != nil {
-		b.stop()
-		b.start(c)
+		b.stopLooks()
+		b.startLooks(c)
 		_ = c.l.el.Post(answered) // may panic, and other connections are looked at after this one
 	}
 }
 
-// begin begins a look.
-func (o *Lookout) begin() {
+// beginLook begins a look.
+func (o *Lookout) beginLook() {
 	o.Look++
 	o.left = len(o.Conns)
 	_ = o.l.el.Schedule(o) // refused after the loop's end only
@@ -167,8 +167,8 @@ func (o *Lookout) Run(budget int) (more bool) {
 	for ; budget > 0 && o.left > 0; budget-- {
 		o.left--
 		if o.left < len(o.Conns) {
-			if c := o.Conns[o.left]; c.Beat.due(o.Look) {
-				c.Beat.look(c)
+			if c := o.Conns[o.left]; c.Beat.markSeen(o.Look) {
+				c.Beat.lookAt(c)
 			}
 		}
 	}
@@ -184,30 +184,30 @@ func (o *Lookout) Run(budget int) (more bool) {
 // LoopName names it in the loop's reports of stalls.
 func (o *Lookout) LoopName() string { return "keepalive" }
 
-// due reports whether the look of that number has not seen the connection yet. Now it has.
-func (b *heartbeat) due(number uint32) bool {
+// markSeen reports whether the look of that number had not seen the connection yet. Now it has.
+func (b *heartbeat) markSeen(number uint32) bool {
 	seen := b.Look == number
 	b.Look = number
 	return !seen
 }
 
-// look is a look at the connection.
-func (b *heartbeat) look(c *Conn) {
+// lookAt looks at the connection, and sends a probe or ends it if the peer is quiet.
+func (b *heartbeat) lookAt(c *Conn) {
 	if b.answered == nil {
-		c.In.resize.rest()
+		c.In.resize.shrinkIfUnused()
 	}
-	if qp := c.In.qp; qp != nil && qp.Waiting() && !c.end.leaving() {
+	if qp := c.In.qp; qp != nil && qp.Waiting() && !c.end.hasGoodbye() {
 		b.quiet = 0
-		b.sign(c)
-		b.vouch(c)
+		b.sendSign(c)
+		b.challengeAnswered(c)
 		return
 	}
-	if heard := c.signs(); heard != b.heard {
+	if heard := c.countSigns(); heard != b.heard {
 		b.heard, b.quiet = heard, 0
-		b.vouch(c)
+		b.challengeAnswered(c)
 		return
 	}
-	if b.quiet >= looksIdle && b.moves(c) || c.end.leaving() {
+	if b.quiet >= looksIdle && b.hasMoved(c) || c.end.hasGoodbye() {
 		return
 	}
 	b.quiet++
@@ -227,22 +227,22 @@ func (b *heartbeat) look(c *Conn) {
 	}
 }
 
-// sign shows a peer whose messages, and probes, wait here that this side is alive. If something is
-// still waiting to leave, the peer takes nothing in. But a Read is not complete because its answer
-// waits here, too, and signs complete behind it: these leave half of the send queue free.
-func (b *heartbeat) sign(c *Conn) {
+// sendSign shows a peer whose messages, and probes, wait here that this side is alive. If something
+// is still waiting to leave, the peer takes nothing in. But a Read is not complete because its
+// answer waits here, too, and signs complete behind it: these leave half of the send queue free.
+func (b *heartbeat) sendSign(c *Conn) {
 	b.signs++
 	most := 0
 	if c.In.fetching > 0 {
 		most = c.Out.Flight.Depth/2 - 1
 	}
 	if b.signs%looksIdle == 0 && c.Out.Flight.Len() <= most {
-		c.Out.say(wire.TypeCredit, 0)
+		c.Out.sendControl(wire.TypeCredit, 0)
 	}
 }
 
-// signs counts the signs of the peer.
-func (c *Conn) signs() uint64 {
+// countSigns counts the signs of the peer.
+func (c *Conn) countSigns() uint64 {
 	n := c.Session.Signs()
 	if c.In.Arrivals != nil {
 		n += uint64(c.In.Arrivals.Done)
@@ -253,11 +253,11 @@ func (c *Conn) signs() uint64 {
 	return n
 }
 
-// moves reports whether the transport, since the last look, has moved anything that a probe may be
-// waiting behind.
-func (b *heartbeat) moves(c *Conn) bool {
+// hasMoved reports whether the transport, since the last look, has moved anything that a probe may
+// be waiting behind.
+func (b *heartbeat) hasMoved(c *Conn) bool {
 	var n uint64
-	if !c.Session.Probing() || !c.Out.Flight.completed(b.probe) {
+	if !c.Session.Probing() || !c.Out.Flight.hasCompleted(b.probe) {
 		n = uint64(c.Out.Flight.head)
 	}
 	if m, ok := c.QP.(verbs.Mover); ok {
@@ -273,7 +273,7 @@ func (b *heartbeat) sendProbe(c *Conn) {
 	if c.Session.Probing() || c.Session.Goodbye() || !c.Out.Flight.hasRoom() {
 		return
 	}
-	if c.Out.say(wire.TypeProbe, 0) { // else the next look tries again
-		b.probe = c.last()
+	if c.Out.sendControl(wire.TypeProbe, 0) { // else the next look tries again
+		b.probe = c.lastNumber()
 	}
 }

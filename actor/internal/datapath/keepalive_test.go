@@ -36,13 +36,13 @@ func TestSignsBehindARead(t *testing.T) {
 			c.Device, c.res.dom = &Device{l: s.l, attr: verbs.DeviceAttr{MaxInline: 64}}, new(domain)
 			c.Out.Flight.Push(Posting{})
 			for range looksIdle {
-				c.Beat.look(c)
+				c.Beat.lookAt(c)
 			}
 			if got := qp.sent > 0; got != (tt.want > 0) {
 				t.Errorf("it has got a sign: %t", got)
 			}
 			for range 100 * looksIdle {
-				c.Beat.look(c)
+				c.Beat.lookAt(c)
 			}
 			if qp.sent != tt.want {
 				t.Errorf("%d signs have left, want %d", qp.sent, tt.want)

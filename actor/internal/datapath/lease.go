@@ -79,7 +79,7 @@ func (s *Lease) Own() Ownership {
 }
 
 // Disown ends the effect of Own. Any goroutine.
-func (s *Lease) Disown() { s.leave(leaseOwned) }
+func (s *Lease) Disown() { s.dropPart(leaseOwned) }
 
 // Pin counts a pin. Not ok: the memory is gone, or has an owner.
 func (s *Lease) Pin() (ok bool) {
@@ -95,9 +95,9 @@ func (s *Lease) Pin() (ok bool) {
 }
 
 // Unpin ends the effect of Pin. Any goroutine.
-func (s *Lease) Unpin() { s.leave(leasePin) }
+func (s *Lease) Unpin() { s.dropPart(leasePin) }
 
-func (s *Lease) leave(part uint64) {
+func (s *Lease) dropPart(part uint64) {
 	if b := s.bits.Add(^(part - 1)); b&leaseGone != 0 && b&(leaseOwned|leasePinned) == 0 {
 		_ = s.l.el.Schedule(s) // refused after the loop's end: then it stays
 	}
@@ -128,9 +128,9 @@ func (s *Lease) Free() (ok bool) {
 // Refused takes Free back: the device still has the memory.
 func (s *Lease) Refused() { s.bits.And(^uint64(leaseGone)) }
 
-// end marks the memory as gone. While it is still in use, it is kept: free is called on the loop
-// after the last use.
-func (s *Lease) end(l *Loop, free func()) (kept bool) {
+// markGone marks the memory as gone. While it is still in use, it is kept: free is called on the
+// loop after the last use.
+func (s *Lease) markGone(l *Loop, free func()) (kept bool) {
 	s.l, s.kept = l, free
 	if s.bits.Or(leaseGone)&(leaseOwned|leasePinned) == 0 {
 		return false

@@ -71,7 +71,7 @@ func (o *Outgoing) Init(of any, n int) {
 	o.buf, o.class = make([]byte, headerRoom+n, headerRoom+1<<(class+minSendShift)), int8(class)
 }
 
-// sizeClass is the number of the power of two that n fits in, counted from 1<<shift.
+// sizeClass returns the number of the power of two that n fits in, counted from 1<<shift.
 func sizeClass(n, shift int) (class int) {
 	for n > 1<<(class+shift) {
 		class++
@@ -101,7 +101,7 @@ func (o *Outgoing) Usable() bool { return o.buf != nil && !o.taken }
 func (o *Outgoing) Recycle() {
 	var c outgoingChain
 	c.add(o)
-	c.put()
+	c.returnToPool()
 }
 
 // outgoingChain is messages on their way back to a pool, all of one class.
@@ -113,15 +113,15 @@ func (c *outgoingChain) add(o *Outgoing) {
 		return
 	}
 	if c.first != nil && c.first.class != o.class {
-		c.put()
+		c.returnToPool()
 	}
 	*o = Outgoing{Of: o.Of, next: c.first, buf: o.buf[:cap(o.buf)], class: o.class, taken: true}
 	overwrite.Bytes(o.buf)
 	c.first = o
 }
 
-// put gives the chain to its pool.
-func (c *outgoingChain) put() {
+// returnToPool returns the chain to its pool.
+func (c *outgoingChain) returnToPool() {
 	if c.first != nil {
 		outgoingPools[c.first.class].Put(c.first)
 		c.first = nil

@@ -33,14 +33,14 @@ const (
 func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 	limit := l.limits.Receive
 	eager := l.largestReceive(t, &attr)
-	if l.resizable(t, &attr) {
-		eager = t.begins(eager)
+	if l.canResize(t, &attr) {
+		eager = t.initialSize(eager)
 	}
 	if t.Promised > 0 {
 		eager = t.Promised
 	}
 	h := wire.Hello{Features: t.Features, Credits: t.Credits, Eager: eager, MaxMessage: t.Messages}
-	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, t.largest(limit/2))); !t.Reads {
+	if h.MaxMessage = min(h.MaxMessage, max(h.Eager, t.largestFitting(limit/2))); !t.Reads {
 		h.MaxMessage = h.Eager
 	}
 	return h
@@ -49,16 +49,16 @@ func (l *Loop) Hello(t *Terms, attr verbs.DeviceAttr) wire.Hello {
 // largestReceive returns the size of the largest message, in bytes, that a receive of such a
 // connection holds: arenas have room for several.
 func (l *Loop) largestReceive(t *Terms, attr *verbs.DeviceAttr) int {
-	return max(min(l.eager(t, *attr), t.Messages, l.limits.Receive/8&^(unit-1)), unit)
+	return max(min(l.eagerSize(t, *attr), t.Messages, l.limits.Receive/8&^(unit-1)), unit)
 }
 
-// eager returns the size of the largest message, in bytes, that this side sends directly on a
+// eagerSize returns the size of the largest message, in bytes, that this side sends directly on a
 // device, whatever its peer could receive: the peer must not decide how much memory is used here.
-func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
+func (l *Loop) eagerSize(t *Terms, attr verbs.DeviceAttr) int {
 	switch {
 	case t.Eager > 0:
 		return min(t.Eager, wire.MaxEager)
-	case attr.AsksForReceives && t.Reads && l.Shares.crowded():
+	case attr.AsksForReceives && t.Reads && l.Shares.isCrowded():
 		return eagerCrowded
 	case attr.AsksForReceives:
 		return eagerAsked
@@ -66,24 +66,24 @@ func (l *Loop) eager(t *Terms, attr verbs.DeviceAttr) int {
 	return EagerPosted
 }
 
-// large reports whether c may have to offer messages, or to read them. The peer's receives may hold
-// only LeastPosted, or shrink to that later.
-func (c *Conn) large() bool {
+// mayUseOffers reports whether c may have to offer messages, or to read them. The peer's receives
+// may hold only LeastPosted, or shrink to that later.
+func (c *Conn) mayUseOffers() bool {
 	peer := &c.terms.Peer
 	switch {
 	case c.terms.Mode != ModeMessages:
 		return false
 	case c.Out.sizes.expectsOffers() || peer.MaxMessage > peer.Eager:
 		return true
-	case c.terms.asks():
+	case c.terms.isActive():
 		return c.terms.Serves
 	}
 	return peer.Version >= 4 && peer.MaxMessage > LeastPosted
 }
 
-// bare returns the size of the largest message, in bytes, that is sent to a peer without a hello;
-// byDefault if the owner has set none.
-func (t *Terms) bare(byDefault int) int {
+// bareLimit returns the size of the largest message, in bytes, that is sent to a peer without a
+// hello; byDefault if the owner has set none.
+func (t *Terms) bareLimit(byDefault int) int {
 	if t.SendMost > 0 {
 		return min(t.SendMost, maxRawMessage)
 	}
@@ -115,18 +115,18 @@ func (t *Terms) SendsUnderWay(asksForReceives bool) int {
 func (c *Conn) Agree(h wire.Hello, ok bool, limit int) {
 	if !ok && c.terms.Mode == ModeMessages {
 		c.terms.Mode = ModeForeign
-		c.Out.sizes.start(c.terms.bare(c.Out.sizes.direct))
+		c.Out.sizes.initLargest(c.terms.bareLimit(c.Out.sizes.direct))
 	}
 	if c.terms.Mode != ModeMessages {
 		c.Out.sizes.agreeBare(limit)
 		return
 	}
 	c.Session.Agree(h)
-	most := c.l.eager(&c.terms, c.Device.attr)
+	most := c.l.eagerSize(&c.terms, c.Device.attr)
 	if limit -= c.terms.perMessage(); limit > 0 {
 		most = min(most, limit)
 	}
-	c.Out.sizes.agreeHello(h, &c.terms, most, c.l.limits.Send, c.res.scoped() && c.terms.Serves)
+	c.Out.sizes.agreeHello(h, &c.terms, most, c.l.limits.Send, c.res.hasOwnDomain() && c.terms.Serves)
 }
 
 // Promised returns the bytes that a receive holds by this side's hello; 0: it sends none.
@@ -148,8 +148,8 @@ func (c *Conn) Want(t Terms) {
 	}
 }
 
-// largest is the largest message whose region has at most n bytes.
-func (t *Terms) largest(n int) int {
+// largestFitting returns the size of the largest message whose region has at most n bytes.
+func (t *Terms) largestFitting(n int) int {
 	fit := memory.Fitting(n)
 	if t.Features != 0 {
 		fit -= secure.LargeLen(fit) - fit
@@ -157,7 +157,7 @@ func (t *Terms) largest(n int) int {
 	return fit
 }
 
-// regionSize is the size of the region for a message of n bytes.
+// regionSize returns the size of the region for a message of n bytes.
 func (t *Terms) regionSize(n int) int {
 	if t.Features != 0 {
 		n = secure.LargeLen(n)

@@ -1,7 +1,7 @@
 package datapath
 
 // outlook contains everything that decides which posting is next: counts, and the oldest entries of
-// the queue. step uses nothing else.
+// the queue. nextStep uses nothing else.
 type outlook struct {
 	depth  int    // of the send queue
 	posted int    // in it
@@ -29,15 +29,16 @@ const (
 	stepQuiet             // the oldest message, which need not complete alone
 )
 
-// step decides which posting is next. Operations do not wait for credits, and so overtake messages
-// that do: a peer that reads the memory that a message announces can always make room for the next.
-func (o *outlook) step() step {
-	send := o.sends && o.ready && o.room()
+// nextStep decides which posting is next. Operations do not wait for credits, and so overtake
+// messages that do: a peer that reads the memory that a message announces can always make room for
+// the next.
+func (o *outlook) nextStep() step {
+	send := o.sends && o.ready && o.hasRoom()
 	op := o.ops && o.posted < o.depth && (!o.opCredit || o.window > 0)
 	switch {
 	case op && (!send || int32(o.opSeq-o.sendSeq) < 0):
 		return stepOp
-	case send && o.followed():
+	case send && o.isFollowed():
 		return stepQuiet
 	case send:
 		return stepSend
@@ -45,16 +46,15 @@ func (o *outlook) step() step {
 	return stepNone
 }
 
-// room reports whether a message may go, as far as device and peer are concerned.
-func (o *outlook) room() bool { return o.posted < o.depth && o.window > 0 }
+// hasRoom reports whether a message may go, as far as device and peer are concerned.
+func (o *outlook) hasRoom() bool { return o.posted < o.depth && o.window > 0 }
 
-// followed reports whether another message certainly goes right behind the oldest: then one
+// isFollowed reports whether another message certainly goes right behind the oldest: then one
 // completion is enough for both. In a long run some complete nevertheless, so that the device never
 // runs out of work.
-func (o *outlook) followed() bool {
-	return !o.alone && o.inline && !o.ops && o.window > 1 && o.posted+1 < o.depth && o.silent+1 < part(o.depth)
+func (o *outlook) isFollowed() bool {
+	return !o.alone && o.inline && !o.ops && o.window > 1 && o.posted+1 < o.depth && o.silent+1 < completionBatch(o.depth)
 }
 
-// part is how many postings of a full send queue of that depth complete together, and how many must
-// complete before more are posted: a quarter.
-func part(depth int) int { return max(1, depth/4) }
+// completionBatch returns a quarter of depth: how many postings complete in one group.
+func completionBatch(depth int) int { return max(1, depth/4) }

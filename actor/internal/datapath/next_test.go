@@ -40,7 +40,7 @@ func TestNextStep(t *testing.T) {
 		{"an operation may come in between", with(func(o *outlook) { run(o); o.ops, o.opSeq = true, 8 }), stepSend},
 		{"a quarter of the queue has completed in silence", with(func(o *outlook) { run(o); o.silent = 1 }), stepSend},
 	} {
-		if got := tt.o.step(); got != tt.want {
+		if got := tt.o.nextStep(); got != tt.want {
 			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestNextStep(t *testing.T) {
 // TestNextStepIsFree: what is asked for each message costs no memory.
 func TestNextStepIsFree(t *testing.T) {
 	o := outlook{depth: 8, window: 3, sends: true, ready: true, inline: true}
-	if n := testing.AllocsPerRun(100, func() { _ = o.step() }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = o.nextStep() }); n != 0 {
 		t.Errorf("a step allocates %v times", n)
 	}
 }

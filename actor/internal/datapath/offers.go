@@ -64,27 +64,27 @@ type sealing struct {
 
 func newOffers(c *Conn) *offers {
 	o := &offers{c: c}
-	if _, ok := c.res.registrar(); !ok || c.Sec != nil {
+	if _, ok := c.res.heapRegistrar(); !ok || c.Sec != nil {
 		o.memory = memory.NewRegionCache(c.Device.Verbs, c.res.pd, verbs.RemoteRead, c.l.HeldBudget, true)
 	}
 	return o
 }
 
-// ready reports whether s may be offered now. If only memory is missing, the owner is pumped when
-// there is some.
-func (o *offers) ready(s *Outgoing) bool {
-	if o.unread.Len() == wire.MaxOffers || o.wait || o.seals() {
+// canOffer reports whether s may be offered now. If only memory is missing, the owner is pumped
+// when there is some.
+func (o *offers) canOffer(s *Outgoing) bool {
+	if o.unread.Len() == wire.MaxOffers || o.wait || o.isSealing() {
 		return false
 	}
-	if o.want = memory.RegionSize(o.length(s)); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
+	if o.want = memory.RegionSize(o.readLength(s)); o.granted || o.c.l.HeldBudget.Admits((*offersClaim)(o)) {
 		return true
 	}
 	o.wait = true
 	return false
 }
 
-// length returns the bytes of s as the peer reads them.
-func (o *offers) length(s *Outgoing) int {
+// readLength returns the bytes of s as the peer reads them.
+func (o *offers) readLength(s *Outgoing) int {
 	if o.c.Sec != nil {
 		return secure.LargeLen(s.Len())
 	}
@@ -109,33 +109,33 @@ func (o *offersClaim) Grant() {
 	o.granted = false
 }
 
-// expose makes s, which is ready, a message that the peer can read.
-func (o *offers) expose(s *Outgoing) (m offered, err error) {
+// exposeMessage makes s, which is ready, a message that the peer can read.
+func (o *offers) exposeMessage(s *Outgoing) (m offered, err error) {
 	m.send = s
 	if o.memory == nil {
-		pd, _ := o.c.res.registrar()
+		pd, _ := o.c.res.heapRegistrar()
 		if m.mr, err = pd.Register(s.Bytes(), verbs.RemoteRead); err != nil {
 			return m, err
 		}
-		o.c.l.HeldBudget.TakeLarge(m.size())
+		o.c.l.HeldBudget.TakeLarge(m.budgetBytes())
 	} else {
 		if m.chunk, err = o.memory.Get(s.Len()); err != nil {
 			return m, err
 		}
 		copy(m.chunk.Bytes(), s.Bytes())
 	}
-	o.held += m.size()
+	o.held += m.budgetBytes()
 	return m, nil
 }
 
-// posted notes that the offer of m was posted.
-func (o *offers) posted(m offered) {
+// offerPosted notes that the offer of m was posted.
+func (o *offers) offerPosted(m offered) {
 	o.unread.Push(m)
 	o.granted = false // used
 }
 
-// pending reports whether the peer has something to read. o may be nil.
-func (o *offers) pending() bool { return o != nil && o.unread.Len() > 0 }
+// hasUnread reports whether the peer has something to read. o may be nil.
+func (o *offers) hasUnread() bool { return o != nil && o.unread.Len() > 0 }
 
 func (m *offered) region() *verbs.MR {
 	if m.mr != nil {
@@ -144,17 +144,17 @@ func (m *offered) region() *verbs.MR {
 	return m.chunk.SGE.MR
 }
 
-// offer describes m to the peer. number is the message's, if it is sealed.
-func (m *offered) offer(number uint64) wire.Offer {
+// wireOffer describes m to the peer. number is the message's, if it is sealed.
+func (m *offered) wireOffer(number uint64) wire.Offer {
 	return wire.Offer{Length: uint32(m.send.Len()), Key: m.region().RKey, Addr: m.region().Addr, Number: number}
 }
 
-// size returns the bytes that m takes of the budget.
-func (m *offered) size() int { return memory.RegionSize(len(m.region().Bytes)) }
+// budgetBytes returns the bytes that m takes of the budget.
+func (m *offered) budgetBytes() int { return memory.RegionSize(len(m.region().Bytes)) }
 
-// free releases the memory of m.
-func (o *offers) free(m offered) {
-	n := m.size()
+// releaseOffer releases the memory of m.
+func (o *offers) releaseOffer(m offered) {
+	n := m.budgetBytes()
 	o.held -= n
 	if m.chunk != nil {
 		m.chunk.Free()
@@ -164,11 +164,11 @@ func (o *offers) free(m offered) {
 	o.c.l.HeldBudget.GiveLarge(n)
 }
 
-// read ends the oldest offers until only unread are left: the peer has read them.
-func (o *offers) read(unread int) {
+// releaseRead ends the oldest offers until only unread are left: the peer has read them.
+func (o *offers) releaseRead(unread int) {
 	for o.unread.Len() > unread {
 		m := o.unread.Pop()
-		o.free(m)
+		o.releaseOffer(m)
 		s := m.send
 		if s.notify {
 			o.c.up.Sent(s)
@@ -176,8 +176,8 @@ func (o *offers) read(unread int) {
 		switch {
 		case m.chunk != nil:
 			s.Recycle()
-		case !o.c.res.area.shared(): // else another peer may still read it, over another connection
-			o.spend(s)
+		case !o.c.res.area.isShared(): // else other peers may still read it
+			o.keepSpent(s)
 		}
 	}
 }
@@ -185,9 +185,9 @@ func (o *offers) read(unread int) {
 // spendFor is how long the memory of a message that was read waits for a later posting.
 const spendFor = 100 * time.Millisecond
 
-// spend keeps s until its memory may be used again: when the next posting has been sent.
-func (o *offers) spend(s *Outgoing) {
-	o.spent = append(o.spent, spent{s, o.c.Out.Flight.next()})
+// keepSpent keeps s until its memory may be used again: when the next posting has been sent.
+func (o *offers) keepSpent(s *Outgoing) {
+	o.spent = append(o.spent, spent{s, o.c.Out.Flight.nextNumber()})
 	if o.timer == nil {
 		o.timer = o.c.l.el.NewTimer(o.dropSpent)
 	}
@@ -197,7 +197,7 @@ func (o *offers) spend(s *Outgoing) {
 // recycleSpent recycles the messages that nothing can be sent from anymore.
 func (o *offers) recycleSpent() {
 	n := 0
-	for n < len(o.spent) && o.c.Out.Flight.completed(o.spent[n].after) {
+	for n < len(o.spent) && o.c.Out.Flight.hasCompleted(o.spent[n].after) {
 		o.spent[n].send.Recycle()
 		n++
 	}
@@ -207,9 +207,9 @@ func (o *offers) recycleSpent() {
 // dropSpent leaves the messages without a later posting to the garbage collector.
 func (o *offers) dropSpent() { o.spent = nil }
 
-// stop reports the messages that the peer has not read, as far as is known, as failed. The memory
-// stays until the queue pair is gone.
-func (o *offers) stop() {
+// failUnread reports the messages that the peer has not read, as far as is known, as failed. The
+// memory stays until the queue pair is gone.
+func (o *offers) failUnread() {
 	o.sealAbandon()
 	for i := range o.unread.Len() {
 		m := o.unread.At(i)
@@ -225,10 +225,10 @@ func (o *offers) stop() {
 	}
 }
 
-// close releases the memory that stop has left: the queue pair is gone.
-func (o *offers) close() {
+// releaseRest releases the memory that failUnread has left: the queue pair is gone.
+func (o *offers) releaseRest() {
 	for o.unread.Len() > 0 {
-		o.free(o.unread.Pop())
+		o.releaseOffer(o.unread.Pop())
 	}
 	if o.memory != nil {
 		o.memory.Close()
@@ -242,14 +242,14 @@ func (o *offers) close() {
 // sealBegin starts to seal s, which is ready.
 func (o *offers) sealBegin(s *Outgoing, ch *secure.Channel) (err error) {
 	m := offered{send: s}
-	if m.chunk, err = o.memory.Get(o.length(s)); err != nil {
+	if m.chunk, err = o.memory.Get(o.readLength(s)); err != nil {
 		return err
 	}
-	o.held += m.size()
+	o.held += m.budgetBytes()
 	o.granted = false // used
 	seal, number, err := ch.SealLarge.Begin(m.chunk.Bytes(), s.Bytes())
 	if err != nil {
-		o.free(m)
+		o.releaseOffer(m)
 		return err
 	}
 	o.sealing = sealing{m: m, seal: seal, number: number}
@@ -261,20 +261,20 @@ func (o *offers) sealBegin(s *Outgoing, ch *secure.Channel) (err error) {
 func (o *offers) sealSchedule() {
 	if !o.queued {
 		o.queued = true
-		o.c.l.segments.add(o)
+		o.c.l.segments.addJob(o)
 	}
 }
 
-// ahead implements job.
-func (o *offers) ahead() int {
+// segmentBytes implements job.
+func (o *offers) segmentBytes() int {
 	if s := &o.sealing; s.m.send != nil && !s.done && !o.c.Over() {
 		return s.seal.Ahead()
 	}
 	return 0
 }
 
-// step seals a segment.
-func (o *offers) step() {
+// runSegment seals a segment.
+func (o *offers) runSegment() {
 	o.queued = false
 	s := &o.sealing
 	if s.m.send == nil || s.done || o.c.Over() {
@@ -288,13 +288,13 @@ func (o *offers) step() {
 	o.c.Pump()
 }
 
-// seals reports whether a message is being sealed, or its offer waits for room. o may be nil.
-func (o *offers) seals() bool { return o != nil && o.sealing.m.send != nil }
+// isSealing reports whether a message is being sealed, or its offer waits for room. o may be nil.
+func (o *offers) isSealing() bool { return o != nil && o.sealing.m.send != nil }
 
-// sealed returns the offer of the message that is sealed. Not ok: it is not sealed yet.
-func (o *offers) sealed() (from wire.Offer, ok bool) {
+// sealedOffer returns the offer of the message that is sealed. Not ok: it is not sealed yet.
+func (o *offers) sealedOffer() (from wire.Offer, ok bool) {
 	if s := &o.sealing; s.done {
-		return s.m.offer(s.number), true
+		return s.m.wireOffer(s.number), true
 	}
 	return from, false
 }
@@ -308,13 +308,13 @@ func (o *offers) sealedPosted() {
 // sealAbandon reports the message that is being sealed as failed. Its memory is free, as the peer
 // does not know of it.
 func (o *offers) sealAbandon() {
-	if !o.seals() {
+	if !o.isSealing() {
 		return
 	}
 	m := o.sealing.m
 	o.sealing = sealing{}
 	s := m.send
-	o.free(m)
+	o.releaseOffer(m)
 	o.c.up.SendFailed(s, Flushed())
 }
 
@@ -323,45 +323,45 @@ func (out *sending) offerMessage(s *Outgoing) error {
 	if out.c.Sec != nil {
 		return out.offers.sealBegin(s, out.c.Sec.channel)
 	}
-	m, err := out.offers.expose(s)
+	m, err := out.offers.exposeMessage(s)
 	if err != nil {
 		return err
 	}
 	var b [wire.HeaderLen + wire.OfferLen]byte
 	out.c.Session.Header(wire.TypeOffer, 0).Put(b[:])
-	m.offer(0).Put(b[wire.HeaderLen:])
-	if err := out.c.Device.post(out.c, nil, b[:], false); err != nil {
-		out.offers.free(m)
+	m.wireOffer(0).Put(b[wire.HeaderLen:])
+	if err := out.c.Device.postMessage(out.c, nil, b[:], false); err != nil {
+		out.offers.releaseOffer(m)
 		return err
 	}
-	out.offers.posted(m)
-	out.c.l.Shares.again(out.c)
+	out.offers.offerPosted(m)
+	out.c.l.Shares.resumeOrWait(out.c)
 	return nil
 }
 
 // offerSealed posts the offer of a message that was sealed, if there is one. Not ok: nothing may be
 // posted before it.
 func (out *sending) offerSealed() (ok bool) {
-	if !out.offers.seals() {
+	if !out.offers.isSealing() {
 		return true
 	}
-	from, ok := out.offers.sealed()
+	from, ok := out.offers.sealedOffer()
 	if !ok || !out.Flight.hasRoom() {
 		return false
 	}
 	var b [wire.HeaderLen + wire.SecuredOfferLen]byte
 	out.c.Session.Header(wire.TypeOffer, 0).Put(b[:])
 	from.PutSecured(b[wire.HeaderLen:])
-	switch err := out.c.Device.post(out.c, nil, b[:], false); {
+	switch err := out.c.Device.postMessage(out.c, nil, b[:], false); {
 	case errors.Is(err, unix.ENOMEM):
-		out.retry()
+		out.pumpLater()
 		return false
 	case err != nil: // the connection was broken off
 		return false
 	}
 	out.offers.sealedPosted()
-	out.c.l.Shares.again(out.c)
+	out.c.l.Shares.resumeOrWait(out.c)
 	out.c.Session.Sent(wire.TypeOffer, 0)
-	out.c.observe()
+	out.c.reportCounts()
 	return true
 }

@@ -15,16 +15,16 @@ import (
 // agreed on with the peer wait in the device. A Write with an immediate needs a credit, and
 // operations wait behind it. After an error o was not taken.
 func (c *Conn) OneSided(o *OneSided) error {
-	if !c.sends() {
+	if !c.mayPost() {
 		return c.NotSending()
 	}
-	c.Out.flush()
+	c.Out.postGathered()
 	bare := o.Op == verbs.WriteWithImm && c.terms.Mode == ModeMessages && c.Session.Window() == 0
-	if next := c.Out.outlook(); bare || next.ops || next.posted >= next.depth || next.step() != stepNone {
+	if next := c.Out.newOutlook(); bare || next.ops || next.posted >= next.depth || next.nextStep() != stepNone {
 		c.Out.queue.pushOp(o)
 		if c.Out.owesCredit() {
 			c.Out.creditWaitNeeded()
-			c.l.Shares.again(c)
+			c.l.Shares.resumeOrWait(c)
 		}
 		return nil
 	}
@@ -37,10 +37,10 @@ func (c *Conn) OneSided(o *OneSided) error {
 func (out *sending) postOp(o *OneSided) (ok bool) {
 	switch err := out.c.Device.postOp(out.c, o); {
 	case err == nil:
-		out.posted(o)
+		out.operationPosted(o)
 	case errors.Is(err, errNoRoom):
 		out.queue.returnOp(o) // a completion makes room
-		out.retry()
+		out.pumpLater()
 		return false
 	case errors.Is(err, verbs.ErrQPState): // the connection is over; the cause is yet to come
 		o.Owner.Ended(out.c, o, Flushed())

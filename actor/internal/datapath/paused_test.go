@@ -25,7 +25,7 @@ func (p *tap) Pause(on bool) {
 	}
 }
 
-// paperShares is an account of so many bytes, whose turns the test takes.
+// paperShares returns an account of so many bytes, whose turns the test takes.
 func paperShares(t *testing.T, bytes int) *shares {
 	el, err := eventloop.New(eventloop.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -38,17 +38,17 @@ func paperShares(t *testing.T, bytes int) *shares {
 	return &l.Shares
 }
 
-// holder is a connection whose owner holds messages of so many bytes.
+// holder returns a connection whose owner holds messages of so many bytes.
 func (s *shares) holder(m Mode, bytes ...int) (c *Conn, p *tap, held []*memory.Chunk) {
 	p = new(tap)
 	c = &Conn{l: s.l, terms: Terms{Mode: m}, state: connOpen, Session: wire.NewSession(4)}
 	c.Out.c, c.In.c, c.In.qp = c, c, p
 	for _, n := range bytes {
 		b := &memory.Chunk{SGE: verbs.SGE{Length: uint32(n)}}
-		s.took(c, b, 1)
+		s.countReceived(c, b, 1)
 		held = append(held, b)
 	}
-	s.check(c)
+	s.pauseIfOver(c)
 	return c, p, held
 }
 
@@ -63,22 +63,22 @@ func TestReadGoesOnWhenThereIsRoom(t *testing.T) {
 			_, _, first := s.holder(ModeMessages, all/4)
 			reader, tap, _ := s.holder(ModeMessages, all/8)
 			if !late {
-				reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
+				reader.In.countFetching(&OneSided{Op: verbs.Read}, 1)
 			}
 			_, greedy, _ := s.holder(ModeMessages, all/8)
-			s.check(reader)
+			s.pauseIfOver(reader)
 			if late {
-				reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
+				reader.In.countFetching(&OneSided{Op: verbs.Read}, 1)
 			}
 			if !tap.shut || !greedy.shut {
-				t.Fatalf("with %d bytes left one is paused: %t, the other: %t", s.room(), tap.shut, greedy.shut)
+				t.Fatalf("with %d bytes left one is paused: %t, the other: %t", s.unreservedBytes(), tap.shut, greedy.shut)
 			}
-			s.gave(&Conn{l: s.l}, &memory.Chunk{}) // somebody else's, of no size
+			s.countReturned(&Conn{l: s.l}, &memory.Chunk{}) // somebody else's, of no size
 			if s.Run(eventloop.RunBudget); !tap.shut {
 				t.Fatal("it goes on without room")
 			}
 			s.Held -= first[0].Size() / 8
-			s.freed()
+			s.scheduleResume()
 			if !s.queued {
 				t.Fatal("nobody is looked after although there is room for a Read's answer")
 			}
@@ -107,15 +107,15 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 		for i := range 3 {
 			reader, tap, _ := s.holder(ModeMessages)
 			reader.Session, reader.In.Arrivals = wire.NewSession(all), &arrivals{c: reader}
-			reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
+			reader.In.countFetching(&OneSided{Op: verbs.Read}, 1)
 			for !tap.shut {
 				if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
 					t.Fatal(err)
 				}
-				reader.In.put(reader.In.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
-				s.check(reader)
+				reader.In.queueMessage(reader.In.newReceived(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+				s.pauseIfOver(reader)
 			}
-			has, left := reader.In.bytes, s.free()-max(all/4, owed)
+			has, left := reader.In.bytes, s.freeBytes()-max(all/4, owed)
 			if most := min(has, all/16); left < most-2*one || left >= most {
 				t.Errorf("with %d bytes owed to others, reader %d has %d bytes when %d are left", owed, i, has, left)
 			}
@@ -127,12 +127,12 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 			t.Errorf("with %d bytes owed to others it goes on without memory", owed)
 		}
 		s.Held -= all / 4
-		s.freed()
+		s.scheduleResume()
 		if s.Run(eventloop.RunBudget); first.In.paused || !greedy.shut {
 			t.Errorf("with memory again one is paused: %t, the greedy one: %t", first.In.paused, greedy.shut)
 		}
 		s.Held += all / 4
-		if first.In.Arrivals.pop(); s.may(first) {
+		if first.In.Arrivals.pop(); s.mayReceive(first) {
 			t.Error("one whose owner has a message is read although others have all that is shared")
 		}
 	}
@@ -148,28 +148,28 @@ func TestReadGoesOnBehindABundle(t *testing.T) {
 	s.holder(ModeMessages, all/2)
 	reader, tap, _ := s.holder(ModeMessages)
 	reader.Session, reader.In.Arrivals = wire.NewSession(all), &arrivals{c: reader}
-	reader.In.fetched(&OneSided{Op: verbs.Read}, 1)
+	reader.In.countFetching(&OneSided{Op: verbs.Read}, 1)
 	arrive := func() {
-		reader.In.put(reader.In.received(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+		reader.In.queueMessage(reader.In.newReceived(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
 	}
 	for !tap.shut {
 		if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
 			t.Fatal(err)
 		}
 		arrive()
-		s.check(reader)
+		s.pauseIfOver(reader)
 	}
 	if err := reader.Session.TakeBundle(wire.Header{Type: wire.TypeBundle}, 2); err != nil {
 		t.Fatal(err)
 	}
 	arrive()
-	s.again(reader)
+	s.resumeOrWait(reader)
 	arrive()
-	s.check(reader)
+	s.pauseIfOver(reader)
 	s.Held -= 8 * one
-	s.freed()
-	if s.Run(eventloop.RunBudget); tap.shut || s.room() > 0 {
-		t.Errorf("with room for %d bytes it is paused: %t", s.room(), tap.shut)
+	s.scheduleResume()
+	if s.Run(eventloop.RunBudget); tap.shut || s.unreservedBytes() > 0 {
+		t.Errorf("with room for %d bytes it is paused: %t", s.unreservedBytes(), tap.shut)
 	}
 }
 
@@ -182,9 +182,9 @@ func TestShareGoesOn(t *testing.T) {
 	if !tap.shut {
 		t.Fatal("it is not paused at its share")
 	}
-	s.gave(c, held[1])
+	s.countReturned(c, held[1])
 	if turns(t, s); tap.shut {
-		t.Errorf("it does not go on with %d bytes, where %d are left for all others", c.In.bytes, s.room())
+		t.Errorf("it does not go on with %d bytes, where %d are left for all others", c.In.bytes, s.unreservedBytes())
 	}
 }
 
@@ -198,11 +198,11 @@ func TestPausedCostNothing(t *testing.T) {
 	}
 	good, _, _ := s.holder(ModeMessages)
 	b := &memory.Chunk{SGE: verbs.SGE{Length: 100}}
-	s.took(good, b, 1)
-	if s.gave(good, b); s.queued {
+	s.countReceived(good, b, 1)
+	if s.countReturned(good, b); s.queued {
 		t.Error("connections that wait for messages of their own are looked after when another's is given back")
 	}
-	held, _, hoard := s.holder(ModeMessages, s.room())
+	held, _, hoard := s.holder(ModeMessages, s.unreservedBytes())
 	for i := range conns {
 		_, taps[conns+i], _ = s.holder(ModeMessages, 1, 1)
 	}
@@ -212,7 +212,7 @@ func TestPausedCostNothing(t *testing.T) {
 		}
 		return n
 	}
-	s.gave(held, hoard[0])
+	s.countReturned(held, hoard[0])
 	turns := 0
 	for before := 0; s.queued; turns++ {
 		s.Run(eventloop.RunBudget)
@@ -250,25 +250,25 @@ func TestWindowGoesOnWhenThereIsMemory(t *testing.T) {
 			s := paperShares(t, all)
 			var others int
 			if tt.retains < 4 {
-				others = s.room() - tt.retains*size
+				others = s.unreservedBytes() - tt.retains*size
 				s.Held += others
 			}
 			c, tap, held := s.holder(ModeRaw, slices.Repeat([]int{size}, tt.retains)...)
 			c.up = keeper{}
 			if tt.gives {
-				s.gave(c, held[0])
+				s.countReturned(c, held[0])
 			}
-			others += s.room()
-			s.Held += s.room()
+			others += s.unreservedBytes()
+			s.Held += s.unreservedBytes()
 			if tt.then {
-				s.gave(c, held[0])
+				s.countReturned(c, held[0])
 			}
 			turns(t, s)
 			if !tap.shut {
 				t.Fatal("it goes on without memory")
 			}
 			s.Held -= others
-			s.freed()
+			s.scheduleResume()
 			turns(t, s)
 			if tap.shut {
 				t.Error("it does not go on")
@@ -277,7 +277,7 @@ func TestWindowGoesOnWhenThereIsMemory(t *testing.T) {
 	}
 }
 
-// turns has everything happen that is due.
+// turns runs everything that is due.
 func turns(t *testing.T, s *shares) {
 	t.Helper()
 	for range 3 {

@@ -31,9 +31,9 @@ type membership struct {
 	promised int       // bytes of receives that the connection counts with
 }
 
-// join makes the connection one of who's, whose connections may occupy most bytes, and promises it
-// n bytes of receives. Not ok: there is no room for this one.
-func (m *membership) join(l *Loop, who limits.Person, most, n int) (ok bool) {
+// joinPerson makes the connection one of who's, whose connections may occupy most bytes, and
+// promises it n bytes of receives. Not ok: there is no room for this one.
+func (m *membership) joinPerson(l *Loop, who limits.Person, most, n int) (ok bool) {
 	o := l.Persons[who]
 	if o == nil {
 		o = &occupied{who: who}
@@ -48,9 +48,9 @@ func (m *membership) join(l *Loop, who limits.Person, most, n int) (ok bool) {
 	return true
 }
 
-// promise makes the connection count with n bytes of receives, when their size changes. Not ok:
+// setPromise makes the connection count with n bytes of receives, when their size changes. Not ok:
 // there is no room for more.
-func (m *membership) promise(l *Loop, n int) (ok bool) {
+func (m *membership) setPromise(l *Loop, n int) (ok bool) {
 	o, more := m.of, n-m.promised
 	switch {
 	case o == nil:
@@ -66,17 +66,17 @@ func (m *membership) promise(l *Loop, n int) (ok bool) {
 	return true
 }
 
-// leave ends the promise. From then on only the held bytes, which the owner has, count.
-func (m *membership) leave(l *Loop, held int) {
+// endPromise ends the promise. From then on only the held bytes, which the owner has, count.
+func (m *membership) endPromise(l *Loop, held int) {
 	if m.of != nil {
 		m.of.Receives += held - m.promised
 		l.RecvBudget.Look()
-		m.of.forget(l)
+		m.of.removeIfEmpty(l)
 	}
 }
 
-// lets reports whether a large message may take n bytes.
-func (m *membership) lets(n int) bool {
+// hasRoomFor reports whether a large message may take n bytes.
+func (m *membership) hasRoomFor(n int) bool {
 	o := m.of
 	return o == nil || o.most <= 0 || o.Large == 0 || o.Receives+o.Large+n <= o.most
 }
@@ -92,7 +92,7 @@ func (m *membership) takeLarge(n int) {
 func (m *membership) returnLarge(l *Loop, n int) {
 	if m.of != nil {
 		m.of.Large -= n
-		m.of.forget(l)
+		m.of.removeIfEmpty(l)
 	}
 }
 
@@ -105,11 +105,11 @@ func (m *membership) returnReceive(l *Loop, n int, left bool) {
 		m.of.Receives -= n
 		l.RecvBudget.Look()
 	}
-	m.of.forget(l)
+	m.of.removeIfEmpty(l)
 }
 
-// forget removes an account that is empty.
-func (o *occupied) forget(l *Loop) {
+// removeIfEmpty removes an account that is empty.
+func (o *occupied) removeIfEmpty(l *Loop) {
 	if o.Receives == 0 && o.Large == 0 {
 		delete(l.Persons, o.who)
 	}
@@ -120,7 +120,7 @@ func (o *occupied) forget(l *Loop) {
 func (c *Conn) Belong(who limits.Person, most int) (ok bool) {
 	n := c.terms.Credits
 	if c.In.pool.srq == nil {
-		n = c.terms.receives()
+		n = c.terms.receiveCount()
 	}
-	return c.In.person.join(c.l, who, most, n*c.In.pool.Arena.Size())
+	return c.In.person.joinPerson(c.l, who, most, n*c.In.pool.Arena.Size())
 }

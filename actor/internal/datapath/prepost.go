@@ -23,7 +23,7 @@ const (
 )
 
 // recvPool finds or makes the pool for messages of up to n bytes, header included, and counts one
-// more connection for it, until leave.
+// more connection for it, until removeConn.
 func (dm *domain) recvPool(n int) (*recvPool, error) {
 	n = poolSize(n)
 	p := dm.recv[n]
@@ -35,11 +35,11 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 		p = &recvPool{d: d, batch: min(max(recvBatch, recvBatchBytes/n), recvBatchMax)}
 		p.Arena = memory.NewArena(d.Verbs, dm.pd, verbs.LocalWrite, n, dm.own, d.l.RecvBudget)
 		p.copies = memory.NewCopies(d.l.RecvBudget)
-		p.number = d.numbered(p)
+		p.number = d.numberPool(p)
 		dm.recv[n] = p
 	}
 	if d.attr.AsksForReceives && p.srq == nil {
-		srq, err := d.Verbs.CreateSRQ(verbs.SRQInitAttr{PD: dm.pd, MaxWR: srqDepth, OnEmpty: p.refill})
+		srq, err := d.Verbs.CreateSRQ(verbs.SRQInitAttr{PD: dm.pd, MaxWR: srqDepth, OnEmpty: p.refillQueue})
 		if err != nil {
 			return nil, fmt.Errorf("create_srq on %s: %w", d.Verbs.Name(), err)
 		}
@@ -49,32 +49,32 @@ func (dm *domain) recvPool(n int) (*recvPool, error) {
 	return p, nil
 }
 
-// poolSize is the size of the receives for messages of up to n bytes, header included.
+// poolSize returns the size of the receives for messages of up to n bytes, header included.
 func poolSize(n int) int { return (n + 63) &^ 63 }
 
-// leave ends the use by a connection. After the last one the posted receives are taken back, as
-// others may want their memory.
-func (p *recvPool) leave() {
+// removeConn ends the use by a connection. After the last one the posted receives are taken back,
+// as others may want their memory.
+func (p *recvPool) removeConn() {
 	if p.conns--; p.conns == 0 {
-		p.unpost()
+		p.unpostAll()
 	}
 }
 
-// unpost takes back the posted receives, which the device no longer uses.
-func (p *recvPool) unpost() {
+// unpostAll takes back the posted receives, which the device no longer uses.
+func (p *recvPool) unpostAll() {
 	if p.srq != nil {
-		p.d.closed("destroy_srq", p.srq.Close())
+		p.d.logCloseError("destroy_srq", p.srq.Close())
 		p.srq = nil
 	}
 	for i, c := range p.posted {
 		if c != nil {
-			p.take(uint32(i)).Free()
+			p.takePosted(uint32(i)).Free()
 		}
 	}
 }
 
-// numbered gives a pool its number.
-func (d *Device) numbered(p *recvPool) uint32 {
+// numberPool assigns a number to a pool.
+func (d *Device) numberPool(p *recvPool) uint32 {
 	i := slices.Index(d.Recvs, nil)
 	if i < 0 {
 		i = len(d.Recvs)
@@ -84,12 +84,12 @@ func (d *Device) numbered(p *recvPool) uint32 {
 	return uint32(i)
 }
 
-// refill posts receives because a message has come and there is none. Earlier messages were
+// refillQueue posts receives because a message has come and there is none. Earlier messages were
 // delivered before, so that many small messages from one read use a few buffers again and again,
 // not one buffer each. If a turn's budget was not enough for all, the next turn feeds p. A
 // connection that may not receive now is paused. When little memory is left, fewer receives, down
 // to one, are posted at a time, so that no connection takes the receives of another.
-func (p *recvPool) refill(qp verbs.QP) {
+func (p *recvPool) refillQueue(qp verbs.QP) {
 	s := &p.d.l.Shares
 	if p.d.ready {
 		if !slices.Contains(s.starved, p) {
@@ -97,9 +97,9 @@ func (p *recvPool) refill(qp verbs.QP) {
 		}
 		return
 	}
-	batch := max(1, min(p.batch, s.room()/(16*p.Arena.Size())))
+	batch := max(1, min(p.batch, s.unreservedBytes()/(16*p.Arena.Size())))
 	if c, ok := qpConn(qp); ok {
-		if s.asked(c, batch*p.Arena.Size()); c.In.paused {
+		if s.checkPosting(c, batch*p.Arena.Size()); c.In.paused {
 			return
 		}
 	}
@@ -109,10 +109,10 @@ func (p *recvPool) refill(qp verbs.QP) {
 			return // fewer will do
 		}
 		if err != nil {
-			s.starve(p, err)
+			s.noteStarved(p, err)
 			return
 		}
-		if err := p.post(p.srq, c); err != nil {
+		if err := p.postReceive(p.srq, c); err != nil {
 			c.Free()
 			p.d.l.log.Warn("rdma: post_recv", "device", p.d.Verbs.Name(), "err", err)
 			return
@@ -120,18 +120,18 @@ func (p *recvPool) refill(qp verbs.QP) {
 	}
 }
 
-// post posts a receive to a queue.
-func (p *recvPool) post(q interface{ PostRecv(verbs.RecvWR) error }, c *memory.Chunk) error {
+// postReceive posts a receive to a queue.
+func (p *recvPool) postReceive(q interface{ PostRecv(verbs.RecvWR) error }, c *memory.Chunk) error {
 	c.Check() // it is the device's now
-	i := p.index(c)
+	i := p.indexFor(c)
 	err := q.PostRecv(verbs.RecvWR{ID: recvBit | uint64(p.number)<<32 | uint64(i), SGE: c.SGE})
 	if err != nil {
-		p.take(i)
+		p.takePosted(i)
 	}
 	return err
 }
 
-func (p *recvPool) index(c *memory.Chunk) (i uint32) {
+func (p *recvPool) indexFor(c *memory.Chunk) (i uint32) {
 	if n := len(p.free); n > 0 {
 		i = p.free[n-1]
 		p.free = p.free[:n-1]
@@ -143,8 +143,8 @@ func (p *recvPool) index(c *memory.Chunk) (i uint32) {
 	return i
 }
 
-// take ends a receive.
-func (p *recvPool) take(i uint32) *memory.Chunk {
+// takePosted ends a receive.
+func (p *recvPool) takePosted(i uint32) *memory.Chunk {
 	c := p.posted[i]
 	p.posted[i] = nil
 	p.free = append(p.free, i)
@@ -153,7 +153,7 @@ func (p *recvPool) take(i uint32) *memory.Chunk {
 
 // close leaves the memory of messages that owners have.
 func (p *recvPool) close() {
-	p.unpost()
+	p.unpostAll()
 	p.Arena.CloseUnused()
 	p.d.Recvs[p.number] = nil
 }
@@ -165,8 +165,8 @@ func (p *recvPool) close() {
 // the peer can send until the connection ends. When a message was consumed, its receive is posted
 // again before the peer gets the credit.
 
-// receives is how many receives a connection posts beforehand.
-func (t *Terms) receives() int {
+// receiveCount returns how many receives a connection posts beforehand.
+func (t *Terms) receiveCount() int {
 	n := t.Credits
 	if t.Mode == ModeMessages {
 		n += wire.ControlReceives
@@ -174,17 +174,17 @@ func (t *Terms) receives() int {
 	if t.Features != 0 {
 		n++ // a key update
 	}
-	if t.tls() {
+	if t.usesTLS() {
 		n = max(n, secure.MaxTLSFlight+2) // frames, and the request and a probe behind them
 	}
 	return n
 }
 
-// tls reports whether the connection is secured in TLS mode.
-func (t *Terms) tls() bool { return secure.Features(t.Features)&secure.FeatureTLS != 0 }
+// usesTLS reports whether the connection is secured in TLS mode.
+func (t *Terms) usesTLS() bool { return secure.Features(t.Features)&secure.FeatureTLS != 0 }
 
-// reserve posts n receives.
-func (in *intake) reserve(n int) error {
+// postReceives posts n receives.
+func (in *intake) postReceives(n int) error {
 	if in.c.res.dom.own {
 		in.pool.Arena.InOne(n) // one region
 	}

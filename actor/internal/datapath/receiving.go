@@ -11,74 +11,74 @@ import (
 func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 	b := chunk.Bytes()[:n]
 	if c.Over() {
-		c.In.give(chunk)
+		c.In.reuseReceive(chunk)
 		return
 	}
 	if c.Sec != nil {
 		var ok bool
-		if b, ok = c.Sec.open(b); !ok {
-			c.In.give(chunk)
+		if b, ok = c.Sec.openRecord(b); !ok {
+			c.In.reuseReceive(chunk)
 			return
 		}
 	}
 	if c.terms.Mode == ModeMessages {
-		h, from, n, err := c.In.account(b)
+		h, from, n, err := c.In.accountMessage(b)
 		if err != nil {
-			c.In.give(chunk)
+			c.In.reuseReceive(chunk)
 			c.up.BreakOff(err)
 			return
 		}
-		c.In.resize.shrink()
+		c.In.resize.shrinkReceives()
 		if c.Out.offers != nil {
-			c.Out.offers.read(c.Session.Unread())
+			c.Out.offers.releaseRead(c.Session.Unread())
 		}
 		c.Out.creditWaitCheck()
 		c.In.reliefCheck()
 		switch h.Type {
 		case wire.TypeCredit, wire.TypeGoodbye, wire.TypeProbe, wire.TypeAnswer, wire.TypeKeyUpdate, wire.TypeReceives:
-			c.In.give(chunk)
-			c.Device.pump(c)
-			c.observe()
+			c.In.reuseReceive(chunk)
+			c.Device.queuePump(c)
+			c.reportCounts()
 			return
 		case wire.TypeOffer:
-			c.In.give(chunk)
-			c.In.put(c.In.received(nil, nil), from)
-			c.In.resize.demanded(int(from.Length), true)
-			c.In.Arrivals.advance(false)
-			if c.Out.waits() {
-				c.Device.pump(c)
+			c.In.reuseReceive(chunk)
+			c.In.queueMessage(c.In.newReceived(nil, nil), from)
+			c.In.resize.noteDemand(int(from.Length), true)
+			c.In.Arrivals.readOffers(false)
+			if c.Out.awaitsCredits() {
+				c.Device.queuePump(c)
 			}
 			return
 		case wire.TypeBundle:
-			c.Device.unbundle(c, chunk, b[wire.HeaderLen:], n)
+			c.Device.unbundleBegin(c, chunk, b[wire.HeaderLen:], n)
 			return
 		}
 		b = b[wire.HeaderLen:]
-		c.In.resize.demanded(len(b), false)
+		c.In.resize.noteDemand(len(b), false)
 	}
-	chunk, b = c.In.keep(chunk, b)
-	if c.In.delays() {
-		c.In.put(c.In.received(chunk, b), wire.Offer{}) // at most our credits
-		c.l.Shares.check(c)
+	chunk, b = c.In.keepOrCopy(chunk, b)
+	if c.In.mustQueue() {
+		c.In.queueMessage(c.In.newReceived(chunk, b), wire.Offer{}) // at most our credits
+		c.l.Shares.pauseIfOver(c)
 		return
 	}
-	c.In.deliver(c.In.received(chunk, b))
-	c.l.Shares.check(c)
-	if c.terms.Mode == ModeMessages && c.Out.waits() {
-		c.Device.pump(c)
+	c.In.deliverMessage(c.In.newReceived(chunk, b))
+	c.l.Shares.pauseIfOver(c)
+	if c.terms.Mode == ModeMessages && c.Out.awaitsCredits() {
+		c.Device.queuePump(c)
 	}
 }
 
-// deliver gives the owner a message.
-func (in *intake) deliver(m *Inbound) {
+// deliverMessage delivers a message to the owner.
+func (in *intake) deliverMessage(m *Inbound) {
 	in.c.traffic.messageReceived(len(m.Data))
 	in.c.up.Deliver(m)
 }
 
-// account parses the header of a message, and the body of an offer or of a bundle, which contains
-// n messages, and accounts for them.
-func (in *intake) account(b []byte) (h wire.Header, from wire.Offer, n int, err error) {
-	if h, err = in.c.Sec.parse(b); err != nil {
+// accountMessage parses the header of a message, and the body of an offer or of a bundle, which
+// contains n messages, and accounts for them.
+func (in *intake) accountMessage(b []byte) (h wire.Header, from wire.Offer, n int, err error) {
+	if h, err = in.c.Sec.parseHeader(b); err != nil {
 		return h, from, 0, err
 	}
 	if h.Type == wire.TypeBundle {
@@ -105,66 +105,66 @@ func (in *intake) account(b []byte) (h wire.Header, from wire.Offer, n int, err 
 	return h, from, 0, err
 }
 
-// received makes the event of a message.
-func (in *intake) received(chunk *memory.Chunk, b []byte) *Inbound {
+// newReceived makes the event of a message.
+func (in *intake) newReceived(chunk *memory.Chunk, b []byte) *Inbound {
 	m := in.c.l.newInbound()
-	in.c.l.Shares.took(in.c, chunk, 1)
+	in.c.l.Shares.countReceived(in.c, chunk, 1)
 	m.Data, m.Conn, m.Chunk = b, in.c, chunk
 	return m
 }
 
-// delays reports whether incoming messages have to be queued.
-func (in *intake) delays() bool {
+// mustQueue reports whether incoming messages have to be queued.
+func (in *intake) mustQueue() bool {
 	return in.c.state == connConnecting || in.Arrivals != nil && in.Arrivals.Waiting.Len() > 0
 }
 
-// put queues a message, or an offer of one.
-func (in *intake) put(m *Inbound, from wire.Offer) {
+// queueMessage queues a message, or an offer of one.
+func (in *intake) queueMessage(m *Inbound, from wire.Offer) {
 	if in.Arrivals == nil {
 		in.Arrivals = &arrivals{c: in.c, from: in.c.ID.PeerAddr().Source()}
 	}
-	in.Arrivals.put(m, from)
+	in.Arrivals.queueMessage(m, from)
 }
 
 // Consumed takes a message back from the owner.
 func (c *Conn) Consumed(m *Inbound) {
 	m.Chunk.Overwrite(m.Data, wire.HeaderLen+len(m.Data))
 	c.Session.Consume()
-	c.In.give(m.Chunk)
+	c.In.reuseReceive(m.Chunk)
 	c.l.freeInbound(m)
 	if c.Over() || c.terms.Mode != ModeMessages {
 		return
 	}
 	if !c.Out.queue.gathers { // else flush does it
-		c.Out.update()
+		c.Out.sendUpdates()
 	}
-	c.observe()
+	c.reportCounts()
 }
 
-// keep returns a message that its owner may keep: a copy, when memory is short and the receive is
-// too large for the message.
-func (in *intake) keep(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
-	if in.qp == nil || !in.c.l.Shares.short() || 2*(len(data)+memory.CopyCost) > b.Size() {
+// keepOrCopy returns a message that its owner may keep: a copy, when memory is short and the
+// receive is too large for the message.
+func (in *intake) keepOrCopy(b *memory.Chunk, data []byte) (*memory.Chunk, []byte) {
+	if in.qp == nil || !in.c.l.Shares.isShort() || 2*(len(data)+memory.CopyCost) > b.Size() {
 		return b, data
 	}
 	kept := in.pool.copies.Copy(data)
 	if kept == nil {
 		return b, data
 	}
-	in.give(b)
+	in.reuseReceive(b)
 	return kept, kept.Bytes()
 }
 
-// give takes back a receive buffer that was read. One of the connection's receive queue is posted
-// again.
-func (in *intake) give(b *memory.Chunk) {
+// reuseReceive takes back a receive buffer that was read. One of the connection's receive queue is
+// posted again.
+func (in *intake) reuseReceive(b *memory.Chunk) {
 	if !b.Leave() {
 		return // other messages of its bundle are in it
 	}
-	in.c.l.Shares.gave(in.c, b)
+	in.c.l.Shares.countReturned(in.c, b)
 	switch {
 	case b.Large():
-		in.Arrivals.gave(b)
+		in.Arrivals.releaseConsumed(b)
 	case b.Repostable() && in.pool.srq == nil && !in.c.Over():
 		if err := in.postRecv(b); err != nil {
 			// there is room for it: nothing but the queue pair's end speaks against it
@@ -174,8 +174,8 @@ func (in *intake) give(b *memory.Chunk) {
 		b.Free()
 	}
 	if in.c.Over() { // perhaps the last use of a private domain, or of a device that has gone
-		in.c.res.dom.vanish()
-		in.c.Device.vanish()
+		in.c.res.dom.closeUnused()
+		in.c.Device.closeUnused()
 	}
 }
 

@@ -67,18 +67,18 @@ func (in *intake) reliefCheck() {
 // reliefNeeded reports whether the peer waits while the owner holds less than the window.
 func (in *intake) reliefNeeded() bool {
 	if in.c.terms.Mode == ModeMessages {
-		return in.c.Session.Stands() && in.c.sends()
+		return in.c.Session.Stands() && in.c.mayPost()
 	}
-	return in.paused && in.c.l.Shares.may(in.c)
+	return in.paused && in.c.l.Shares.mayReceive(in.c)
 }
 
 func (in *intake) reliefSend() {
 	switch needed := in.reliefNeeded(); {
 	case in.c.terms.Mode != ModeMessages && needed:
-		in.c.l.Shares.resume(in.c)
+		in.c.l.Shares.resumeConn(in.c)
 	case in.c.terms.Mode != ModeMessages:
-		in.c.l.Shares.again(in.c) // memory may be short by now
+		in.c.l.Shares.resumeOrWait(in.c) // memory may be short by now
 	case needed && in.c.Out.Flight.hasRoom():
-		in.c.Out.say(wire.TypeCredit, 0) // without room, update schedules it again
+		in.c.Out.sendControl(wire.TypeCredit, 0) // without room, sendUpdates schedules it again
 	}
 }

@@ -54,35 +54,35 @@ type resizing struct {
 	share  int // bytes of source's share
 }
 
-// resizable reports whether the receives of such a connection change their size.
-func (l *Loop) resizable(t *Terms, attr *verbs.DeviceAttr) bool {
+// canResize reports whether the receives of such a connection change their size.
+func (l *Loop) canResize(t *Terms, attr *verbs.DeviceAttr) bool {
 	return !attr.AsksForReceives && t.Mode == ModeMessages && t.Reads && t.Eager == 0 && l.largestReceive(t, attr) > LeastPosted
 }
 
-// asks reports whether this side has asked for the connection. The messages that it may send are
-// not known when its receives are posted, nor whether its peer can offer any.
-func (t *Terms) asks() bool { return t.Peer.Version == 0 }
+// isActive reports whether this side has asked for the connection. The messages that it may send
+// are not known when its receives are posted, nor whether its peer can offer any.
+func (t *Terms) isActive() bool { return t.Peer.Version == 0 }
 
-// begins returns the initial size of receives in bytes, of which they may have most.
-func (t *Terms) begins(most int) int {
+// initialSize returns the initial size of receives in bytes, of which they may have most.
+func (t *Terms) initialSize(most int) int {
 	switch {
-	case t.asks() || t.Peer.Version < 4:
+	case t.isActive() || t.Peer.Version < 4:
 		return most
-	case t.tls():
+	case t.usesTLS():
 		return min(leastTLS, most)
 	}
 	return LeastPosted
 }
 
-// resized begins the account of c's receives, n of them, before they are posted.
-func (in *intake) resized(n int) {
-	if !in.c.l.resizable(&in.c.terms, &in.c.Device.attr) || !in.c.res.dom.own {
+// initResizing begins the account of c's receives, n of them, before they are posted.
+func (in *intake) initResizing(n int) {
+	if !in.c.l.canResize(&in.c.terms, &in.c.Device.attr) || !in.c.res.dom.own {
 		return
 	}
 	most := in.c.l.largestReceive(&in.c.terms, &in.c.Device.attr)
 	in.resize = &resizing{
 		c: in.c, count: n, holds: in.c.Out.sizes.direct, most: most, large: poolSize(most + in.c.terms.perMessage()), bytes: n * in.pool.Arena.Size(),
-		joined: []*recvPool{in.pool}, offers: !in.c.terms.asks(), source: in.c.ID.PeerAddr().Source(),
+		joined: []*recvPool{in.pool}, offers: !in.c.terms.isActive(), source: in.c.ID.PeerAddr().Source(),
 	}
 	if in.c.Out.sizes.direct < most {
 		in.resize.small = n
@@ -97,7 +97,7 @@ func (c *Conn) Offered() {
 	}
 }
 
-// poolOf is the pool of receives for messages of n bytes, which is joined. An error: there is none.
+// poolOf joins and returns the pool of receives for messages of n bytes. An error: there is none.
 func (r *resizing) poolOf(n int) (*recvPool, error) {
 	n += r.c.terms.perMessage()
 	for _, p := range r.joined {
@@ -113,30 +113,30 @@ func (r *resizing) poolOf(n int) (*recvPool, error) {
 	return p, err
 }
 
-// demanded notes that the peer sent or offered a message of n bytes.
-func (r *resizing) demanded(n int, offered bool) {
+// noteDemand notes that the peer sent or offered a message of n bytes.
+func (r *resizing) noteDemand(n int, offered bool) {
 	if r == nil || n <= LeastPosted || n > r.most {
 		return
 	}
 	r.used = true
 	if offered && r.holds < r.most {
-		r.grow()
+		r.growReceives()
 	}
 }
 
-// grow makes the receives large.
-func (r *resizing) grow() {
+// growReceives makes the receives large.
+func (r *resizing) growReceives() {
 	if !r.mayAnnounce() {
 		return
 	}
 	p, err := r.poolOf(r.most)
 	n, before := r.count*r.large, r.c.In.person.promised
-	if err != nil || r.share == 0 && r.c.l.largeReceives.Has(r.source)+n > r.c.l.RecvBudget.Spare() || !r.c.In.person.promise(r.c.l, n) {
+	if err != nil || r.share == 0 && r.c.l.largeReceives.Has(r.source)+n > r.c.l.RecvBudget.Spare() || !r.c.In.person.setPromise(r.c.l, n) {
 		return
 	}
-	if !r.replaces(p) {
+	if !r.takeReplacement(p) {
 		r.returnAside()
-		r.c.In.person.promise(r.c.l, before)
+		r.c.In.person.setPromise(r.c.l, before)
 		return
 	}
 	if r.share == 0 {
@@ -146,8 +146,9 @@ func (r *resizing) grow() {
 	r.holds, r.c.In.pool = r.most, p
 }
 
-// replaces takes all the memory that the small receives will be replaced by, and notifies the peer.
-func (r *resizing) replaces(p *recvPool) (ok bool) {
+// takeReplacement takes all the memory that the small receives will be replaced by, and notifies
+// the peer.
+func (r *resizing) takeReplacement(p *recvPool) (ok bool) {
 	for len(r.aside) < r.small {
 		b, err := p.Arena.Get()
 		if err != nil {
@@ -156,11 +157,11 @@ func (r *resizing) replaces(p *recvPool) (ok bool) {
 		p.aside++
 		r.aside = append(r.aside, b)
 	}
-	return r.announce(wire.Receives{From: r.from, Size: uint32(r.most)})
+	return r.announceSize(wire.Receives{From: r.from, Size: uint32(r.most)})
 }
 
-// rest is a look at the receives: they become small when the peer has not needed large ones.
-func (r *resizing) rest() {
+// shrinkIfUnused asks to shrink the receives if the peer has not needed large ones.
+func (r *resizing) shrinkIfUnused() {
 	if r == nil || r.holds == LeastPosted {
 		return
 	}
@@ -168,12 +169,12 @@ func (r *resizing) rest() {
 		r.used, r.quiet = false, 0
 	}
 	if r.quiet >= looksIdle && !r.asked && r.mayAnnounce() && r.offers {
-		r.asked = r.announce(wire.Receives{Size: LeastPosted})
+		r.asked = r.announceSize(wire.Receives{Size: LeastPosted})
 	}
 }
 
-// shrink makes the receives small, if the peer has answered.
-func (r *resizing) shrink() {
+// shrinkReceives makes the receives small, if the peer has answered.
+func (r *resizing) shrinkReceives() {
 	if r == nil || !r.asked || r.c.Session.Resizing() {
 		return
 	}
@@ -184,14 +185,14 @@ func (r *resizing) shrink() {
 	}
 	r.holds, r.c.In.pool = LeastPosted, p
 	r.returnAside()
-	r.counts()
+	r.updateAccount()
 	r.c.res.dom.sinks.Reclaim() // nor does it keep memory for the next large message
 }
 
-// counts updates the account of receives that become small. Other connections of the domain may
-// have receives of any size.
-func (r *resizing) counts() {
-	r.c.In.person.promise(r.c.l, r.bytes)
+// updateAccount updates the account of receives that become small. Other connections of the domain
+// may have receives of any size.
+func (r *resizing) updateAccount() {
+	r.c.In.person.setPromise(r.c.l, r.bytes)
 	if r.small == r.count {
 		r.c.l.largeReceives.Add(r.source, -r.share)
 		r.share = 0
@@ -200,15 +201,15 @@ func (r *resizing) counts() {
 
 // mayAnnounce reports whether the peer can be notified now that the receives have another size.
 func (r *resizing) mayAnnounce() bool {
-	return r.c.sends() && r.c.Session.Resizes() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.Out.offers.seals() && r.c.Out.Flight.hasRoom()
+	return r.c.mayPost() && r.c.Session.Resizes() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.Out.offers.isSealing() && r.c.Out.Flight.hasRoom()
 }
 
-// announce notifies the peer. Not ok: the device has not taken the message.
-func (r *resizing) announce(to wire.Receives) (ok bool) {
+// announceSize notifies the peer. Not ok: the device has not taken the message.
+func (r *resizing) announceSize(to wire.Receives) (ok bool) {
 	var b [wire.HeaderLen + wire.ReceivesLen]byte
 	r.c.Session.Header(wire.TypeReceives, 0).Put(b[:])
 	to.Put(b[wire.HeaderLen:])
-	if r.c.Device.post(r.c, nil, b[:], false) != nil {
+	if r.c.Device.postMessage(r.c, nil, b[:], false) != nil {
 		return false // there will be another occasion
 	}
 	r.c.Session.Sent(wire.TypeReceives, 0)
@@ -231,11 +232,11 @@ func (r *resizing) returnAside() {
 func (in *intake) leavePools() {
 	r := in.resize
 	if r == nil {
-		in.pool.leave()
+		in.pool.removeConn()
 		return
 	}
 	for _, p := range r.joined {
-		p.leave()
+		p.removeConn()
 	}
 	in.c.l.largeReceives.Add(r.source, -r.share)
 	r.share = 0
@@ -246,9 +247,9 @@ func (in *intake) postRecv(b *memory.Chunk) error {
 	r := in.resize
 	p := in.pool
 	if r != nil && b.Size() != p.Arena.Size() {
-		b, p = r.exchange(b)
+		b, p = r.exchangeReceive(b)
 	}
-	if err := p.post(in.c.QP, b); err != nil {
+	if err := p.postReceive(in.c.QP, b); err != nil {
 		b.Free()
 		return err
 	}
@@ -260,8 +261,9 @@ func (in *intake) postRecv(b *memory.Chunk) error {
 	return nil
 }
 
-// exchange returns the receive to be posted instead of b, which does not have the current size.
-func (r *resizing) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
+// exchangeReceive returns the receive to be posted instead of b, which does not have the current
+// size.
+func (r *resizing) exchangeReceive(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 	old := r.c.res.poolOf(b)
 	var next *memory.Chunk
 	if last := len(r.aside) - 1; last >= 0 {
@@ -273,17 +275,17 @@ func (r *resizing) exchange(b *memory.Chunk) (*memory.Chunk, *recvPool) {
 			return b, old
 		}
 	}
-	r.small += smaller(next, r) - smaller(b, r)
+	r.small += smallCount(next, r) - smallCount(b, r)
 	r.bytes += next.Size() - b.Size()
 	b.Free()
 	if r.holds == LeastPosted {
-		r.counts()
+		r.updateAccount()
 	}
 	return next, r.c.In.pool
 }
 
-// smaller is 1 if b is no large receive.
-func smaller(b *memory.Chunk, r *resizing) int {
+// smallCount returns 1 if b is no large receive, and 0 otherwise.
+func smallCount(b *memory.Chunk, r *resizing) int {
 	if b.Size() < r.large {
 		return 1
 	}

@@ -59,22 +59,23 @@ func (r *resources) releaseDomain() {
 		r.area.conns--
 		r.area.Leave()
 	case r.dom.own:
-		r.dom.leave()
-	case r.scoped():
-		r.d.closed("dealloc_pd", r.pd.Close())
+		r.dom.leavePrivate()
+	case r.hasOwnDomain():
+		r.d.logCloseError("dealloc_pd", r.pd.Close())
 	}
 }
 
 // claimCompletions claims n entries of a completion queue.
 func (r *resources) claimCompletions(n int) (err error) {
-	if r.cq, err = r.d.completions(n); err == nil {
+	if r.cq, err = r.d.queueWithRoom(n); err == nil {
 		r.entries = n
 	}
 	return err
 }
 
-// scoped reports whether no other connection uses the protection domain, unless it shares an Area.
-func (r *resources) scoped() bool { return r.pd != r.d.Shared.pd }
+// hasOwnDomain reports whether no other connection uses the protection domain, unless it shares an
+// Area.
+func (r *resources) hasOwnDomain() bool { return r.pd != r.d.Shared.pd }
 
 // poolOf returns the pool that b, a receive, belongs to.
 func (r *resources) poolOf(b *memory.Chunk) *recvPool { return r.dom.recv[b.Size()] }
@@ -88,8 +89,8 @@ func (r *resources) sendChunk(n int, beyond bool) (*memory.Chunk, error) {
 	return a.Get()
 }
 
-// registrar returns the protection domain if it can register memory of the Go heap.
-func (r *resources) registrar() (reg verbs.Registrar, ok bool) {
+// heapRegistrar returns the protection domain if it can register memory of the Go heap.
+func (r *resources) heapRegistrar() (reg verbs.Registrar, ok bool) {
 	reg, ok = r.pd.(verbs.Registrar)
 	return reg, ok
 }

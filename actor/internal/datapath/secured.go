@@ -96,17 +96,17 @@ func (s *security) Suite() secure.Suite {
 }
 
 func (s *security) sendFirst(t wire.Type, body []byte) error {
-	return s.c.Device.post(s.c, nil, t.Put(body), false)
+	return s.c.Device.postMessage(s.c, nil, t.Put(body), false)
 }
 
-// mute reports whether the peer would not understand a last message.
-func (s *security) mute() bool {
+// isMute reports whether the peer would not understand a last message.
+func (s *security) isMute() bool {
 	return s != nil && s.alert == nil && (s.channel == nil || !s.flows && s.refusal == nil)
 }
 
-// open opens a record or handles a frame. Not ok: it was handled, or was not valid.
-func (s *security) open(sealed []byte) (b []byte, ok bool) {
-	if s.framing() {
+// openRecord opens a record or handles a frame. Not ok: it was handled, or was not valid.
+func (s *security) openRecord(sealed []byte) (b []byte, ok bool) {
+	if s.awaitsFrames() {
 		s.heard = true
 		s.handshake.Frame(sealed)
 		return nil, false
@@ -116,9 +116,9 @@ func (s *security) open(sealed []byte) (b []byte, ok bool) {
 		if b, s.channel, err = s.handshake.Prove(sealed); err == nil {
 			s.awaited = wire.TypeRequest
 		}
-	} else if err = s.refused(sealed); err == nil {
+	} else if err = s.peerAlert(sealed); err == nil {
 		b, err = s.channel.Open.Open(sealed[:0], sealed)
-		err = exceeded(err)
+		err = asViolation(err)
 	}
 	switch {
 	case err == nil && s.flows:
@@ -134,9 +134,9 @@ func (s *security) open(sealed []byte) (b []byte, ok bool) {
 	return nil, false
 }
 
-// refused returns the peer's reason if b refuses this side's handshake in TLS mode. A client is
+// peerAlert returns the peer's reason if b refuses this side's handshake in TLS mode. A client is
 // done before the server has seen its certificate.
-func (s *security) refused(b []byte) error {
+func (s *security) peerAlert(b []byte) error {
 	if !s.tls || s.awaited != wire.TypeAccept {
 		return nil
 	}
@@ -172,30 +172,29 @@ func (s *security) takeFirst(b []byte) error {
 	return nil
 }
 
-// parse takes the header off a message.
-func (s *security) parse(b []byte) (wire.Header, error) {
+// parseHeader takes the header off a message.
+func (s *security) parseHeader(b []byte) (wire.Header, error) {
 	if s == nil {
 		return wire.ParseHeader(b)
 	}
 	h, err := wire.ParseSecuredHeader(b)
 	if err == nil && h.Type == wire.TypeKeyUpdate {
 		s.renewed++
-		err = exceeded(s.channel.Open.Update())
+		err = asViolation(s.channel.Open.Update())
 	}
 	return h, err
 }
 
-// exceeded gives err as a violation by the peer, if it has used a key for too much, or for too
-// little to change it.
-func exceeded(err error) error {
+// asViolation returns err as a violation by the peer, if it exceeded the limits of a key.
+func asViolation(err error) error {
 	if limit, ok := errors.AsType[*secure.LimitError](err); ok {
 		return &wire.ProtocolError{What: limit.What}
 	}
 	return err
 }
 
-// record seals a message and posts it. Without an error it is posted or owed.
-func (s *security) record(m *Outgoing, b []byte, quiet bool) error {
+// sealAndPost seals a message and posts it. Without an error it is posted or owed.
+func (s *security) sealAndPost(m *Outgoing, b []byte, quiet bool) error {
 	d := s.c.Device
 	if s.owed.due || s.channel == nil {
 		return errNoRoom
@@ -231,7 +230,7 @@ func (s *security) record(m *Outgoing, b []byte, quiet bool) error {
 	if err := d.postRecord(s.c, &o, quiet); err != nil {
 		s.owed = o
 		s.owed.due = true
-		s.unpaid(err)
+		s.retryOwed(err)
 	}
 	return nil
 }
@@ -239,8 +238,8 @@ func (s *security) record(m *Outgoing, b []byte, quiet bool) error {
 // Owes reports whether frames or a record have to leave before anything else.
 func (s *security) Owes() bool { return s != nil && (s.owed.due || len(s.frames) > 0) }
 
-// pay posts the owed frames and record. False: some are still owed.
-func (s *security) pay() bool {
+// payOwed posts the owed frames and record. False: some are still owed.
+func (s *security) payOwed() bool {
 	if !s.Owes() || s.c.Over() && !s.c.end.awaitsGoodbye() {
 		return true // it is no longer needed
 	}
@@ -254,25 +253,25 @@ func (s *security) pay() bool {
 		return false // a completion makes room
 	}
 	if err := s.c.Device.postRecord(s.c, &s.owed, false); err != nil {
-		s.unpaid(err)
+		s.retryOwed(err)
 		return false
 	}
 	s.owed = owed{}
 	return true
 }
 
-// unpaid schedules another attempt for a record that the device did not take, unless it never takes
-// one.
-func (s *security) unpaid(err error) {
+// retryOwed schedules another attempt for a record that the device did not take, unless it never
+// takes one.
+func (s *security) retryOwed(err error) {
 	if errors.Is(err, unix.ENOMEM) {
-		s.c.Out.retry()
+		s.c.Out.pumpLater()
 		return
 	}
 	s.c.queuePairRefused(verbs.Send, err)
 }
 
-// discard answers for the owed record, which will not leave, and frees its memory.
-func (s *security) discard() {
+// failOwed answers for the owed record, which will not leave, and frees its memory.
+func (s *security) failOwed() {
 	if s == nil {
 		return
 	}
@@ -299,16 +298,17 @@ func (d *Device) postRecord(c *Conn, o *owed, quiet bool) error {
 		d.sgl[0].Length = uint32(len(o.b))
 		d.wr.SGL = d.sgl[:]
 	}
-	return d.hand(c, o.posting)
+	return d.postPrepared(c, o.posting)
 }
 
-// rekey changes this side's key when that is due. False: there is no room for the message about it.
-func (s *security) rekey() bool {
+// updateKey changes this side's key when that is due. False: there is no room for the message about
+// it.
+func (s *security) updateKey() bool {
 	seal := s.channel.Seal
 	if !seal.UpdateDue() && (s.c.terms.Rekey == 0 || s.sealed < s.c.terms.Rekey) {
 		return true
 	}
-	if !s.c.Out.say(wire.TypeKeyUpdate, 0) {
+	if !s.c.Out.sendControl(wire.TypeKeyUpdate, 0) {
 		return false
 	}
 	s.sealed = 0

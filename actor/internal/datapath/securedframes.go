@@ -9,14 +9,14 @@ import (
 // (docs/security-wire.md). A frame does not show whether a record follows it, so until the
 // handshake is done all input goes to the identifier, which returns the records.
 
-// framing reports whether incoming messages are frames of a handshake.
-func (s *security) framing() bool { return s.tls && s.channel == nil }
+// awaitsFrames reports whether incoming messages are frames of a handshake.
+func (s *security) awaitsFrames() bool { return s.tls && s.channel == nil }
 
 // SendFrames posts frames of a handshake, in order. They belong to the connection now.
 func (s *security) SendFrames(frames [][]byte) {
 	if !s.c.Over() {
 		s.frames = append(s.frames, frames...)
-		s.pay()
+		s.payOwed()
 	}
 }
 
@@ -24,7 +24,7 @@ func (s *security) SendFrames(frames [][]byte) {
 func (s *security) Nudge() {
 	if s.c.Device.attr.OverlooksFirst {
 		s.c.l.el.AfterFunc(overlookTime, func() {
-			if !s.c.Over() && s.framing() && !s.heard {
+			if !s.c.Over() && s.awaitsFrames() && !s.heard {
 				s.SendFrames([][]byte{secure.NudgeFrame()})
 			}
 		})
@@ -44,7 +44,7 @@ func (s *security) Await(ch *secure.Channel) { s.channel, s.awaited = ch, wire.T
 // Record takes a record that has come before the handshake was done here.
 func (s *security) Record(sealed []byte) {
 	if !s.c.Over() {
-		s.open(sealed) // nothing but first messages comes yet
+		s.openRecord(sealed) // nothing but first messages comes yet
 	}
 }
 
@@ -55,7 +55,7 @@ func (s *security) payFrames() (ok bool) {
 			return false // a completion makes room
 		}
 		if err := s.postFrame(s.frames[0]); err != nil {
-			s.unpaid(err)
+			s.retryOwed(err)
 			return false
 		}
 		s.frames[0] = nil

@@ -18,27 +18,27 @@ type segments struct {
 
 // job is a connection that has something to seal, or to open.
 type job interface {
-	// ahead returns the bytes of its next segment; 0: no work is left.
-	ahead() int
-	// step seals or opens it. If there is more, it adds itself again.
-	step()
+	// segmentBytes returns the bytes of its next segment; 0: no work is left.
+	segmentBytes() int
+	// runSegment seals or opens it. If there is more, it adds itself again.
+	runSegment()
 }
 
-// add has j take its turn, in a turn of the loop's that is to come.
-func (s *segments) add(j job) {
+// addJob queues j for its turn, in a later turn of the loop.
+func (s *segments) addJob(j job) {
 	if s.jobs.Push(j); s.jobs.Len() == 1 {
 		s.timer.Reset(0)
 	}
 }
 
-// turn works for one turn of the loop.
-func (s *segments) turn() {
+// runJobs works for one turn of the loop.
+func (s *segments) runJobs() {
 	for room := secure.SegmentLen; s.jobs.Len() > 0; {
-		if room -= (*s.jobs.At(0)).ahead(); room < 0 {
+		if room -= (*s.jobs.At(0)).segmentBytes(); room < 0 {
 			s.timer.Reset(0)
 			return
 		}
-		s.jobs.Pop().step()
+		s.jobs.Pop().runSegment()
 	}
 	s.timer.Stop()
 }

@@ -19,16 +19,16 @@ type paperJob struct {
 	fails       func() // what the first step leads to; nil: nothing
 }
 
-func (j *paperJob) ahead() int {
+func (j *paperJob) segmentBytes() int {
 	if j.left == 0 {
 		return 0
 	}
 	return j.bytes
 }
 
-func (j *paperJob) step() {
+func (j *paperJob) runSegment() {
 	if j.left--; j.left > 0 {
-		j.l.segments.add(j)
+		j.l.segments.addJob(j)
 	}
 	j.turns = append(j.turns, j.l.el.Stats().Turns)
 	if fails := j.fails; fails != nil {
@@ -50,7 +50,7 @@ func segmented(t *testing.T, jobs ...*paperJob) {
 		if err := el.Post(func() {
 			for _, j := range jobs {
 				j.l = l
-				l.segments.add(j)
+				l.segments.addJob(j)
 			}
 		}); err != nil {
 			t.Fatal(err)

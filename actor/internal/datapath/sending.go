@@ -12,17 +12,17 @@ import (
 )
 
 // Submit takes a Send of the owner, or of another holder of the PID.
-func (c *Conn) Submit(s *Outgoing) { c.Out.submit(s, false) }
+func (c *Conn) Submit(s *Outgoing) { c.Out.submitMessage(s, false) }
 
-// submit is Submit. now: it may not wait for the end of the turn.
-func (out *sending) submit(s *Outgoing, now bool) {
+// submitMessage queues or posts a message. now: it may not wait for the end of the turn.
+func (out *sending) submitMessage(s *Outgoing, now bool) {
 	limit := out.c.l.limits.Queue
-	bundled := !now && out.c.Session.Bundles() && s.bundled()
+	bundled := !now && out.c.Session.Bundles() && s.canBundle()
 	if !bundled || out.queue.messages.Len() >= limit {
-		out.flush()
+		out.postGathered()
 	}
 	switch {
-	case !out.c.taking():
+	case !out.c.maySubmit():
 		err := out.c.NotSending()
 		out.c.traffic.messageUnsent()
 		out.c.up.SendRefused(s, err, err)
@@ -30,13 +30,13 @@ func (out *sending) submit(s *Outgoing, now bool) {
 	case s.Len() > out.sizes.largest:
 		out.c.up.SendFailed(s, out.sizes.tooLarge(s.Len()))
 		out.c.traffic.messageUnsent()
-	case bundled && out.gathers():
+	case bundled && out.mustGather():
 		out.queue.pushMessage(s)
 		out.queue.gathers = true
-		out.c.l.gathering.add(out)
-	case !out.queue.empty() || !out.ready() || !out.readyFor(s):
+		out.c.l.gathering.addConn(out)
+	case !out.queue.isEmpty() || !out.canPostNow() || !out.readyFor(s):
 		if out.queue.messages.Len() >= limit {
-			out.queue.refuse()
+			out.queue.noteRefused()
 			out.c.traffic.messageUnsent()
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
 			out.c.up.SendRefused(s, ErrQueueFull, err)
@@ -45,26 +45,26 @@ func (out *sending) submit(s *Outgoing, now bool) {
 		}
 		out.queue.pushMessage(s)
 		out.creditWaitNeeded()
-		out.c.l.Shares.again(out.c)
-		out.c.observe()
+		out.c.l.Shares.resumeOrWait(out.c)
+		out.c.reportCounts()
 	default:
-		out.post(s, false)
+		out.postMessage(s, false)
 	}
 }
 
 // TryPost is Submit, but leaves s with the caller if device or peer have no room for it now.
 func (c *Conn) TryPost(s *Outgoing) (ok bool) {
-	c.Out.flush()
+	c.Out.postGathered()
 	switch {
-	case s.buf == nil || !c.taking():
+	case s.buf == nil || !c.maySubmit():
 		return false
-	case c.Out.queue.messages.Len() > 0 || !c.Out.ready():
+	case c.Out.queue.messages.Len() > 0 || !c.Out.canPostNow():
 		c.Awake()
 		return false
 	}
 	posted, class := c.Posted(), s.class
 	s.taken, s.class = true, -1 // one that fails does not go to the pool
-	c.Out.submit(s, true)
+	c.Out.submitMessage(s, true)
 	s.class = class
 	if c.Posted() > posted {
 		return true
@@ -73,15 +73,15 @@ func (c *Conn) TryPost(s *Outgoing) (ok bool) {
 		c.Out.queue.popMessage()
 	}
 	c.Awake()
-	c.Out.retry()
+	c.Out.pumpLater()
 	return false
 }
 
 // Awake requests Writable at the next news of the device or of the peer.
 func (c *Conn) Awake() {
-	c.Out.queue.refuse()
+	c.Out.queue.noteRefused()
 	c.Out.creditWaitNeeded()
-	c.l.Shares.again(c)
+	c.l.Shares.resumeOrWait(c)
 }
 
 // creditWaitNeeded starts a wait for credits if there are none. Something is to be sent.
@@ -98,10 +98,10 @@ func (out *sending) creditWaitCheck() {
 	}
 }
 
-// outlook collects the input of step.
-func (out *sending) outlook() outlook {
+// newOutlook collects the input of nextStep.
+func (out *sending) newOutlook() outlook {
 	o := outlook{depth: out.Flight.Depth, posted: out.Flight.Len(), silent: out.Flight.quiet, window: math.MaxUint32}
-	if out.c.Sec.Owes() || out.offers.seals() {
+	if out.c.Sec.Owes() || out.offers.isSealing() {
 		o.posted = o.depth
 	}
 	if out.c.terms.Mode == ModeMessages {
@@ -113,15 +113,15 @@ func (out *sending) outlook() outlook {
 	if out.queue.messages.Len() > 0 {
 		s := out.queue.nextMessage()
 		o.sends, o.sendSeq, o.alone = true, s.seq, s.notify
-		o.ready = o.room() && out.readyFor(s)
+		o.ready = o.hasRoom() && out.readyFor(s)
 		o.inline = out.queue.inlineFollows(out.c.Device.attr.MaxInline)
 	}
 	return o
 }
 
-// ready reports whether a message that does not wait may be handed to the device now.
-func (out *sending) ready() bool {
-	return out.Flight.hasRoom() && !out.c.Sec.Owes() && !out.offers.seals() && (out.c.terms.Mode != ModeMessages || out.c.Session.Window() > 0)
+// canPostNow reports whether a message that does not wait may be handed to the device now.
+func (out *sending) canPostNow() bool {
+	return out.Flight.hasRoom() && !out.c.Sec.Owes() && !out.offers.isSealing() && (out.c.terms.Mode != ModeMessages || out.c.Session.Window() > 0)
 }
 
 // readyFor reports whether s may be handed to the device when messages may: a large one needs more.
@@ -132,11 +132,12 @@ func (out *sending) readyFor(s *Outgoing) bool {
 	if out.offers == nil {
 		out.offers = newOffers(out.c)
 	}
-	return out.offers.ready(s)
+	return out.offers.canOffer(s)
 }
 
-// post hands a message to the device. Not ok: it has no room, and the message is back in the queue.
-func (out *sending) post(s *Outgoing, quiet bool) (ok bool) {
+// postMessage hands a message to the device. Not ok: it has no room, and the message is back in the
+// queue.
+func (out *sending) postMessage(s *Outgoing, quiet bool) (ok bool) {
 	b, n := s.buf[headerRoom:], s.Len()
 	if out.c.terms.Mode == ModeMessages {
 		b = s.buf
@@ -145,24 +146,24 @@ func (out *sending) post(s *Outgoing, quiet bool) (ok bool) {
 	var err error
 	typ := wire.TypeData
 	if n <= out.sizes.direct {
-		err = out.c.Device.post(out.c, s, b, quiet)
+		err = out.c.Device.postMessage(out.c, s, b, quiet)
 	} else {
 		typ = wire.TypeOffer
 		err = out.offerMessage(s)
 	}
 	switch {
-	case err == nil && out.offers.seals():
+	case err == nil && out.offers.isSealing():
 		out.c.traffic.messageSent(n, true)
 	case err == nil:
 		out.c.traffic.messageSent(n, typ == wire.TypeOffer)
 		if out.c.terms.Mode == ModeMessages {
 			out.c.Session.Sent(typ, 0)
-			out.c.observe()
+			out.c.reportCounts()
 		}
 	case errors.Is(err, errNoRoom), errors.Is(err, unix.ENOMEM) && out.Flight.Len() > 0:
 		out.queue.returnMessage(s) // a completion makes room
-		out.c.l.Shares.again(out.c)
-		out.retry()
+		out.c.l.Shares.resumeOrWait(out.c)
+		out.pumpLater()
 		return false
 	case errors.Is(err, unix.ENOMEM) && out.c.terms.Stream: // a stream must not have a hole
 		out.c.traffic.messageUnsent()
@@ -198,36 +199,36 @@ func (out *sending) failSends(first *Outgoing, err error) {
 // Pump posts as much as the device and the credits have room for. A full send queue is refilled in
 // parts, that is in runs.
 func (c *Conn) Pump() {
-	c.Out.flush()
-	if !c.Sec.pay() {
+	c.Out.postGathered()
+	if !c.Sec.payOwed() {
 		return
 	}
 	if c.end.goodbye == goodbyeDue {
 		c.goodbyeResume()
 	}
-	if !c.sends() {
+	if !c.mayPost() {
 		return
 	}
 	if !c.Out.offerSealed() {
-		c.Out.update()
+		c.Out.sendUpdates()
 		return
 	}
 	if c.Out.queue.ops.Len() > 0 {
-		c.Out.update() // what carries no count must not keep the peer waiting for it
+		c.Out.sendUpdates() // what carries no count must not keep the peer waiting for it
 	}
 	room := c.Out.Flight.Depth - c.Out.Flight.Len()
-	for room >= part(c.Out.Flight.Depth) && !c.Over() && c.Out.postNext() {
+	for room >= completionBatch(c.Out.Flight.Depth) && !c.Over() && c.Out.postNext() {
 	}
 	if c.Out.queue.messages.Len() > 0 || c.Out.owesCredit() {
 		c.Out.creditWaitNeeded()
 	}
-	if !c.Over() && c.Out.queue.writable(c.l.limits.Queue) {
+	if !c.Over() && c.Out.queue.takeWritable(c.l.limits.Queue) {
 		c.up.Writable()
 	}
-	if c.Closing() && c.Out.queue.empty() {
+	if c.Closing() && c.Out.queue.isEmpty() {
 		c.Session.Finish() // behind the last that takes a credit
 	}
-	c.Out.update()
+	c.Out.sendUpdates()
 	if c.Out.offers != nil {
 		c.Out.offers.recycleSpent()
 	}
@@ -236,25 +237,25 @@ func (c *Conn) Pump() {
 
 // postNext posts the next entry of the queue. False: nothing may go now.
 func (out *sending) postNext() bool {
-	o := out.outlook()
-	switch next := o.step(); next {
+	o := out.newOutlook()
+	switch next := o.nextStep(); next {
 	case stepOp:
 		return out.postOp(out.queue.popOp())
 	case stepSend, stepQuiet:
 		if b := out.bundleNext(&o); b.n > 0 {
 			return out.mayPostBundle() && out.postBundle(b)
 		}
-		if !out.renew(out.queue.nextMessage()) {
+		if !out.renewMessage(out.queue.nextMessage()) {
 			return false
 		}
-		return out.post(out.queue.popMessage(), next == stepQuiet)
+		return out.postMessage(out.queue.popMessage(), next == stepQuiet)
 	}
 	return false
 }
 
-// renew updates a message that has waited. A renew that panics ends this connection, which would
-// have a hole, and not the loop's present work, which may be another connection's.
-func (out *sending) renew(s *Outgoing) (ok bool) {
+// renewMessage updates a message that has waited. A renew that panics ends this connection, which
+// would have a hole, and not the loop's present work, which may be another connection's.
+func (out *sending) renewMessage(s *Outgoing) (ok bool) {
 	if s.renew == nil {
 		return true
 	}
@@ -271,9 +272,9 @@ func (out *sending) renew(s *Outgoing) (ok bool) {
 // the device's until it does.
 func (c *Conn) Abandon() {
 	c.Out.failQueued() // if a Goexit has broken Stop off
-	c.Sec.discard()
-	for n := c.Out.Flight.head; n != c.Out.Flight.next(); n++ {
-		p := c.Out.Flight.at(n)
+	c.Sec.failOwed()
+	for n := c.Out.Flight.head; n != c.Out.Flight.nextNumber(); n++ {
+		p := c.Out.Flight.postingAt(n)
 		if s := p.Send; s != nil {
 			p.Send = nil
 			for m := s; m != nil; m = m.next {
@@ -286,9 +287,9 @@ func (c *Conn) Abandon() {
 	}
 }
 
-// retry pumps c after RetryAfter, if no completion will do that earlier.
-func (out *sending) retry() {
-	if !out.Flight.completes() {
-		out.queue.retry(out.c.l.el, out.c.Pump)
+// pumpLater pumps c after RetryAfter, if no completion will do that earlier.
+func (out *sending) pumpLater() {
+	if !out.Flight.willComplete() {
+		out.queue.pumpLater(out.c.l.el, out.c.Pump)
 	}
 }

@@ -19,11 +19,11 @@ type sendQueue struct {
 	gathered bool   // in the loop's gathering
 }
 
-// empty reports whether nothing waits.
-func (q *sendQueue) empty() bool { return q.messages.Len() == 0 && q.ops.Len() == 0 }
+// isEmpty reports whether nothing waits.
+func (q *sendQueue) isEmpty() bool { return q.messages.Len() == 0 && q.ops.Len() == 0 }
 
-// waits reports whether messages wait for credits or for room in the device.
-func (q *sendQueue) waits() bool { return q.messages.Len() > 0 && !q.gathers }
+// hasWaiting reports whether messages wait for credits or for room in the device.
+func (q *sendQueue) hasWaiting() bool { return q.messages.Len() > 0 && !q.gathers }
 
 // pushMessage queues s behind all that waits.
 func (q *sendQueue) pushMessage(s *Outgoing) {
@@ -88,12 +88,12 @@ func (q *sendQueue) immediateNext() bool {
 	return q.ops.Len() > 0 && q.nextOp().Op == verbs.WriteWithImm
 }
 
-// refuse notes that the owner waits for Writable.
-func (q *sendQueue) refuse() { q.refused = true }
+// noteRefused notes that the owner waits for Writable.
+func (q *sendQueue) noteRefused() { q.refused = true }
 
-// writable reports, once, whether an owner that was refused may be sent Writable: at most half of
-// limit messages wait.
-func (q *sendQueue) writable(limit int) bool {
+// takeWritable reports, once, whether an owner that was refused may be sent Writable: at most half
+// of limit messages wait.
+func (q *sendQueue) takeWritable(limit int) bool {
 	if !q.refused || q.messages.Len() > limit/2 {
 		return false
 	}
@@ -101,8 +101,8 @@ func (q *sendQueue) writable(limit int) bool {
 	return true
 }
 
-// retry calls pump after RetryAfter, unless it is due already.
-func (q *sendQueue) retry(el *eventloop.Loop, pump func()) {
+// pumpLater calls pump after RetryAfter, unless it is due already.
+func (q *sendQueue) pumpLater(el *eventloop.Loop, pump func()) {
 	if q.retrying {
 		return
 	}

@@ -39,26 +39,26 @@ import (
 // being closed. While its owner has nothing, because all that has come waits behind a large message
 // that is being read, it may have of the reserve, too (behind).
 
-// reserve is kept for connections whose owners hold nothing: for the floor of each, and behind.
-func (s *shares) reserve() int { return max(s.limit/4, s.Owed) + s.behind() }
+// reservedBytes returns the bytes kept for connections whose owners hold nothing.
+func (s *shares) reservedBytes() int { return max(s.limit/4, s.Owed) + s.behindReserve() }
 
-// behind is what those connections may have of the reserve whose messages all wait behind a large
-// one. Each may receive while at least as much of it is free as the connection has itself. A
-// sixteenth of the memory is always enough.
-func (s *shares) behind() int { return s.limit / 4 }
+// behindReserve returns the part of the reserve for messages that wait behind a large one. Each may
+// receive while at least as much of it is free as the connection has itself. A sixteenth of the
+// memory is always enough.
+func (s *shares) behindReserve() int { return s.limit / 4 }
 
-// crowded reports whether there are so many connections that further ones are to get small
+// isCrowded reports whether there are so many connections that further ones are to get small
 // receives.
-func (s *shares) crowded() bool { return s.Floor > s.limit/4 }
+func (s *shares) isCrowded() bool { return s.Floor > s.limit/4 }
 
-// full reports whether the messages of a further connection would take memory from the existing
+// isFull reports whether the messages of a further connection would take memory from the existing
 // ones. Owners may hold messages of any number of connections that have ended, and their peers may
 // return.
-func (s *shares) full() bool { return s.free()-s.Owed < s.limit/16 }
+func (s *shares) isFull() bool { return s.freeBytes()-s.Owed < s.limit/16 }
 
-// join counts a connection, with the memory that it needs to receive a message. leave is its
-// counterpart.
-func (s *shares) join(c *Conn) {
+// countConn counts a connection, with the memory that it needs to receive a message. uncountConn
+// is its counterpart.
+func (s *shares) countConn(c *Conn) {
 	qp, ok := c.QP.(verbs.Pauser)
 	if c.In.pool.srq == nil || !ok {
 		return
@@ -68,55 +68,56 @@ func (s *shares) join(c *Conn) {
 	s.Owed += c.In.pool.Arena.Size()
 }
 
-func (s *shares) leave(c *Conn) {
+func (s *shares) uncountConn(c *Conn) {
 	if !c.In.counted {
 		return
 	}
-	s.forget(c)
+	s.clearPaused(c)
 	c.In.counted = false
 	s.Floor -= c.In.pool.Arena.Size()
 	if c.In.bytes == 0 {
 		s.Owed -= c.In.pool.Arena.Size()
 	}
-	s.freed()
+	s.scheduleResume()
 }
 
-// room returns the free memory without the reserve.
-func (s *shares) room() int { return s.free() - s.reserve() }
+// unreservedBytes returns the free memory without the reserve.
+func (s *shares) unreservedBytes() int { return s.freeBytes() - s.reservedBytes() }
 
-func (s *shares) retained() int { return s.Held }
+func (s *shares) heldBytes() int { return s.Held }
 
-func (s *shares) free() int { return min(s.limit, s.l.RecvBudget.Total()-s.large) - s.Held }
+func (s *shares) freeBytes() int { return min(s.limit, s.l.RecvBudget.Total()-s.large) - s.Held }
 
-// short reports whether messages are to be copied out of receives that are too large for them.
-func (s *shares) short() bool { return s.Held > s.limit/4 }
+// isShort reports whether messages are to be copied out of receives that are too large for them.
+func (s *shares) isShort() bool { return s.Held > s.limit/4 }
 
-// may reports whether c may receive another message.
-func (s *shares) may(c *Conn) bool {
-	wants, ever := s.wants(c)
-	return ever && wants <= s.room()
+// mayReceive reports whether c may receive another message.
+func (s *shares) mayReceive(c *Conn) bool {
+	wants, ever := s.neededRoom(c)
+	return ever && wants <= s.unreservedBytes()
 }
 
-// wants is how much room there has to be for c to receive another message. Not ever: more memory
-// does not help it; again is called when something else has happened.
-func (s *shares) wants(c *Conn) (bytes int, ever bool) {
+// neededRoom returns the room that there has to be for c to receive another message. Not ever: more
+// memory does not help it; resumeOrWait is called when something else has happened.
+func (s *shares) neededRoom(c *Conn) (bytes int, ever bool) {
 	r := &c.In
 	must := c.In.mustReceive()
 	switch {
 	case r.bytes == 0:
 		return math.MinInt, true
-	case c.terms.Mode != ModeMessages && r.messages >= c.In.window(must):
+	case c.terms.Mode != ModeMessages && r.messages >= c.In.messageWindow(must):
 		return 0, false
-	case must && c.In.bare():
-		return min(r.bytes, s.limit/16) - s.behind(), true
+	case must && c.In.ownerHoldsNone():
+		return min(r.bytes, s.limit/16) - s.behindReserve(), true
 	case must:
 		return 1, true
 	}
 	return r.bytes, true
 }
 
-// took counts what was received into b: so many messages, which cost memory besides their bytes.
-func (s *shares) took(c *Conn, b *memory.Chunk, messages int) {
+// countReceived counts what was received into b: so many messages, which cost memory besides their
+// bytes.
+func (s *shares) countReceived(c *Conn, b *memory.Chunk, messages int) {
 	if b == nil || b.Counted > 0 {
 		return
 	}
@@ -132,8 +133,8 @@ func (s *shares) took(c *Conn, b *memory.Chunk, messages int) {
 	c.In.messages++
 }
 
-// gave is took's counterpart.
-func (s *shares) gave(c *Conn, b *memory.Chunk) {
+// countReturned counts a message that the owner has returned.
+func (s *shares) countReturned(c *Conn, b *memory.Chunk) {
 	if n := b.Counted; n > 0 {
 		b.Counted = 0
 		if c.In.qp != nil {
@@ -150,36 +151,36 @@ func (s *shares) gave(c *Conn, b *memory.Chunk) {
 		c.In.person.returnLarge(s.l, b.Size())
 		s.large -= b.Size()
 	}
-	s.again(c)
-	s.freed()
+	s.resumeOrWait(c)
+	s.scheduleResume()
 }
 
-// check pauses c if it may not receive another message. If it is paused, what it waits for may have
-// changed.
-func (s *shares) check(c *Conn) {
+// pauseIfOver pauses c if it may not receive another message. If it is paused, what it waits for
+// may have changed.
+func (s *shares) pauseIfOver(c *Conn) {
 	switch {
 	case c.In.qp == nil || c.Over():
 	case c.In.paused:
-		s.again(c)
-	case !s.may(c):
-		s.pause(c)
+		s.resumeOrWait(c)
+	case !s.mayReceive(c):
+		s.pauseConn(c)
 	}
 }
 
-// asked is check for a connection with a message that finds no receive, and is to get n bytes.
-// Messages before Established are not seen, and so not counted, before that.
-func (s *shares) asked(c *Conn, n int) {
-	s.check(c)
+// checkPosting pauses c if it may not get n bytes for a message that finds no receive. Messages
+// before Established are not seen, and so not counted, before that.
+func (s *shares) checkPosting(c *Conn, n int) {
+	s.pauseIfOver(c)
 	if c.state != connConnecting {
 		return
 	}
-	if c.In.early += n; c.In.early > n && c.In.early > s.room() {
-		s.pause(c)
+	if c.In.early += n; c.In.early > n && c.In.early > s.unreservedBytes() {
+		s.pauseConn(c)
 	}
 }
 
-// starve notes that a message may come in for which p has no memory.
-func (s *shares) starve(p *recvPool, err error) {
+// noteStarved notes that a message may come in for which p has no memory.
+func (s *shares) noteStarved(p *recvPool, err error) {
 	if !slices.Contains(s.starved, p) {
 		s.starved = append(s.starved, p)
 	}
@@ -189,13 +190,13 @@ func (s *shares) starve(p *recvPool, err error) {
 			"limit", s.limit, "err", err)
 	}
 	if !errors.Is(err, memory.ErrBudget) { // the device does not report when it has memory again
-		s.l.el.AfterFunc(RetryAfter, s.freed)
+		s.l.el.AfterFunc(RetryAfter, s.scheduleResume)
 	}
 }
 
-// freed notes that there may be memory for the waiting connections.
-func (s *shares) freed() {
-	if s.queued || len(s.starved) == 0 && !s.next() {
+// scheduleResume notes that there may be memory for the waiting connections.
+func (s *shares) scheduleResume() {
+	if s.queued || len(s.starved) == 0 && !s.canResumeNext() {
 		return
 	}
 	s.queued = true
@@ -205,42 +206,42 @@ func (s *shares) freed() {
 // Run resumes paused connections that may go on, a few in a turn, because their messages may leave
 // no memory for the others.
 func (s *shares) Run(budget int) (more bool) {
-	for ; budget > 0 && s.next(); budget-- {
-		s.again(s.paused[0])
+	for ; budget > 0 && s.canResumeNext(); budget-- {
+		s.resumeOrWait(s.paused[0])
 	}
 	starved := s.starved
 	s.starved = nil
 	for _, p := range starved {
-		p.feed()
+		p.postForWaiting()
 	}
-	s.queued = s.next()
+	s.queued = s.canResumeNext()
 	return s.queued
 }
 
 // LoopName names it in the loop's reports of stalls.
 func (s *shares) LoopName() string { return "memory to receive into" }
 
-// fetched counts a Read or an atomic operation that has begun (1) or ended (-1). Its answer may be
-// behind a message.
-func (in *intake) fetched(o *OneSided, n int) {
+// countFetching counts a Read or an atomic operation that has begun (1) or ended (-1). Its answer
+// may be behind a message.
+func (in *intake) countFetching(o *OneSided, n int) {
 	if o.Op != verbs.Read && !o.Op.Atomic() {
 		return
 	}
 	in.fetching += n
-	in.c.l.Shares.again(in.c)
+	in.c.l.Shares.resumeOrWait(in.c)
 }
 
-// feed posts a receive for a message that waits, if there is memory for one by now.
-func (p *recvPool) feed() {
+// postForWaiting posts a receive for a message that waits, if there is memory for one by now.
+func (p *recvPool) postForWaiting() {
 	if p.srq == nil {
 		return
 	}
 	c, err := p.Arena.Get()
 	if err != nil {
-		p.d.l.Shares.starve(p, err)
+		p.d.l.Shares.noteStarved(p, err)
 		return
 	}
-	if p.post(p.srq, c) != nil {
+	if p.postReceive(p.srq, c) != nil {
 		c.Free()
 	}
 }
@@ -269,24 +270,26 @@ func (p *pausedConns) Pop() any {
 	return c
 }
 
-// next reports whether there is room for a connection that is paused.
-func (s *shares) next() bool { return len(s.paused) > 0 && s.paused[0].In.wants <= s.room() }
+// canResumeNext reports whether there is room for a connection that is paused.
+func (s *shares) canResumeNext() bool {
+	return len(s.paused) > 0 && s.paused[0].In.wants <= s.unreservedBytes()
+}
 
-// again has c go on if it is paused and may. Otherwise it waits in its place.
-func (s *shares) again(c *Conn) {
+// resumeOrWait resumes c if it is paused and may receive. Otherwise it waits in its place.
+func (s *shares) resumeOrWait(c *Conn) {
 	r := &c.In
 	if !r.paused {
 		return
 	}
-	wants, ever := s.wants(c)
+	wants, ever := s.neededRoom(c)
 	switch {
 	case !ever || !c.Flows():
-		s.unlist(c)
-	case wants <= s.room() && c.In.halfFull():
-		s.unlist(c)
+		s.unlistConn(c)
+	case wants <= s.unreservedBytes() && c.In.halfFull():
+		s.unlistConn(c)
 		c.In.reliefCheck()
-	case wants <= s.room():
-		s.resume(c)
+	case wants <= s.unreservedBytes():
+		s.resumeConn(c)
 	case r.listed:
 		r.wants = wants
 		heap.Fix(&s.paused, r.at)
@@ -296,62 +299,63 @@ func (s *shares) again(c *Conn) {
 	}
 }
 
-// pause has c's messages wait at their sender. It was just found that it may not receive another.
-func (s *shares) pause(c *Conn) {
+// pauseConn pauses c: its messages wait at their sender. It was just found that it may not receive
+// another.
+func (s *shares) pauseConn(c *Conn) {
 	r := &c.In
 	if r.paused {
 		return
 	}
 	r.paused = true
 	r.qp.Pause(true)
-	s.again(c)
+	s.resumeOrWait(c)
 }
 
-// resume has c's messages come again.
-func (s *shares) resume(c *Conn) {
-	s.forget(c)
+// resumeConn resumes c: its messages come again.
+func (s *shares) resumeConn(c *Conn) {
+	s.clearPaused(c)
 	if !c.Over() {
 		c.In.qp.Pause(false)
 	}
 }
 
-// forget is for a connection that ends, too.
-func (s *shares) forget(c *Conn) {
+// clearPaused removes c from the paused connections, also when it ends.
+func (s *shares) clearPaused(c *Conn) {
 	c.In.paused = false
-	s.unlist(c)
+	s.unlistConn(c)
 }
 
-func (s *shares) unlist(c *Conn) {
+func (s *shares) unlistConn(c *Conn) {
 	if c.In.listed {
 		c.In.listed = false
 		heap.Remove(&s.paused, c.In.at)
 	}
 }
 
-// waits reports whether news of the peer's credits can lead to anything.
-func (out *sending) waits() bool {
-	return out.queue.waits() || out.queue.refused || out.owesCredit() || out.c.Closing()
+// awaitsCredits reports whether news of the peer's credits can lead to anything.
+func (out *sending) awaitsCredits() bool {
+	return out.queue.hasWaiting() || out.queue.refused || out.owesCredit() || out.c.Closing()
 }
 
 // mustReceive reports whether the progress of c may be behind its peer's messages: also the Reads
 // of offered messages.
 func (in *intake) mustReceive() bool {
-	return in.fetching > 0 || in.c.Closing() || in.c.terms.Mode == ModeMessages && (in.c.Out.waits() || in.c.Out.offers.pending())
+	return in.fetching > 0 || in.c.Closing() || in.c.terms.Mode == ModeMessages && (in.c.Out.awaitsCredits() || in.c.Out.offers.hasUnread())
 }
 
-// bare reports whether the owner has no message of c's: all that have come wait here.
-func (in *intake) bare() bool {
+// ownerHoldsNone reports whether the owner has no message of c's: all that have come wait here.
+func (in *intake) ownerHoldsNone() bool {
 	return in.c.terms.Mode == ModeMessages && in.Arrivals != nil && in.c.Session.Unfreed() == in.Arrivals.Waiting.Len()
 }
 
 // halfFull reports whether more than half of the window of a peer without credits is in use. Such a
 // peer does not go on immediately (relief.go), unless it must.
 func (in *intake) halfFull() bool {
-	return in.c.terms.Mode != ModeMessages && !in.mustReceive() && in.messages > in.window(false)/2
+	return in.c.terms.Mode != ModeMessages && !in.mustReceive() && in.messages > in.messageWindow(false)/2
 }
 
-// window is how many messages of a peer without credits the owner may hold.
-func (in *intake) window(must bool) int {
+// messageWindow returns how many messages of a peer without credits the owner may hold.
+func (in *intake) messageWindow(must bool) int {
 	if must {
 		return 2 * in.c.Session.Granted()
 	}

@@ -25,12 +25,12 @@ type sizes struct {
 	serves  bool   // the peer may read from this side
 }
 
-// start sets the size of the largest message before the peer's hello is known.
-func (s *sizes) start(largest int) { s.largest, s.direct = largest, largest }
+// initLargest sets the size of the largest message before the peer's hello is known.
+func (s *sizes) initLargest(largest int) { s.largest, s.direct = largest, largest }
 
-// announce sets the sizes that this side's hello grants to the peer. Until the peer's hello is
+// setGranted sets the sizes that this side's hello grants to the peer. Until the peer's hello is
 // known they also bound the messages that this side sends.
-func (s *sizes) announce(h wire.Hello) { s.takes, s.direct = h.MaxMessage, h.Eager }
+func (s *sizes) setGranted(h wire.Hello) { s.takes, s.direct = h.MaxMessage, h.Eager }
 
 // expectsOffers reports, before the peer's hello is known, whether the peer may offer messages.
 func (s *sizes) expectsOffers() bool { return s.takes > s.direct }
@@ -49,7 +49,7 @@ func (s *sizes) agreeHello(h wire.Hello, t *Terms, most, budget int, offers bool
 	}
 	// a larger one would wait forever
 	if t.regionSize(s.largest) > budget {
-		s.largest = min(s.largest, max(least, t.largest(budget)))
+		s.largest = min(s.largest, max(least, t.largestFitting(budget)))
 	}
 }
 
@@ -75,18 +75,18 @@ func (s *sizes) tooLarge(n int) error {
 	return fmt.Errorf("%d bytes, and at most %d can be sent (%s): %w (%w)", n, s.largest, field, ErrTooLarge, unix.EMSGSIZE)
 }
 
-// posted counts an operation that the device took, if it uses up a receive of the peer.
-func (s *sizes) posted(op verbs.Opcode) {
+// countPosted counts an operation that the device took, if it uses up a receive of the peer.
+func (s *sizes) countPosted(op verbs.Opcode) {
 	if op != verbs.Send && op != verbs.WriteWithImm {
 		return
 	}
 	if s.used++; s.next > 0 && s.used == s.from {
-		s.resize(s.next)
+		s.setDirect(s.next)
 	}
 }
 
-// resize makes messages of up to n bytes go directly: the peer's receives hold them.
-func (s *sizes) resize(n int) {
+// setDirect makes messages of up to n bytes go directly: the peer's receives hold them.
+func (s *sizes) setDirect(n int) {
 	s.direct, s.next = n, 0
 	if !s.offers {
 		s.largest = n
@@ -104,6 +104,6 @@ func (s *sizes) takeReceives(r wire.Receives) error {
 		s.from, s.next = r.From, n
 		return nil
 	}
-	s.resize(n)
+	s.setDirect(n)
 	return nil
 }

@@ -63,8 +63,8 @@ func (l *Loop) Init(el *eventloop.Loop, log *slog.Logger, most Limits) {
 	l.HeldBudget = memory.NewBudget(l.el, most.Send, 0, 0)
 	l.Sources = memory.NewSources(l.el, l.RecvBudget)
 	l.Shares = shares{l: l, limit: l.RecvBudget.Most()}
-	l.RecvBudget.Retained = l.Shares.retained
-	l.segments.timer = el.NewTimer(l.segments.turn)
+	l.RecvBudget.Retained = l.Shares.heldBytes
+	l.segments.timer = el.NewTimer(l.segments.runJobs)
 	l.gathering.l = l
 }
 
@@ -120,7 +120,7 @@ type completions struct {
 
 // recvPool is the receive buffers for messages up to one size. Where the device asks for receives
 // they are posted to a shared receive queue when a message finds it empty: an idle connection
-// costs no buffer. Elsewhere see reserve.
+// costs no buffer. Elsewhere see postReceives.
 type recvPool struct {
 	d      *Device
 	number uint32

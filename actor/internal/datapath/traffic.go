@@ -108,8 +108,9 @@ func (t *traffic) snapshot(el *eventloop.Loop) Traffic {
 	return n
 }
 
-// fates counts the sends by outcome, when the peer is known to have consumed delivered messages.
-func (t *traffic) fates(e *cmid.Closed, delivered uint64) {
+// countFates counts the sends by outcome, when the peer is known to have consumed delivered
+// messages.
+func (t *traffic) countFates(e *cmid.Closed, delivered uint64) {
 	e.Delivered = delivered
 	e.Unsent += t.unsent
 	e.Unknown = t.counts.Sent - delivered
@@ -119,7 +120,7 @@ func (t *traffic) fates(e *cmid.Closed, delivered uint64) {
 func (c *Conn) Traffic() Traffic { return c.traffic.snapshot(c.l.el) }
 
 // Fates counts the sends by outcome.
-func (c *Conn) Fates(e *cmid.Closed) { c.traffic.fates(e, c.Session.Delivered()) }
+func (c *Conn) Fates(e *cmid.Closed) { c.traffic.countFates(e, c.Session.Delivered()) }
 
 // Posted returns the number of messages that the device took.
 func (c *Conn) Posted() uint64 { return c.traffic.counts.Sent }

@@ -78,7 +78,7 @@ type Dump struct {
 func (d Dump) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "loop %s at %s: %s; %d records, %d before them\n",
-		escaped(d.Loop), d.At.Format("2006-01-02 15:04:05.000000"), escaped(d.Why), len(d.Records), d.Before)
+		escapeText(d.Loop), d.At.Format("2006-01-02 15:04:05.000000"), escapeText(d.Why), len(d.Records), d.Before)
 	for _, r := range d.Records {
 		b.WriteString(r.String())
 		b.WriteByte('\n')
@@ -86,8 +86,9 @@ func (d Dump) WriteTo(w io.Writer) (int64, error) {
 	return b.WriteTo(w)
 }
 
-// escaped is s in printable characters. It may contain an actor's name, which may be a peer's.
-func escaped(s string) string {
+// escapeText returns s in printable characters. It may contain an actor's name, which may be a
+// peer's.
+func escapeText(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return s
 	}

@@ -59,7 +59,7 @@ func (r *Recorder) Transition(at time.Time, id uint64, from, to states.State) {
 	}
 	ns := at.UnixNano()
 	r.mu.Lock()
-	*r.slot() = record{at: ns, id: id, kind: Transition, from: from, to: to}
+	*r.nextSlot() = record{at: ns, id: id, kind: Transition, from: from, to: to}
 	r.mu.Unlock()
 }
 
@@ -70,12 +70,12 @@ func (r *Recorder) Note(at time.Time, id uint64, k Kind, what string, errno int3
 	}
 	ns := at.UnixNano()
 	r.mu.Lock()
-	*r.slot() = record{at: ns, id: id, kind: k, what: what, errno: errno}
+	*r.nextSlot() = record{at: ns, id: id, kind: k, what: what, errno: errno}
 	r.mu.Unlock()
 }
 
-// slot is the place of the next record. The caller holds mu.
-func (r *Recorder) slot() *record {
+// nextSlot returns the place of the next record. The caller holds mu.
+func (r *Recorder) nextSlot() *record {
 	s := &r.ring[r.next]
 	if r.next++; r.next == len(r.ring) {
 		r.next = 0

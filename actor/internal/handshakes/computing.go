@@ -50,14 +50,14 @@ func (c *Computing) Do(a netip.Addr, step func()) {
 
 // Enter calls granted, for a step that counts for a, when there is a place. It must not block.
 func (c *Computing) Enter(a netip.Addr, granted func()) {
-	c.grant(func() { c.steps.Put(granted, a) })
+	c.changeAndGrant(func() { c.steps.Put(granted, a) })
 }
 
 // Leave returns the place of a step that counts for a.
-func (c *Computing) Leave(a netip.Addr) { c.grant(func() { c.steps.Done(a) }) }
+func (c *Computing) Leave(a netip.Addr) { c.changeAndGrant(func() { c.steps.Done(a) }) }
 
-// grant makes a change and then assigns a free place, if there is one.
-func (c *Computing) grant(change func()) {
+// changeAndGrant makes a change and then assigns a free place, if there is one.
+func (c *Computing) changeAndGrant(change func()) {
 	c.mu.Lock()
 	change()
 	var granted func()

@@ -30,7 +30,7 @@ func IdentityOf(s *tls.ConnectionState) string {
 			return ""
 		}
 	}
-	if len(name) > MaxIdentity || !utf8.ValidString(name) || strings.ContainsFunc(name, unprintable) {
+	if len(name) > MaxIdentity || !utf8.ValidString(name) || strings.ContainsFunc(name, isUnprintable) {
 		return ""
 	}
 	return name
@@ -63,4 +63,4 @@ func firstURI(c *x509.Certificate) string {
 // remembered beyond their connections.
 const MaxIdentity = 2048
 
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+func isUnprintable(r rune) bool { return !unicode.IsPrint(r) }

@@ -78,7 +78,7 @@ type Step struct {
 // Next returns the next step, which takes the waiting frames; a client's first step needs none.
 // nil: there is nothing to do, or a step is under way. Call Compute, and then Done.
 func (h *TLS) Next(server bool) *Step {
-	if h.under || len(h.waiting) == 0 && (server || h.begun) || !h.take() {
+	if h.under || len(h.waiting) == 0 && (server || h.begun) || !h.beginStep() {
 		return nil
 	}
 	s := &Step{of: h, frames: h.waiting}
@@ -103,8 +103,8 @@ func (s *Step) Begin(begin func(context.Context) (*secure.TLS, error)) {
 // Done notes that the outcome of a step is being handled.
 func (h *TLS) Done() { h.under = false }
 
-// take begins a step. Not ok: the handshake has ended.
-func (h *TLS) take() (ok bool) {
+// beginStep begins a step. Not ok: the handshake has ended.
+func (h *TLS) beginStep() (ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.busy = !h.over

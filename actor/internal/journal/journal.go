@@ -69,7 +69,7 @@ func (w *Journal) Put(ctx context.Context, to slog.Handler, rec slog.Record) (qu
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.rateOf(l.rec.Message)
-	if !r.take(time.Now()) || len(w.queue) >= linesInQueue {
+	if !r.allowLine(time.Now()) || len(w.queue) >= linesInQueue {
 		r.unlogged++
 		return false
 	}
@@ -81,7 +81,7 @@ func (w *Journal) Put(ctx context.Context, to slog.Handler, rec slog.Record) (qu
 	w.queue = append(w.queue, l)
 	if !w.writing {
 		w.writing = true
-		w.Scheduler.Go(w.write)
+		w.Scheduler.Go(w.writeLines)
 	}
 	return true
 }
@@ -101,7 +101,7 @@ func (w *Journal) rateOf(text string) *lineRate {
 	return r
 }
 
-func (r *lineRate) take(now time.Time) bool {
+func (r *lineRate) allowLine(now time.Time) bool {
 	if now.Sub(r.since) >= linesEvery {
 		r.since, r.n = now, 0
 	}
@@ -112,14 +112,14 @@ func (r *lineRate) take(now time.Time) bool {
 	return true
 }
 
-// write writes what there is. A logger that panics, or calls runtime.Goexit, costs its line.
-func (w *Journal) write() {
+// writeLines writes what there is. A logger that panics, or calls runtime.Goexit, costs its line.
+func (w *Journal) writeLines() {
 	defer func() {
 		_ = recover()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(w.queue) > 0 {
-			w.Scheduler.Go(w.write)
+			w.Scheduler.Go(w.writeLines)
 			return
 		}
 		w.writing, w.queue = false, nil
@@ -129,7 +129,7 @@ func (w *Journal) write() {
 		}
 	}()
 	for {
-		l, ok := w.next()
+		l, ok := w.nextLine()
 		if !ok {
 			return
 		}
@@ -139,7 +139,7 @@ func (w *Journal) write() {
 	}
 }
 
-func (w *Journal) next() (l line, ok bool) {
+func (w *Journal) nextLine() (l line, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) == 0 {
@@ -155,7 +155,7 @@ func (w *Journal) next() (l line, ok bool) {
 // when a logger does not return from a line, which may be waiting for this Shutdown.
 func (w *Journal) Flush(ctx context.Context) error {
 	for {
-		written, lines := w.progress()
+		written, lines := w.writeProgress()
 		if written == nil {
 			return nil
 		}
@@ -175,9 +175,9 @@ func (w *Journal) Flush(ctx context.Context) error {
 	}
 }
 
-// progress returns a channel that is closed when everything is written, nil if it is, and how many
-// lines loggers were given.
-func (w *Journal) progress() (written chan struct{}, lines uint64) {
+// writeProgress returns a channel that is closed when everything is written, nil if it is, and how
+// many lines loggers were given.
+func (w *Journal) writeProgress() (written chan struct{}, lines uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.writing && w.written == nil {

@@ -65,7 +65,7 @@ func (t *Strangers) Enter(s *Stranger, most int, now time.Time) (evicted *Strang
 		if t.evicted >= most {
 			return nil, false
 		}
-		if evicted = t.oldest(s, most, now); evicted == nil {
+		if evicted = t.oldestToEvict(s, most, now); evicted == nil {
 			return nil, false
 		}
 		t.remove(evicted)
@@ -78,8 +78,8 @@ func (t *Strangers) Enter(s *Stranger, most int, now time.Time) (evicted *Strang
 	return evicted, true
 }
 
-// oldest returns the stranger that gives way to s; nil: none.
-func (t *Strangers) oldest(s *Stranger, most int, now time.Time) (first *Stranger) {
+// oldestToEvict returns the stranger that gives way to s; nil: none.
+func (t *Strangers) oldestToEvict(s *Stranger, most int, now time.Time) (first *Stranger) {
 	gives := func(o *Stranger) bool { return t.networks.Has(o.network) > most/large }
 	switch {
 	case t.near.Has(s.From) > most/greedy:

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop/eventlooptest"
 )
 
-// virtual gives the test a runtime in a bubble: a loop without a kernel, and time that jumps.
+// virtual runs the test with a runtime in a bubble: a loop without a kernel, and time that jumps.
 func virtual(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,17 +9,17 @@ import (
 // The watchdog names the actor that has its loop, and not the device that has brought the message.
 // Where the loop itself runs an actor's mailbox it is named already.
 
-// begin records that m's actor occupies its loop, possibly in the middle of another one's message.
-// Off the loops there is nothing to record.
-func (m *Mailbox) begin() {
+// beginInvocation records that m's actor occupies its loop, possibly in the middle of another one's
+// message. Off the loops there is nothing to record.
+func (m *Mailbox) beginInvocation() {
 	if l := m.Loop(); l != nil {
 		m.outer, l.inner = l.inner, &m.self
 	}
 }
 
-// end records that it no longer does. A device that goes on is not named again: that would cost as
-// much for each message.
-func (m *Mailbox) end() {
+// endInvocation records that m's actor no longer occupies its loop. A device that goes on is not
+// named again: that would cost as much for each message.
+func (m *Mailbox) endInvocation() {
 	if l := m.Loop(); l != nil {
 		if m.outer != nil {
 			l.el.Blame(m.outer)
@@ -28,9 +28,9 @@ func (m *Mailbox) end() {
 	}
 }
 
-// note records the message for LoopName. It does so only where stalls are reported: it is a few
-// nanoseconds for each message.
-func (m *Mailbox) note(msg any) {
+// noteMessage records the message for LoopName. It does so only where stalls are reported: it is a
+// few nanoseconds for each message.
+func (m *Mailbox) noteMessage(msg any) {
 	if m.at == nil {
 		return
 	}

@@ -24,16 +24,16 @@ func (m *Mailbox) Carry(c *Carrier) {
 	}
 	switch bare := actor.UnwrapEnvelopeMessage(c.Message).(type) {
 	case actor.MessageBatch:
-		m.elements(bare)
+		m.postElements(bare)
 	case *actor.PoisonPill:
 		c.Message = m.poisonPill(c.Message)
 	}
-	if !m.admit(c.Message) {
+	if !m.admitData(c.Message) {
 		c.Consumed()
 		return
 	}
 	m.queues[Data].push(c)
-	m.wake()
+	m.wakeConsumer()
 }
 
 // Retain has nothing to do: the sender of a carrier passes its ownership on.
@@ -48,8 +48,8 @@ func (c *Carrier) Release(*Loop) error {
 	return nil
 }
 
-// unpack is a queued message as the actor receives it, with the reference that it has; nil: none.
-func (m *Mailbox) unpack(msg any) (any, Retained) {
+// unpackMessage returns a queued message as the actor receives it, and its reference or nil.
+func (m *Mailbox) unpackMessage(msg any) (any, Retained) {
 	if c, ok := msg.(*Carrier); ok {
 		return c.Message, c
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/eventloop"
 )
 
-// carrying is a Carrier that counts how often it was consumed.
+// carrying returns a Carrier that counts how often it was consumed.
 func carrying(msg any) (c *Carrier, consumed *atomic.Int32) {
 	consumed = new(atomic.Int32)
 	return &Carrier{Message: msg, Consumed: func() { consumed.Add(1) }}, consumed

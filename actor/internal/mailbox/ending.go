@@ -14,7 +14,7 @@ func (r *Registry) LastCalls(l *Loop) {
 	if l.closing.Swap(true) {
 		return
 	}
-	for _, m := range r.on(l) {
+	for _, m := range r.mailboxesOn(l) {
 		m.Pass(lastCall{})
 	}
 }
@@ -29,7 +29,7 @@ func (l *Loop) Resume() {
 		r, m.outer = m.outer, nil
 		m.busy = false
 		m.brokenOff()
-		l.schedule(&m.self)
+		l.scheduleMailbox(&m.self)
 	}
 	l.inner = nil
 }
@@ -53,18 +53,18 @@ func (r *Registry) BuryAll(l *Loop) {
 		return
 	}
 	l.ended.Store(true)
-	for _, m := range r.on(l) {
+	for _, m := range r.mailboxesOn(l) {
 		buried := make(chan struct{})
 		l.Scheduler.Go(func() { // an actor may end the goroutine
 			defer close(buried)
-			l.bury(&m.self)
+			l.runAfterEnd(&m.self)
 		})
 		l.Scheduler.Await(buried, nil)
 	}
 }
 
-// on lists the mailboxes of the actors that x runs, by name.
-func (r *Registry) on(x Executor) (ms []*Mailbox) {
+// mailboxesOn lists the mailboxes of the actors that x runs, by name.
+func (r *Registry) mailboxesOn(x Executor) (ms []*Mailbox) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, m := range r.box {

@@ -11,18 +11,18 @@ import (
 
 // Executor is where actors run: a *Loop, or *Goroutines.
 type Executor interface {
-	// schedule calls r's Run until it is done. Any goroutine. It is not called again for the same
-	// r before that. r is a pointer to the interface, because a goroutine is started with less if
-	// its argument is one word.
-	schedule(r *eventloop.Runnable)
-	// turned is called on the consumer's goroutine when an actor has had its turn.
-	turned()
+	// scheduleMailbox calls r's Run until it is done. Any goroutine. It is not called again for the
+	// same r before that. r is a pointer to the interface, because a goroutine is started with less
+	// if its argument is one word.
+	scheduleMailbox(r *eventloop.Runnable)
+	// turnEnded handles the end of an actor's turn, on the consumer's goroutine.
+	turnEnded()
 	// Over reports whether the executor has ended: its actors can still be stopped, but receive
 	// nothing more. Any goroutine.
 	Over() bool
-	// escaped reports user code that is not an actor's Receive and has panicked: its kind, and the
-	// name of the actor for whose message it was called. Any goroutine.
-	escaped(kind, name string, value any)
+	// reportEscaped reports user code that is not an actor's Receive and has panicked: its kind,
+	// and the name of the actor for whose message it was called. Any goroutine.
+	reportEscaped(kind, name string, value any)
 	// now is the time on the executor's clock. The consumer's goroutine.
 	now() time.Time
 }
@@ -55,16 +55,16 @@ type Loop struct {
 // that an actor is receiving, which costs some nanoseconds for each message.
 func NewLoop(el *eventloop.Loop, traces bool) *Loop { return &Loop{el: el, traces: traces} }
 
-func (l *Loop) schedule(r *eventloop.Runnable) {
+func (l *Loop) scheduleMailbox(r *eventloop.Runnable) {
 	if err := l.el.Schedule(*r); err != nil {
 		l.ended.Store(true)
-		l.Scheduler.Go(func() { l.bury(r) })
+		l.Scheduler.Go(func() { l.runAfterEnd(r) })
 	}
 }
 
-// turned passes on to the event loop that an actor off the loop was woken. If another goroutine has
-// set the flag the yield is useless, but to find that out would cost more.
-func (l *Loop) turned() {
+// turnEnded passes on to the event loop that an actor off the loop was woken. If another goroutine
+// has set the flag the yield is useless, but to find that out would cost more.
+func (l *Loop) turnEnded() {
 	if l.handoff.Load() {
 		l.handoff.Store(false)
 		l.el.Handoff()
@@ -74,7 +74,7 @@ func (l *Loop) turned() {
 // Over reports whether the loop is known to have ended. Any goroutine.
 func (l *Loop) Over() bool { return l.ended.Load() }
 
-func (l *Loop) escaped(kind, name string, value any) {
+func (l *Loop) reportEscaped(kind, name string, value any) {
 	if l.Escaped != nil {
 		l.Escaped(kind, name, value)
 	}
@@ -82,13 +82,13 @@ func (l *Loop) escaped(kind, name string, value any) {
 
 func (l *Loop) now() time.Time { return l.el.Now() }
 
-// bury runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it can
-// stop, everything else is answered. It has a separate goroutine, because the poster may hold
+// runAfterEnd runs a mailbox whose loop has ended: lifecycle messages reach the actor, so that it
+// can stop, everything else is answered. It has a separate goroutine, because the poster may hold
 // locks.
-func (l *Loop) bury(r *eventloop.Runnable) {
+func (l *Loop) runAfterEnd(r *eventloop.Runnable) {
 	l.burial.Lock(l.Scheduler)
 	defer l.burial.Unlock(l.Scheduler)
-	exhaust(r)
+	runUntilDone(r)
 }
 
 // offLoopBudget is how many messages an actor off the loops takes before it offers its processor to
@@ -105,39 +105,39 @@ type Goroutines struct {
 	Escaped func(kind, name string, value any)
 }
 
-func (g *Goroutines) schedule(r *eventloop.Runnable) {
+func (g *Goroutines) scheduleMailbox(r *eventloop.Runnable) {
 	for _, l := range g.Loops {
 		if !l.handoff.Load() {
 			l.handoff.Store(true)
 		}
 	}
 	if g.Scheduler == nil {
-		go exhaust(r)
+		go runUntilDone(r)
 		return
 	}
-	g.Scheduler.Go(func() { g.share(r) })
+	g.Scheduler.Go(func() { g.runSimulated(r) })
 }
 
-// share is exhaust in a simulation.
-func (g *Goroutines) share(r *eventloop.Runnable) {
-	for turn(r) {
+// runSimulated runs the mailbox r until it is done, in a simulation.
+func (g *Goroutines) runSimulated(r *eventloop.Runnable) {
+	for runTurn(r) {
 		g.Scheduler.Resume()
 	}
 }
 
-// exhaust runs the mailbox r until it is done.
-func exhaust(r *eventloop.Runnable) {
-	for turn(r) {
+// runUntilDone runs the mailbox r until it is done.
+func runUntilDone(r *eventloop.Runnable) {
+	for runTurn(r) {
 		runtime.Gosched()
 	}
 }
 
-// turn is one turn of the mailbox r. If the actor ends the goroutine, another one goes on.
-func turn(r *eventloop.Runnable) (more bool) {
+// runTurn runs one turn of the mailbox r. If the actor ends the goroutine, another one goes on.
+func runTurn(r *eventloop.Runnable) (more bool) {
 	returned := false
 	defer func() {
 		if !returned {
-			(*r).(*Mailbox).exited()
+			(*r).(*Mailbox).handleGoexit()
 		}
 	}()
 	more = (*r).Run(offLoopBudget)
@@ -145,9 +145,9 @@ func turn(r *eventloop.Runnable) (more bool) {
 	return more
 }
 
-func (g *Goroutines) turned() {}
+func (g *Goroutines) turnEnded() {}
 
-func (g *Goroutines) escaped(kind, name string, value any) {
+func (g *Goroutines) reportEscaped(kind, name string, value any) {
 	if g.Escaped != nil {
 		g.Escaped(kind, name, value)
 	}

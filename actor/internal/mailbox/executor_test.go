@@ -109,7 +109,7 @@ func TestHandoff(t *testing.T) {
 		for r.registry.Find(off).state.Load() != idle { // an actor that runs anyhow is not woken
 			runtime.Gosched()
 		}
-		on(t, l, l.turned) // the rest of the spawns
+		on(t, l, l.turnEnded) // the rest of the spawns
 		on(t, l, func() {
 			r.sys.Root.Send(ons, &data{})
 			if l.handoff.Load() {
@@ -181,7 +181,7 @@ func TestHandoffComesBeforeTheWait(t *testing.T) {
 		for r.registry.Find(off).state.Load() != idle {
 			runtime.Gosched()
 		}
-		on(t, l, l.turned) // what other posts have left
+		on(t, l, l.turnEnded) // what other posts have left
 		sys.Root.Send(ons, &data{n + 1})
 		<-looked
 	}

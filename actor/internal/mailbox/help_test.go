@@ -64,7 +64,7 @@ var config = &Config{Retained: func(msg any) Retained {
 	return r
 }}
 
-// in has actors run in one place.
+// in makes actors run in one place.
 func in(x Executor) actor.PropsOption { return Option(func() Executor { return x }, config) }
 
 // OnLoop has actors run on the loops in turn.
@@ -75,7 +75,7 @@ func (r *rig) OnLoop() actor.PropsOption {
 // OffLoop runs actors on goroutines.
 func (r *rig) OffLoop() actor.PropsOption { return in(r.off) }
 
-// boxOf is the mailbox of an actor that one of the loops runs; nil for every other PID.
+// boxOf returns the mailbox of an actor that one of the loops runs; nil for every other PID.
 func (r *rig) boxOf(pid *actor.PID) *Mailbox {
 	if m := r.registry.Find(pid); m != nil && m.Loop() != nil {
 		return m
@@ -137,16 +137,16 @@ type byHand struct {
 	left  []any // reports of escaped code
 }
 
-func (h *byHand) schedule(r *eventloop.Runnable) {
+func (h *byHand) scheduleMailbox(r *eventloop.Runnable) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.queue = append(h.queue, r)
 }
-func (h *byHand) turned()    {}
+func (h *byHand) turnEnded() {}
 func (h *byHand) Over() bool { return h.ended }
 
-func (h *byHand) escaped(_, _ string, value any) { h.left = append(h.left, value) }
-func (h *byHand) now() time.Time                 { return time.Time{} }
+func (h *byHand) reportEscaped(_, _ string, value any) { h.left = append(h.left, value) }
+func (h *byHand) now() time.Time                       { return time.Time{} }
 
 // turn runs each scheduled mailbox once, and returns their number.
 func (h *byHand) turn(budget int) (ran int) {
@@ -156,13 +156,13 @@ func (h *byHand) turn(budget int) (ran int) {
 	h.mu.Unlock()
 	for _, m := range batch {
 		if (*m).Run(budget) {
-			h.schedule(m)
+			h.scheduleMailbox(m)
 		}
 	}
 	return len(batch)
 }
 
-// run gives turns until nothing is scheduled.
+// run runs turns until nothing is scheduled.
 func (h *byHand) run() {
 	for h.turn(eventloop.RunBudget) > 0 {
 	}
@@ -187,7 +187,7 @@ func (s *script) invoke(msg any) {
 
 func (s *script) EscalateFailure(reason, _ any) { s.failures = append(s.failures, reason) }
 
-// started is a mailbox whose scripted actor has had its Started.
+// started returns a mailbox whose scripted actor has received Started.
 func started(x Executor, cfg *Config) (*Mailbox, *script) {
 	s := &script{}
 	m := New(x, cfg)

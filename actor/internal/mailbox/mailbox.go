@@ -68,7 +68,7 @@ func Option(where func() Executor, c *Config) actor.PropsOption {
 	return func(p *actor.Props) {
 		p.Configure(
 			actor.WithMailbox(func() actor.Mailbox { return New(where(), c) }),
-			actor.WithOnInit(func(ctx actor.Context) { RegistryOf(ctx.ActorSystem()).expect(ctx) }),
+			actor.WithOnInit(func(ctx actor.Context) { RegistryOf(ctx.ActorSystem()).expectMailbox(ctx) }),
 		)
 	}
 }
@@ -100,8 +100,8 @@ func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 	if l := m.Loop(); l != nil && l.closing.Load() {
 		m.Pass(lastCall{}) // whether LastCalls has seen it, or not
 	}
-	if m.rest(false) {
-		m.exec.schedule(&m.self)
+	if m.endTurn(false) {
+		m.exec.scheduleMailbox(&m.self)
 	}
 }
 
@@ -126,18 +126,18 @@ func (m *Mailbox) UserMessageCount() int { return int(m.data.Load() + m.other.Lo
 // PostSystemMessage queues in the lifecycle lane. Any goroutine.
 func (m *Mailbox) PostSystemMessage(msg any) {
 	m.queues[Lifecycle].push(msg)
-	m.wake()
+	m.wakeConsumer()
 }
 
 // PostUserMessage queues in the message's lane. Any goroutine; it never blocks. A message that the
 // data lane has no room for is the Policy's. A nil message becomes a dead letter in its turn.
 func (m *Mailbox) PostUserMessage(msg any) {
 	bare := actor.UnwrapEnvelopeMessage(msg)
-	r := m.retained(bare)
+	r := m.asRetained(bare)
 	if r == nil {
 		switch c := bare.(type) {
 		case actor.MessageBatch:
-			m.elements(c)
+			m.postElements(c)
 		case Laned:
 			m.Post(c.Lane(), msg)
 			return
@@ -145,24 +145,24 @@ func (m *Mailbox) PostUserMessage(msg any) {
 			msg = m.poisonPill(msg)
 		}
 	}
-	if !m.admit(msg) {
+	if !m.admitData(msg) {
 		return
 	}
 	if r != nil {
 		r.Retain()
 	}
 	m.queues[Data].push(msg)
-	m.wake()
+	m.wakeConsumer()
 }
 
-// elements posts the messages of a batch, before the batch itself, as Proto.Actor does.
-func (m *Mailbox) elements(b actor.MessageBatch) {
+// postElements posts the messages of a batch, before the batch itself, as Proto.Actor does.
+func (m *Mailbox) postElements(b actor.MessageBatch) {
 	for _, element := range b.GetMessages() {
 		m.PostUserMessage(element)
 	}
 }
 
-// poisonPill is what takes the place of a PoisonPill.
+// poisonPill returns the message that replaces a PoisonPill.
 func (m *Mailbox) poisonPill(pill any) any {
 	if m.cfg.PoisonPill != nil {
 		return m.cfg.PoisonPill
@@ -170,8 +170,8 @@ func (m *Mailbox) poisonPill(pill any) any {
 	return pill
 }
 
-// admit counts a message for the data lane, unless the Policy has answered it.
-func (m *Mailbox) admit(msg any) bool {
+// admitData counts a message for the data lane, unless the Policy has answered it.
+func (m *Mailbox) admitData(msg any) bool {
 	limit := m.cfg.Limit
 	if n := m.data.Add(1); n > limit && limit > 0 && !m.cfg.Policy.Overflow(msg, n-limit) {
 		m.data.Add(-1)
@@ -185,36 +185,36 @@ func (m *Mailbox) admit(msg any) bool {
 func (m *Mailbox) Pass(msg any) {
 	m.data.Add(1)
 	m.queues[Data].push(msg)
-	m.wake()
+	m.wakeConsumer()
 }
 
 // Post queues a message that is not Retained in the event or the control lane. Any goroutine.
 func (m *Mailbox) Post(lane Lane, msg any) {
 	m.other.Add(1)
 	m.queues[lane].push(msg)
-	m.wake()
+	m.wakeConsumer()
 }
 
-// wake schedules the consumer, unless it is scheduled.
-func (m *Mailbox) wake() {
+// wakeConsumer schedules the consumer, unless it is scheduled.
+func (m *Mailbox) wakeConsumer() {
 	if m.state.Load() == idle && m.state.CompareAndSwap(idle, scheduled) {
-		m.exec.schedule(&m.self)
+		m.exec.scheduleMailbox(&m.self)
 	}
 }
 
 // Refuse makes msg, which was sent to the actor, a dead letter. Any goroutine.
 func (m *Mailbox) Refuse(msg any) {
 	at := m.invoker.(Place)
-	m.guard("dead letter to", func() { at.ActorSystem().DeadLetter.SendUserMessage(at.Self(), msg) })
+	m.callUser("dead letter to", func() { at.ActorSystem().DeadLetter.SendUserMessage(at.Self(), msg) })
 }
 
-// retained returns a message without its envelope as one with references; nil: it has none.
-func (m *Mailbox) retained(bare any) Retained {
+// asRetained returns a message without its envelope as one with references; nil: it has none.
+func (m *Mailbox) asRetained(bare any) Retained {
 	if m.cfg.Retained == nil {
 		return nil
 	}
 	return m.cfg.Retained(bare)
 }
 
-// retainedIn is the same of a message in its envelope.
-func (m *Mailbox) retainedIn(msg any) Retained { return m.retained(actor.UnwrapEnvelopeMessage(msg)) }
+// retainedIn calls asRetained for a message in its envelope.
+func (m *Mailbox) retainedIn(msg any) Retained { return m.asRetained(actor.UnwrapEnvelopeMessage(msg)) }

@@ -31,7 +31,7 @@ func names(got []any) (list []string) {
 	return list
 }
 
-// watching is a system message that can be distinguished from others.
+// watching returns a system message that can be distinguished from others.
 func watching(id string) *actor.Watch { return &actor.Watch{Watcher: &actor.PID{Id: id}} }
 
 func enveloped(msg any) *actor.MessageEnvelope { return &actor.MessageEnvelope{Message: msg} }

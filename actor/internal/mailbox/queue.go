@@ -45,7 +45,7 @@ func (q *queue) push(msg any) {
 
 // pop takes the oldest; its node goes to free.
 func (q *queue) pop(free *nodeChain) (msg any, ok bool) {
-	if q.out == nil && !q.take() {
+	if q.out == nil && !q.takePushed() {
 		return nil, false
 	}
 	n := q.out
@@ -55,8 +55,9 @@ func (q *queue) pop(free *nodeChain) (msg any, ok bool) {
 	return msg, true
 }
 
-// take moves the messages pushed since the last take to where pop finds them. False: nothing was.
-func (q *queue) take() bool {
+// takePushed moves the messages pushed since its last call to where pop finds them. False: nothing
+// was.
+func (q *queue) takePushed() bool {
 	if q.in.Load() == nil {
 		return false
 	}
@@ -69,9 +70,9 @@ func (q *queue) take() bool {
 // empty reports whether nothing is queued. The consumer's.
 func (q *queue) empty() bool { return q.out == nil && q.in.Load() == nil }
 
-// pushed reports whether something is queued that the consumer has not taken. For anyone else that
-// is a guess.
-func (q *queue) pushed() bool { return q.in.Load() != nil }
+// hasPushed reports whether something is queued that the consumer has not taken. For anyone else
+// that is a guess.
+func (q *queue) hasPushed() bool { return q.in.Load() != nil }
 
 // nodeChain is nodes on their way back to the pool. They go together, which costs its locked
 // instructions once.
@@ -85,12 +86,12 @@ const nodeChainMax = 64
 func (c *nodeChain) add(n *node) {
 	n.next, c.first = c.first, n
 	if c.n++; c.n == nodeChainMax {
-		c.put()
+		c.returnToPool()
 	}
 }
 
-// put gives the chain to the pool.
-func (c *nodeChain) put() {
+// returnToPool returns the chain to the pool.
+func (c *nodeChain) returnToPool() {
 	if c.first != nil {
 		nodes.Put(c.first)
 		c.first, c.n = nil, 0

@@ -34,8 +34,8 @@ func TestQueueIsFIFO(t *testing.T) {
 				model = model[1:]
 			},
 			"": func(t *rapid.T) {
-				if q.empty() != (len(model) == 0) || q.pushed() && q.empty() {
-					t.Fatalf("empty %v, pushed %v with %d queued", q.empty(), q.pushed(), len(model))
+				if q.empty() != (len(model) == 0) || q.hasPushed() && q.empty() {
+					t.Fatalf("empty %v, pushed %v with %d queued", q.empty(), q.hasPushed(), len(model))
 				}
 			},
 		})

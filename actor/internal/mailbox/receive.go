@@ -21,61 +21,61 @@ func (m *Mailbox) Deliver(msg any) {
 // Hand is Deliver for a message of which the sender has taken a reference: r, which msg is or
 // envelops. nil: it has no references.
 func (m *Mailbox) Hand(msg any, r Retained) {
-	if !m.enter() {
+	if !m.beginOutOfTurn() {
 		m.Post(Event, msg)
 		return
 	}
-	m.user(msg, r)
-	m.leave()
+	m.handleUser(msg, r)
+	m.endOutOfTurn()
 }
 
-// enter begins an invocation out of turn, behind more urgent messages. False: the message has to
-// wait for its turn.
-func (m *Mailbox) enter() bool {
+// beginOutOfTurn begins an invocation out of turn, behind more urgent messages. False: the message
+// has to wait for its turn.
+func (m *Mailbox) beginOutOfTurn() bool {
 	l := m.Loop()
 	if m.busy || m.suspended || m.closed || l != nil && l.ending {
 		return false
 	}
 	m.busy = true
 	if l != nil {
-		m.begin()
+		m.beginInvocation()
 		l.el.Blame(&m.self)
 	}
 	if m.queues[Lifecycle].empty() && m.queues[Event].empty() {
 		return true
 	}
 	m.catchUp()
-	m.free.put()
+	m.free.returnToPool()
 	if m.suspended || m.closed {
-		m.leave()
+		m.endOutOfTurn()
 		return false
 	}
 	return true
 }
 
-// leave ends the invocation that enter has begun.
-func (m *Mailbox) leave() {
-	m.end()
+// endOutOfTurn ends the invocation that beginOutOfTurn has begun.
+func (m *Mailbox) endOutOfTurn() {
+	m.endInvocation()
 	m.busy = false
-	m.exec.turned()
+	m.exec.turnEnded()
 }
 
 // catchUp receives the messages that precede an event: lifecycle messages, and older events.
 func (m *Mailbox) catchUp() {
 	for {
-		if msg, ok := m.pop(Lifecycle); ok {
-			m.system(msg)
+		if msg, ok := m.popLane(Lifecycle); ok {
+			m.handleSystem(msg)
 			continue
 		}
 		if m.suspended || m.closed {
 			return
 		}
-		msg, ok := m.pop(Event)
+		msg, ok := m.popLane(Event)
 		if !ok {
 			return
 		}
 		m.other.Add(-1)
-		m.user(msg, m.retainedIn(msg))
+		m.handleUser(msg, m.retainedIn(msg))
 	}
 }
 
@@ -83,25 +83,25 @@ func (m *Mailbox) catchUp() {
 // Deliver and Hand.
 func (m *Mailbox) Run(budget int) (more bool) {
 	m.busy = true
-	m.begin()
+	m.beginInvocation()
 	over := m.last || m.exec.Over()
-	m.turn(budget, over)
-	m.exec.turned()
-	m.end()
+	m.handleMessages(budget, over)
+	m.exec.turnEnded()
+	m.endInvocation()
 	m.busy = false
-	return m.rest(over || m.last)
+	return m.endTurn(over || m.last)
 }
 
-func (m *Mailbox) turn(budget int, over bool) {
+func (m *Mailbox) handleMessages(budget int, over bool) {
 	for range budget {
-		if msg, ok := m.pop(Lifecycle); ok {
-			m.system(msg)
+		if msg, ok := m.popLane(Lifecycle); ok {
+			m.handleSystem(msg)
 			continue
 		}
-		if m.paused(over) {
+		if m.isPaused(over) {
 			return
 		}
-		msg, ok := m.next()
+		msg, ok := m.popUserMessage()
 		switch {
 		case !ok:
 			return
@@ -109,44 +109,44 @@ func (m *Mailbox) turn(budget int, over bool) {
 			m.last, over = true, true
 			continue
 		}
-		switch msg, r := m.unpack(msg); {
-		case m.closed || actor.UnwrapEnvelopeMessage(msg) == nil || over && !stops(msg):
-			m.answer(msg, r)
+		switch msg, r := m.unpackMessage(msg); {
+		case m.closed || actor.UnwrapEnvelopeMessage(msg) == nil || over && !asksToStop(msg):
+			m.answerUnreceived(msg, r)
 		default:
-			m.user(msg, r)
+			m.handleUser(msg, r)
 		}
 	}
 }
 
-// paused reports whether the actor takes lifecycle messages only.
-func (m *Mailbox) paused(over bool) bool { return m.suspended && !m.closed && !over }
+// isPaused reports whether the actor takes lifecycle messages only.
+func (m *Mailbox) isPaused(over bool) bool { return m.suspended && !m.closed && !over }
 
-// pop takes the oldest message of a lane.
-func (m *Mailbox) pop(l Lane) (msg any, ok bool) { return m.queues[l].pop(&m.free) }
+// popLane takes the oldest message of a lane.
+func (m *Mailbox) popLane(l Lane) (msg any, ok bool) { return m.queues[l].pop(&m.free) }
 
-// next pops the most urgent user message.
-func (m *Mailbox) next() (msg any, ok bool) {
-	if msg, ok = m.pop(Event); !ok {
-		msg, ok = m.pop(Control)
+// popUserMessage pops the most urgent user message.
+func (m *Mailbox) popUserMessage() (msg any, ok bool) {
+	if msg, ok = m.popLane(Event); !ok {
+		msg, ok = m.popLane(Control)
 	}
 	if ok {
 		m.other.Add(-1)
 		return msg, true
 	}
-	if msg, ok = m.pop(Data); ok {
+	if msg, ok = m.popLane(Data); ok {
 		m.data.Add(-1)
 	}
 	return msg, ok
 }
 
-// rest ends a turn: the mailbox is idle, or it has more. A message that was posted since the last
-// look is either seen here, or its producer finds the mailbox idle and schedules it. Once the
+// endTurn ends a turn: the mailbox is idle, or it has more. A message that was posted since the
+// last look is either seen here, or its producer finds the mailbox idle and schedules it. Once the
 // mailbox is idle it may have another consumer, so only fields that any goroutine may read are read
 // then.
-func (m *Mailbox) rest(over bool) (more bool) {
-	m.free.put()
+func (m *Mailbox) endTurn(over bool) (more bool) {
+	m.free.returnToPool()
 	lanes := m.queues[:]
-	if m.paused(over) {
+	if m.isPaused(over) {
 		lanes = lanes[:Lifecycle+1]
 	}
 	for i := range lanes {
@@ -156,13 +156,13 @@ func (m *Mailbox) rest(over bool) (more bool) {
 	}
 	m.state.Store(idle)
 	for i := range lanes {
-		more = more || lanes[i].pushed()
+		more = more || lanes[i].hasPushed()
 	}
 	return more && m.state.CompareAndSwap(idle, scheduled)
 }
 
-// system handles a lifecycle message, and notices when it was the actor's last.
-func (m *Mailbox) system(msg any) {
+// handleSystem handles a lifecycle message, and notices when it was the actor's last.
+func (m *Mailbox) handleSystem(msg any) {
 	if m.closed {
 		m.systemLate(msg)
 		return
@@ -177,21 +177,21 @@ func (m *Mailbox) system(msg any) {
 	case *actor.Started:
 		m.suspended = false
 	case *actor.Watch:
-		m.seldom().watchers.note(msg.Watcher, true)
+		m.rareState().watchers.noteWatch(msg.Watcher, true)
 	case *actor.Unwatch:
-		m.seldom().watchers.note(msg.Watcher, false)
+		m.rareState().watchers.noteWatch(msg.Watcher, false)
 	case *actor.Restart:
-		if m.stopping() { // Proto.Actor would begin it again
+		if m.isStopping() { // Proto.Actor would begin it again
 			m.suspended = false
 			return
 		}
-		if m.seldom().begin(m.exec.now()) > maxRestarts {
-			m.terminate()
+		if m.rareState().countRestart(m.exec.now()) > maxRestarts {
+			m.terminateActor()
 			return
 		}
 	case *actor.Stop:
-		if at, ok := m.invoker.(Place); ok && !m.stopping() {
-			m.seldom().process, _ = at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id)
+		if at, ok := m.invoker.(Place); ok && !m.isStopping() {
+			m.rareState().process, _ = at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id)
 		}
 	}
 	m.invokeSystem(msg)
@@ -201,17 +201,17 @@ func (m *Mailbox) system(msg any) {
 // closeIfGone closes the mailbox when its actor has left the system's processes, which is how a
 // stopped actor shows from outside. Its name may belong to a successor by now.
 func (m *Mailbox) closeIfGone() {
-	if !m.stopping() || m.closed {
+	if !m.isStopping() || m.closed {
 		return
 	}
 	at := m.invoker.(Place)
 	if p, _ := at.ActorSystem().ProcessRegistry.GetLocal(at.Self().Id); p != m.rare.process {
-		m.close(at)
+		m.markClosed(at)
 	}
 }
 
-// close notes that the actor has stopped.
-func (m *Mailbox) close(at Place) {
+// markClosed notes that the actor has stopped.
+func (m *Mailbox) markClosed(at Place) {
 	m.closed = true
 	m.rare = nil
 	RegistryOf(at.ActorSystem()).remove(at.Self().Id, m)
@@ -222,7 +222,7 @@ func (m *Mailbox) close(at Place) {
 
 func (m *Mailbox) invokeSystem(msg any) {
 	defer m.receivedSystem(msg)
-	m.note(msg)
+	m.noteMessage(msg)
 	m.lifecycle = true
 	m.invoker.InvokeSystemMessage(msg)
 	m.lifecycle = false
@@ -231,7 +231,7 @@ func (m *Mailbox) invokeSystem(msg any) {
 // receivedSystem ends the invocation of a lifecycle message that has panicked.
 func (m *Mailbox) receivedSystem(msg any) {
 	if reason := recover(); reason != nil {
-		m.failed(reason, msg)
+		m.actorFailed(reason, msg)
 		m.brokenOff()
 	}
 }
@@ -239,88 +239,89 @@ func (m *Mailbox) receivedSystem(msg any) {
 // brokenOff follows a failure. Proto.Actor does not get over an actor that fails as it stops: then
 // the rest is done here. At a user message the actor may still wait for its children.
 func (m *Mailbox) brokenOff() {
-	if m.lifecycle && m.stopping() {
-		m.terminate()
+	if m.lifecycle && m.isStopping() {
+		m.terminateActor()
 	}
 	m.lifecycle = false
 }
 
-// user passes a message to the actor, with the reference r, if it has one. A panic in Receive is
-// its supervisor's business.
-func (m *Mailbox) user(msg any, r Retained) {
+// handleUser passes a message to the actor, with the reference r, if it has one. A panic in Receive
+// is its supervisor's business.
+func (m *Mailbox) handleUser(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()
 	}
-	defer m.received(msg, r)
+	defer m.finishReceive(msg, r)
 	if m.rare != nil {
 		m.rare.restarts = 0
 	}
-	m.note(msg)
+	m.noteMessage(msg)
 	m.invoker.InvokeUserMessage(msg)
 }
 
-// received ends an invocation, however it has ended.
-func (m *Mailbox) received(msg any, r Retained) {
+// finishReceive ends an invocation, however it has ended.
+func (m *Mailbox) finishReceive(msg any, r Retained) {
 	if reason := recover(); reason != nil {
-		m.failed(reason, msg)
+		m.actorFailed(reason, msg)
 	}
 	if r != nil {
-		m.release(msg, r)
+		m.releaseRef(msg, r)
 	}
 }
 
-// release releases the reference r of msg.
-func (m *Mailbox) release(msg any, r Retained) {
+// releaseRef releases the reference r of msg.
+func (m *Mailbox) releaseRef(msg any, r Retained) {
 	if err := r.Release(m.Loop()); err != nil {
-		m.escalate(err, msg) // only the actor fails
+		m.escalateFailure(err, msg) // only the actor fails
 	}
 }
 
-// failed notes that the actor has panicked at msg.
-func (m *Mailbox) failed(reason, msg any) {
+// actorFailed notes that the actor has panicked at msg.
+func (m *Mailbox) actorFailed(reason, msg any) {
 	if l := m.Loop(); l != nil && l.Failed != nil {
 		l.Failed(m.LoopName())
 	}
-	m.escalate(reason, msg)
+	m.escalateFailure(reason, msg)
 }
 
-// escalate reports a failure to the actor's supervisor. One that fails itself decides nothing: then
-// the actor is stopped.
-func (m *Mailbox) escalate(reason, msg any) {
-	decided := m.guard("supervisor of", func() { m.invoker.EscalateFailure(reason, msg) })
+// escalateFailure reports a failure to the actor's supervisor. One that fails itself decides
+// nothing: then the actor is stopped.
+func (m *Mailbox) escalateFailure(reason, msg any) {
+	decided := m.callUser("supervisor of", func() { m.invoker.EscalateFailure(reason, msg) })
 	if at, ok := m.invoker.(Place); ok && !decided {
 		at.ActorSystem().Root.Stop(at.Self())
 	}
 }
 
-// exited handles the end of the goroutine of an actor off the loops, by a runtime.Goexit in Receive
-// or in other user code: the actor fails.
-func (m *Mailbox) exited() {
-	m.end()
+// handleGoexit handles the end of the goroutine of an actor off the loops, by a runtime.Goexit in
+// Receive or in other user code: the actor fails.
+func (m *Mailbox) handleGoexit() {
+	m.endInvocation()
 	m.busy = false
-	m.failed(ErrGoexit, nil)
+	m.actorFailed(ErrGoexit, nil)
 	m.brokenOff()
-	m.exec.schedule(&m.self)
+	m.exec.scheduleMailbox(&m.self)
 }
 
 // ErrGoexit is the reason of the failure of an actor off the loops that has called runtime.Goexit,
 // as testing's FailNow does.
 var ErrGoexit = errors.New("runtime.Goexit was called")
 
-// stops reports whether msg asks the actor to stop, which it can do even when its loop has ended.
-func stops(msg any) bool {
+// asksToStop reports whether msg asks the actor to stop, which it can do even when its loop has
+// ended.
+func asksToStop(msg any) bool {
 	_, ok := actor.UnwrapEnvelopeMessage(msg).(*actor.PoisonPill)
 	return ok
 }
 
-// answer ends a message that will not be received, with the reference r, if it has one.
-func (m *Mailbox) answer(msg any, r Retained) {
+// answerUnreceived ends a message that will not be received, with the reference r, if it has one.
+func (m *Mailbox) answerUnreceived(msg any, r Retained) {
 	if r != nil {
 		r.Delivered()
 		defer func() { _ = r.Release(m.Loop()) }() // no failure: the actor has not had it
 	}
 	switch {
-	case stops(msg): // its request is fulfilled
+	case asksToStop(msg): // its request is fulfilled
 	case msg == nil && r != nil: // a carrier that has nothing
 	case m.cfg.Policy != nil && actor.UnwrapEnvelopeMessage(msg) != nil:
 		m.cfg.Policy.Leftover(msg)

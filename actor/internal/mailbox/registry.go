@@ -87,23 +87,23 @@ func (r *Registry) Undone(pid *actor.PID) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	was, ok := r.due[pid.Id]
-	return ok && r.still(pid.Id, was)
+	return ok && r.isSameActor(pid.Id, was)
 }
 
-// expect notes that an actor which is being spawned shall have a mailbox of this package.
-func (r *Registry) expect(at Place) {
+// expectMailbox notes that an actor which is being spawned shall have a mailbox of this package.
+func (r *Registry) expectMailbox(at Place) {
 	id := at.Self().Id
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.due) >= r.max {
-		maps.DeleteFunc(r.due, func(id string, was actor.Process) bool { return !r.still(id, was) })
+		maps.DeleteFunc(r.due, func(id string, was actor.Process) bool { return !r.isSameActor(id, was) })
 		r.max = 2*len(r.due) + 16
 	}
 	r.due[id], _ = r.sys.ProcessRegistry.GetLocal(id)
 }
 
-// still reports whether the actor of that name is the one that it was.
-func (r *Registry) still(id string, was actor.Process) bool {
+// isSameActor reports whether the actor of that name is the one that it was.
+func (r *Registry) isSameActor(id string, was actor.Process) bool {
 	is, ok := r.sys.ProcessRegistry.GetLocal(id)
 	return ok && is == was
 }

@@ -71,7 +71,7 @@ func (b *inbox) requests(sys *actor.ActorSystem, to *actor.PID, n int) {
 	}
 }
 
-// held is an actor that is in the middle of a message until it is released, so that a queue builds
+// held spawns an actor that handles a message until it is released, so that a queue builds
 // up behind it.
 func held(r *rig, home actor.PropsOption, receive func(actor.Context)) (pid *actor.PID, release func()) {
 	in, gate := make(chan struct{}), make(chan struct{})
@@ -406,7 +406,7 @@ func TestAbandonedLoopAnswers(t *testing.T) {
 	}
 }
 
-// abandon gives a held loop up, and buries its mailboxes before it lets go (early) or afterwards.
+// abandon gives up a held loop, and buries its mailboxes before it lets go (early) or afterwards.
 func abandon(t *testing.T, early bool) {
 	r := newRig(t, 1)
 	l := r.loops[0]

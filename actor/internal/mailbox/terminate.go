@@ -29,19 +29,19 @@ type rare struct {
 	since    time.Time
 }
 
-// seldom returns it for a change.
-func (m *Mailbox) seldom() *rare {
+// rareState returns the state that few actors need, and makes it if there is none.
+func (m *Mailbox) rareState() *rare {
 	if m.rare == nil {
 		m.rare = new(rare)
 	}
 	return m.rare
 }
 
-// stopping reports whether the actor was asked to stop.
-func (m *Mailbox) stopping() bool { return m.rare != nil && m.rare.process != nil }
+// isStopping reports whether the actor was asked to stop.
+func (m *Mailbox) isStopping() bool { return m.rare != nil && m.rare.process != nil }
 
-// begin counts a restart, and returns how many there were.
-func (r *rare) begin(now time.Time) int {
+// countRestart counts a restart, and returns how many there were.
+func (r *rare) countRestart(now time.Time) int {
 	if r.restarts == 0 || now.Sub(r.since) >= restartsIn {
 		r.restarts, r.since = 0, now
 	}
@@ -49,15 +49,16 @@ func (r *rare) begin(now time.Time) int {
 	return r.restarts
 }
 
-// terminate ends the actor without its code. What Proto.Actor does at the end of an actor is done
-// here: it leaves the processes, its children are stopped, and those who watch it are notified.
-func (m *Mailbox) terminate() {
+// terminateActor ends the actor without its code. What Proto.Actor does at the end of an actor is
+// done here: it leaves the processes, its children are stopped, and those who watch it are
+// notified.
+func (m *Mailbox) terminateActor() {
 	at, ok := m.invoker.(actor.Context)
 	if !ok || m.closed {
 		return
 	}
 	sys, self := at.ActorSystem(), at.Self()
-	pids := m.seldom().watchers.list()
+	pids := m.rareState().watchers.watcherPIDs()
 	if p := at.Parent(); p != nil {
 		pids = append(pids, p)
 	}
@@ -65,13 +66,13 @@ func (m *Mailbox) terminate() {
 	if p, _ := sys.ProcessRegistry.GetLocal(self.Id); p == m.born {
 		sys.ProcessRegistry.Remove(self)
 	}
-	m.close(at)
+	m.markClosed(at)
 	at.CancelReceiveTimeout()
 	for _, child := range children {
-		m.guard("stop of a child of", func() { sys.Root.Stop(child) })
+		m.callUser("stop of a child of", func() { sys.Root.Stop(child) })
 	}
 	for _, pid := range pids {
-		m.guard("watcher of", func() {
+		m.callUser("watcher of", func() {
 			p, _ := sys.ProcessRegistry.Get(pid)
 			p.SendSystemMessage(pid, &actor.Terminated{Who: self})
 		})
@@ -86,7 +87,7 @@ func (m *Mailbox) systemLate(msg any) {
 		return
 	}
 	at := m.invoker.(Place)
-	m.guard("watcher of", func() {
+	m.callUser("watcher of", func() {
 		p, _ := at.ActorSystem().ProcessRegistry.Get(w.Watcher)
 		p.SendSystemMessage(w.Watcher, &actor.Terminated{Who: at.Self()})
 	})
@@ -101,10 +102,10 @@ type watch struct {
 	on  bool // Watch, not Unwatch
 }
 
-// note takes note of a Watch, or of an Unwatch.
-func (w *watchers) note(pid *actor.PID, on bool) {
+// noteWatch takes note of a Watch, or of an Unwatch.
+func (w *watchers) noteWatch(pid *actor.PID, on bool) {
 	if n := len(*w); n == cap(*w) && n >= 8 {
-		pids := w.list()
+		pids := w.watcherPIDs()
 		*w = make(watchers, 0, 2*len(pids)+8)
 		for _, pid := range pids {
 			*w = append(*w, watch{pid, true})
@@ -113,8 +114,8 @@ func (w *watchers) note(pid *actor.PID, on bool) {
 	*w = append(*w, watch{pid, on})
 }
 
-// list is those who watch.
-func (w *watchers) list() (pids []*actor.PID) {
+// watcherPIDs returns the PIDs of the watching actors.
+func (w *watchers) watcherPIDs() (pids []*actor.PID) {
 	type key struct{ address, id string }
 	on := make(map[key]bool, len(*w))
 	for _, a := range *w {

@@ -152,7 +152,7 @@ func TestDeadLettersThatFail(t *testing.T) {
 	}
 }
 
-// deadLettersFail has a subscriber leave at the first of the dead letters of an actor, and waits
+// deadLettersFail makes a subscriber leave at the first of the dead letters of an actor, and waits
 // until all are answered. It returns the stopped actor.
 func deadLettersFail(t *testing.T, r *rig, home actor.PropsOption, leave func()) *actor.PID {
 	sub := r.sys.EventStream.Subscribe(func(ev any) {
@@ -198,15 +198,15 @@ func TestWatchers(t *testing.T) {
 	var w watchers
 	pid := func(id string) *actor.PID { return actor.NewPID("here", id) }
 	for range 1000 {
-		w.note(pid("a"), true)
-		w.note(pid("b"), true)
-		w.note(pid("a"), false)
-		w.note(pid("c"), true)
+		w.noteWatch(pid("a"), true)
+		w.noteWatch(pid("b"), true)
+		w.noteWatch(pid("a"), false)
+		w.noteWatch(pid("c"), true)
 	}
-	w.note(pid("a"), true)
-	w.note(pid("c"), false)
+	w.noteWatch(pid("a"), true)
+	w.noteWatch(pid("c"), false)
 	ids := make(map[string]int)
-	for _, p := range w.list() {
+	for _, p := range w.watcherPIDs() {
 		ids[p.Id]++
 	}
 	if len(ids) != 2 || ids["a"] != 1 || ids["b"] != 1 {

@@ -76,7 +76,7 @@ func newArena(dev verbs.Device, pd verbs.PD, access verbs.Access, size, bytes, c
 // Get hands out a chunk. It returns ENOMEM when the budget is used up, or the device's error.
 func (a *Arena) Get() (*Chunk, error) {
 	if len(a.open) == 0 {
-		if err := a.touch(); err != nil {
+		if err := a.useSlab(); err != nil {
 			return nil, err
 		}
 	}
@@ -101,65 +101,65 @@ func (a *Arena) GetBeyond() (*Chunk, error) {
 		return c, err
 	}
 	if len(a.idle) == 0 {
-		if err := a.add(1); err != nil {
+		if err := a.allocSlab(1); err != nil {
 			return nil, err
 		}
 	}
-	a.use()
+	a.openIdle()
 	return a.Get()
 }
 
 // ErrBudget is why there is no memory although the device may have some.
 var ErrBudget = fmt.Errorf("it would exceed the limit (Limits): %w", unix.ENOMEM)
 
-// touch takes a slab into use. An idle one that is larger than the rest of the budget is returned:
-// a smaller one may do.
-func (a *Arena) touch() error {
+// useSlab takes a slab into use. An idle one that is larger than the rest of the budget is
+// returned: a smaller one may do.
+func (a *Arena) useSlab() error {
 	for n := len(a.idle); n > 0; n = len(a.idle) {
 		s := a.idle[n-1]
-		if a.budget.lets(s.n * a.size) {
-			a.use()
+		if a.budget.canUse(s.n * a.size) {
+			a.openIdle()
 			return nil
 		}
-		a.drop(s)
+		a.releaseSlab(s)
 	}
-	if err := a.grow(); err != nil {
+	if err := a.addSlab(); err != nil {
 		return err
 	}
-	a.use()
+	a.openIdle()
 	return nil
 }
 
-// use has chunks handed out of an idle slab.
-func (a *Arena) use() {
+// openIdle takes an idle slab into use and opens it.
+func (a *Arena) openIdle() {
 	s := a.idle[len(a.idle)-1]
 	a.idle = a.idle[:len(a.idle)-1]
-	a.budget.use(s.n * a.size)
-	a.show(s)
+	a.budget.useSmall(s.n * a.size)
+	a.openSlab(s)
 }
 
-// show has chunks handed out of a slab.
-func (a *Arena) show(s *slab) {
+// openSlab opens a slab: its chunks are handed out.
+func (a *Arena) openSlab(s *slab) {
 	s.at = len(a.open)
 	a.open = append(a.open, s)
 }
 
-// grow adds a slab, of which nothing is used. None has more than four GiB, which is as far as an
+// addSlab adds a slab, of which nothing is used. None has more than four GiB, which is as far as an
 // SGE's Offset goes.
-func (a *Arena) grow() error {
+func (a *Arena) addSlab() error {
 	n := int(min(int64(max(a.bytes/a.size, a.chunks)), math.MaxUint32/int64(a.size)))
 	// little is left: others need some of it
-	for n > 1 && (!a.budget.has(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) {
+	for n > 1 && (!a.budget.canRegister(n*a.size) || n*a.size > (a.budget.most-a.budget.small)/4) {
 		n /= 2
 	}
-	if bytes := n * a.size; !a.budget.has(bytes) {
+	if bytes := n * a.size; !a.budget.canRegister(bytes) {
 		return fmt.Errorf("%d more bytes of device memory: %w", bytes, ErrBudget)
 	}
-	return a.add(n)
+	return a.allocSlab(n)
 }
 
-// add makes a slab of n chunks.
-func (a *Arena) add(n int) error {
+// allocSlab makes a slab of n chunks.
+func (a *Arena) allocSlab(n int) error {
 	bytes := n * a.size
 	mr, err := a.PD.Alloc(bytes, a.access)
 	if err != nil {
@@ -179,8 +179,8 @@ func (a *Arena) add(n int) error {
 	return nil
 }
 
-// put takes a chunk back.
-func (s *slab) put(c *Chunk) {
+// returnChunk takes a chunk back.
+func (s *slab) returnChunk(c *Chunk) {
 	a := s.arena
 	if a.closed {
 		return
@@ -189,21 +189,21 @@ func (s *slab) put(c *Chunk) {
 	a.out--
 	s.free = append(s.free, c)
 	if len(s.free) == 1 {
-		a.show(s)
+		a.openSlab(s)
 	}
 	if len(s.free) == s.n {
 		last := a.open[len(a.open)-1]
 		a.open[s.at], last.at = last, s.at
 		a.open = a.open[:len(a.open)-1]
 		a.idle = append(a.idle, s)
-		a.budget.unuse(s.n * a.size)
+		a.budget.unuseSmall(s.n * a.size)
 	}
-	a.trim()
+	a.trimIdle()
 }
 
-// trim returns unused slabs to the device, but keeps as many bytes of them as are in use, and the
-// spare ones.
-func (a *Arena) trim() {
+// trimIdle returns unused slabs to the device, but keeps as many bytes of them as are in use, and
+// the spare ones.
+func (a *Arena) trimIdle() {
 	for len(a.idle) > 0 {
 		s := a.idle[0]
 		spare := s.n
@@ -213,23 +213,23 @@ func (a *Arena) trim() {
 		if !a.whole && a.free-s.n < max(a.out, spare) {
 			return
 		}
-		a.drop(s)
+		a.releaseSlab(s)
 	}
 }
 
 // Reclaim returns the unused slabs to the device.
 func (a *Arena) Reclaim() {
 	for len(a.idle) > 0 {
-		a.drop(a.idle[len(a.idle)-1])
+		a.releaseSlab(a.idle[len(a.idle)-1])
 	}
 }
 
-// drop returns an unused slab to the device.
-func (a *Arena) drop(s *slab) {
+// releaseSlab returns an unused slab to the device.
+func (a *Arena) releaseSlab(s *slab) {
 	a.free -= s.n
 	a.idle = slices.DeleteFunc(a.idle, func(other *slab) bool { return other == s })
 	a.Slabs = slices.DeleteFunc(a.Slabs, func(other *slab) bool { return other == s })
-	a.budget.give(s.n * a.size)
+	a.budget.returnFree(s.n * a.size)
 	// nothing posted names it; the error of a removed device does not matter
 	_ = a.dev.Free(s.MR)
 }
@@ -238,7 +238,7 @@ func (a *Arena) drop(s *slab) {
 func (a *Arena) Close() {
 	for _, s := range a.Slabs {
 		if len(s.free) < s.n {
-			a.budget.unuse(s.n * a.size)
+			a.budget.unuseSmall(s.n * a.size)
 			a.idle = append(a.idle, s)
 		}
 	}

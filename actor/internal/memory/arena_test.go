@@ -168,12 +168,12 @@ func TestIdleSlabIsNotInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Free()
-	b.use(7 * size) // others'
+	b.useSmall(7 * size) // others'
 	if c, err = a.Get(); err != nil {
 		t.Fatalf("with room for one, and a slab of two idle: %v", err)
 	}
 	c.Free()
-	if b.use(size); b.small != 8*size {
+	if b.useSmall(size); b.small != 8*size {
 		t.Fatalf("%d bytes are in use", b.small)
 	}
 	if _, err = a.Get(); err == nil {

@@ -55,14 +55,13 @@ func NewBudget(el *eventloop.Loop, bytes, keep, most int) *Budget {
 	return &Budget{el: el, total: bytes, Free: bytes, keep: keep, most: most}
 }
 
-// class is how large a message of n bytes is.
-func (b *Budget) class(n int) int {
+// sizeClass returns the class of a message of n bytes.
+func (b *Budget) sizeClass(n int) int {
 	return min(max(bits.Len(uint(b.total/n))-3, 0), classes-1)
 }
 
-// beside is how many bytes all messages of classes behind c may hold while one of c waits for n
-// bytes.
-func (b *Budget) beside(c, n int) int {
+// limitBeside returns the bytes that classes behind c may hold while one of c waits for n.
+func (b *Budget) limitBeside(c, n int) int {
 	left := b.total >> (c + 2)
 	if c == 0 {
 		left = min(left, max(b.forLarge()-n, b.total/16))
@@ -70,7 +69,7 @@ func (b *Budget) beside(c, n int) int {
 	return left
 }
 
-// forLarge is how many bytes large messages may have, with those they have.
+// forLarge returns how many bytes large messages may have, with those they have.
 func (b *Budget) forLarge() int {
 	keep := b.keep
 	if b.Retained != nil {
@@ -83,16 +82,16 @@ func (b *Budget) forLarge() int {
 // waiters.
 func (b *Budget) Fewer() {
 	if b.forLarge() > b.seen {
-		b.feed()
+		b.scheduleRun()
 	}
 }
 
 // Look checks the waiting claimants again: fairness has changed.
-func (b *Budget) Look() { b.feed() }
+func (b *Budget) Look() { b.scheduleRun() }
 
 // Reclaim returns the idle memory to the devices.
 func (b *Budget) Reclaim() {
-	if b.total-b.Free == b.small+b.lent(0) {
+	if b.total-b.Free == b.small+b.lentBytes(0) {
 		return
 	}
 	for e := b.keepers.Front(); e != nil; e = e.Next() {
@@ -100,13 +99,13 @@ func (b *Budget) Reclaim() {
 	}
 }
 
-// lets reports whether an arena may take n bytes more into use.
-func (b *Budget) lets(n int) bool { return n <= b.most-b.small }
+// canUse reports whether an arena may take n bytes more into use.
+func (b *Budget) canUse(n int) bool { return n <= b.most-b.small }
 
-// has reports whether an arena may register n bytes more and take them into use. To make room it
-// may have keepers give idle memory back.
-func (b *Budget) has(n int) bool {
-	if !b.lets(n) {
+// canRegister reports whether an arena may register n bytes more and take them into use. To make
+// room it may have keepers give idle memory back.
+func (b *Budget) canRegister(n int) bool {
+	if !b.canUse(n) {
 		return false
 	}
 	if n > b.Free {
@@ -115,49 +114,49 @@ func (b *Budget) has(n int) bool {
 	return n <= b.Free
 }
 
-// use notes that an arena uses n bytes.
-func (b *Budget) use(n int) { b.small += n }
+// useSmall notes that an arena uses n bytes.
+func (b *Budget) useSmall(n int) { b.small += n }
 
-// unuse takes them back.
-func (b *Budget) unuse(n int) {
+// unuseSmall notes that an arena no longer uses n bytes.
+func (b *Budget) unuseSmall(n int) {
 	b.small -= n
-	b.feed()
+	b.scheduleRun()
 }
 
 // takeSmall takes n bytes from what arenas may have. Not ok: there are none.
 func (b *Budget) takeSmall(n int) (ok bool) {
-	if !b.has(n) {
+	if !b.canRegister(n) {
 		return false
 	}
 	b.Free -= n
-	b.use(n)
+	b.useSmall(n)
 	return true
 }
 
 // giveSmall returns bytes of arenas.
 func (b *Budget) giveSmall(n int) {
-	b.unuse(n)
-	b.give(n)
+	b.unuseSmall(n)
+	b.returnFree(n)
 }
 
 // TakeLarge notes that n bytes were registered and are in use for a large message. The caller has
 // asked Admits.
 func (b *Budget) TakeLarge(n int) {
 	b.Free -= n
-	b.lend(n)
+	b.lendLarge(n)
 }
 
 // GiveLarge returns bytes of large messages.
 func (b *Budget) GiveLarge(n int) {
-	b.unlend(n)
-	b.give(n)
+	b.unlendLarge(n)
+	b.returnFree(n)
 }
 
 // Total is all of it, in bytes.
 func (b *Budget) Total() int { return b.total }
 
 // InUse is how many bytes are in use, and how many claimants wait for some.
-func (b *Budget) InUse() (bytes, waiting int) { return b.small + b.lent(0), len(b.waiting) }
+func (b *Budget) InUse() (bytes, waiting int) { return b.small + b.lentBytes(0), len(b.waiting) }
 
 // Spare returns how many bytes arenas may still take into use before they reach three quarters of
 // their limit.
@@ -166,13 +165,13 @@ func (b *Budget) Spare() int { return b.most - b.most/4 - b.small }
 // Most is how many bytes arenas can have.
 func (b *Budget) Most() int { return b.most }
 
-// lend notes that n bytes are handed out for a large message.
-func (b *Budget) lend(n int) { b.large[b.class(n)] += n }
+// lendLarge notes that n bytes are handed out for a large message.
+func (b *Budget) lendLarge(n int) { b.large[b.sizeClass(n)] += n }
 
-// unlend takes them back.
-func (b *Budget) unlend(n int) {
-	b.large[b.class(n)] -= n
-	b.feed()
+// unlendLarge takes back n bytes that were handed out for a large message.
+func (b *Budget) unlendLarge(n int) {
+	b.large[b.sizeClass(n)] -= n
+	b.scheduleRun()
 }
 
 // Claimant waits for memory: for one connection's large messages.
@@ -185,15 +184,15 @@ type Claimant interface {
 	Grant()
 }
 
-// give takes back n bytes that were deregistered.
-func (b *Budget) give(n int) {
+// returnFree takes back n bytes that were deregistered.
+func (b *Budget) returnFree(n int) {
 	b.Free += n
-	b.feed()
+	b.scheduleRun()
 }
 
-// feed schedules Run. It does not call it, because the caller still works on what gives the memory
-// back. If Run is at work, those whom it has looked at are to be looked at again.
-func (b *Budget) feed() {
+// scheduleRun schedules Run. It does not call it, because the caller still works on what gives the
+// memory back. If Run is at work, those whom it has looked at are to be looked at again.
+func (b *Budget) scheduleRun() {
 	if (len(b.waiting) > 0 || b.serving) && !b.feeding {
 		b.feeding = true
 		_ = b.el.Schedule(b) // refused after the loop's end only: no claimant waits then
@@ -203,21 +202,21 @@ func (b *Budget) feed() {
 // Admits reports whether c may take its wanted bytes now. Otherwise c waits, in its place, and is
 // notified (Claimant.Grant).
 func (b *Budget) Admits(c Claimant) bool {
-	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.fits(want, held) {
+	if want, held := c.Claim(); !b.serving && len(b.waiting) == 0 && c.Fair(want) && b.hasMemory(want, held) {
 		return true
 	}
 	b.waiting = append(b.waiting, c)
 	b.seen = b.forLarge()
 	if b.serving || len(b.waiting) > 1 {
-		b.feed() // those before it may not be in its way
+		b.scheduleRun() // those before it may not be in its way
 	}
 	return false
 }
 
-// fits reports whether there is memory. A claimant that holds some already may have no more than
-// it leaves to all others, so a few cannot take it all. Many with one message each can.
-func (b *Budget) fits(want, held int) bool {
-	left := b.forLarge() - b.lent(0) - want
+// hasMemory reports whether there is memory. A claimant that holds some already may have no more
+// than it leaves to all others, so a few cannot take it all. Many with one message each can.
+func (b *Budget) hasMemory(want, held int) bool {
+	left := b.forLarge() - b.lentBytes(0) - want
 	if held > left {
 		return false
 	}
@@ -227,8 +226,8 @@ func (b *Budget) fits(want, held int) bool {
 	return true
 }
 
-// lent is how many bytes are handed out for messages of class c and smaller ones.
-func (b *Budget) lent(c int) (n int) {
+// lentBytes returns the bytes handed out for messages of class c and smaller ones.
+func (b *Budget) lentBytes(c int) (n int) {
 	for _, m := range b.large[c:] {
 		n += m
 	}
@@ -250,12 +249,12 @@ func (b *Budget) Run(int) (more bool) {
 		case want == 0:
 		case !c.Fair(want):
 			kept = append(kept, c)
-		case before.let(b, want) && b.fits(want, held):
+		case before.mayPass(b, want) && b.hasMemory(want, held):
 			c.Grant()
 		default:
 			kept = append(kept, c)
 			if held == 0 {
-				before.join(b, want)
+				before.addWaiting(b, want)
 			}
 		}
 	}
@@ -270,22 +269,22 @@ type ahead struct {
 	end  int          // behind the last class with a waiter
 }
 
-// let reports whether one that wants n bytes may pass.
-func (a *ahead) let(b *Budget, n int) bool {
-	if b.class(n) < a.end {
+// mayPass reports whether one that wants n bytes may pass.
+func (a *ahead) mayPass(b *Budget, n int) bool {
+	if b.sizeClass(n) < a.end {
 		return false
 	}
 	for c, want := range a.want[:a.end] {
-		if want > 0 && b.lent(c+1)+n > b.beside(c, want) {
+		if want > 0 && b.lentBytes(c+1)+n > b.limitBeside(c, want) {
 			return false
 		}
 	}
 	return true
 }
 
-// join adds one that wants n bytes.
-func (a *ahead) join(b *Budget, n int) {
-	c := b.class(n)
+// addWaiting adds one that wants n bytes.
+func (a *ahead) addWaiting(b *Budget, n int) {
+	c := b.sizeClass(n)
 	if a.want[c] == 0 {
 		a.want[c] = n
 	}
@@ -295,7 +294,7 @@ func (a *ahead) join(b *Budget, n int) {
 // Leave ends c's wait.
 func (b *Budget) Leave(c Claimant) {
 	b.waiting = slices.DeleteFunc(b.waiting, func(other Claimant) bool { return other == c })
-	b.feed()
+	b.scheduleRun()
 }
 
 // LoopName names it in the loop's reports of stalls.

@@ -26,16 +26,16 @@ func (c *claim) Grant() { c.take() }
 
 func (c *claim) take() {
 	c.granted = true
-	c.b.lend(c.n)
+	c.b.lendLarge(c.n)
 	c.b.Free -= c.n
 }
 
 func (c *claim) back() {
-	c.b.unlend(c.n)
-	c.b.give(c.n)
+	c.b.unlendLarge(c.n)
+	c.b.returnFree(c.n)
 }
 
-// paperBudget is a budget whose turns the test takes.
+// paperBudget returns a budget whose turns the test takes.
 func paperBudget(t *testing.T, bytes int) *Budget {
 	el, err := eventloop.New(eventloop.Config{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -82,7 +82,7 @@ func TestWhoWaitsIsInNobodysWay(t *testing.T) {
 	kept.back()
 	b.Run(0)
 	if !big.granted {
-		t.Errorf("it waits, with %d bytes handed out to others", b.lent(0))
+		t.Errorf("it waits, with %d bytes handed out to others", b.lentBytes(0))
 	}
 }
 
@@ -151,12 +151,12 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 			}
 			if n := rng.IntN(all / 2); rng.IntN(3) == 0 { // what arenas have changes too
 				for b.small > n && small > 0 {
-					b.unuse(all / 16)
-					b.give(all / 16)
+					b.unuseSmall(all / 16)
+					b.returnFree(all / 16)
 					small--
 				}
-				for b.small < n && b.has(all/16) {
-					b.use(all / 16)
+				for b.small < n && b.canRegister(all/16) {
+					b.useSmall(all / 16)
 					b.Free -= all / 16
 					small++
 				}
@@ -164,8 +164,8 @@ func TestMemoryIsHandedOutInTime(t *testing.T) {
 			if b.feeding {
 				b.Run(0)
 			}
-			if b.Free < 0 || b.lent(0)+b.small != all-b.Free || b.small > b.most || b.lent(0) > all-b.keep {
-				t.Fatalf("seed %d: %d bytes free, %d large, %d small, of %d", seed, b.Free, b.lent(0), b.small, all)
+			if b.Free < 0 || b.lentBytes(0)+b.small != all-b.Free || b.small > b.most || b.lentBytes(0) > all-b.keep {
+				t.Fatalf("seed %d: %d bytes free, %d large, %d small, of %d", seed, b.Free, b.lentBytes(0), b.small, all)
 			}
 			keep := waiting[:0]
 			for _, c := range waiting {

@@ -19,10 +19,10 @@ type Chunk struct {
 }
 
 // home is where a chunk goes back to.
-type home interface{ put(*Chunk) }
+type home interface{ returnChunk(*Chunk) }
 
 // Free returns the chunk to its source. No posted work may refer to it.
-func (c *Chunk) Free() { c.home.put(c) }
+func (c *Chunk) Free() { c.home.returnChunk(c) }
 
 // Bytes is the chunk's memory.
 func (c *Chunk) Bytes() []byte {
@@ -100,7 +100,7 @@ func (h *Copies) Copy(data []byte) *Chunk {
 // Out returns the number of copies that were not returned.
 func (h *Copies) Out() int { return h.out }
 
-func (h *Copies) put(c *Chunk) {
+func (h *Copies) returnChunk(c *Chunk) {
 	h.out--
 	h.budget.giveSmall(c.Size())
 }

@@ -61,7 +61,7 @@ func Fitting(n int) int {
 // Get hands out memory for n bytes. The caller has asked the budget.
 func (s *RegionCache) Get(n int) (*Chunk, error) {
 	size := RegionSize(n)
-	s.budget.lend(size)
+	s.budget.lendLarge(size)
 	for i := len(s.idle) - 1; i >= 0; i-- {
 		c := s.idle[i]
 		if int(c.SGE.Length) != size {
@@ -76,7 +76,7 @@ func (s *RegionCache) Get(n int) (*Chunk, error) {
 	}
 	mr, err := s.pd.Alloc(size, s.access)
 	if err != nil {
-		s.budget.unlend(size)
+		s.budget.unlendLarge(size)
 		return nil, fmt.Errorf("alloc %d bytes on %s: %w", size, s.dev.Name(), err)
 	}
 	s.budget.Free -= size
@@ -85,25 +85,25 @@ func (s *RegionCache) Get(n int) (*Chunk, error) {
 	return &Chunk{home: s, large: true, SGE: verbs.SGE{MR: mr, Length: uint32(size)}}, nil
 }
 
-// put takes back what Get has handed out.
-func (s *RegionCache) put(c *Chunk) {
+// returnChunk takes back what Get has handed out.
+func (s *RegionCache) returnChunk(c *Chunk) {
 	n := int(c.SGE.Length)
 	s.used -= n
 	s.out--
 	s.idle = append(s.idle, c)
 	s.free += n
 	for s.free > max(s.used, s.spare) || s.closed && s.free > 0 {
-		s.drop()
+		s.releaseOldest()
 	}
-	s.budget.unlend(n)
+	s.budget.unlendLarge(n)
 }
 
-// drop returns to the device the region that has been idle for longest.
-func (s *RegionCache) drop() {
+// releaseOldest returns to the device the region that has been idle for longest.
+func (s *RegionCache) releaseOldest() {
 	c := s.idle[0]
 	s.idle = slices.Delete(s.idle, 0, 1)
 	s.free -= int(c.SGE.Length)
-	s.budget.give(int(c.SGE.Length))
+	s.budget.returnFree(int(c.SGE.Length))
 	// nothing posted names it; the error of a removed device does not matter
 	_ = s.dev.Free(c.SGE.MR)
 }
@@ -111,7 +111,7 @@ func (s *RegionCache) drop() {
 // Reclaim gives the device back everything that is idle.
 func (s *RegionCache) Reclaim() {
 	for len(s.idle) > 0 {
-		s.drop()
+		s.releaseOldest()
 	}
 }
 

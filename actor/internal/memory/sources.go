@@ -41,13 +41,13 @@ func (s *Sources) Remembered() (addrs, dubious int) { return len(s.by), s.dubiou
 // Lets reports whether n more bytes may be filled from addr.
 func (s *Sources) Lets(addr netip.Addr, n int) bool {
 	src, total := s.by[addr], s.budget.total
-	if !s.suspects(src) {
+	if !s.isSuspect(src) {
 		return src.filling == 0 || src.filling+n <= total/4
 	}
 	return s.dubious+n <= total/8
 }
 
-func (s *Sources) suspects(src source) bool {
+func (s *Sources) isSuspect(src source) bool {
 	return !src.suspect.IsZero() && s.el.Now().Before(src.suspect)
 }
 
@@ -55,7 +55,7 @@ func (s *Sources) suspects(src source) bool {
 func (s *Sources) Fill(addr netip.Addr, n int) {
 	src := s.by[addr]
 	src.filling += n
-	s.set(addr, src)
+	s.setSource(addr, src)
 }
 
 // Filled notes that the bytes have arrived, or will not.
@@ -66,25 +66,25 @@ func (s *Sources) Wasted(addr netip.Addr, d time.Duration) {
 	src := s.by[addr]
 	if until := s.el.Now().Add(wastePays * d); until.After(src.suspect) {
 		src.suspect = until
-		s.set(addr, src)
-		s.el.AfterFunc(wastePays*d, func() { s.set(addr, s.by[addr]) })
+		s.setSource(addr, src)
+		s.el.AfterFunc(wastePays*d, func() { s.setSource(addr, s.by[addr]) })
 	}
 }
 
-// set stores the state of addr, and wakes claimants that it may have delayed.
-func (s *Sources) set(addr netip.Addr, src source) {
+// setSource stores the state of addr, and wakes claimants that it may have delayed.
+func (s *Sources) setSource(addr netip.Addr, src source) {
 	s.dubious -= src.dubious
-	if src.dubious = 0; s.suspects(src) {
+	if src.dubious = 0; s.isSuspect(src) {
 		src.dubious = src.filling
 	}
 	s.dubious += src.dubious
 	switch {
-	case src.filling == 0 && !s.suspects(src):
+	case src.filling == 0 && !s.isSuspect(src):
 		delete(s.by, addr)
 	case s.by == nil:
 		s.by = map[netip.Addr]source{addr: src}
 	default:
 		s.by[addr] = src
 	}
-	s.budget.feed()
+	s.budget.scheduleRun()
 }

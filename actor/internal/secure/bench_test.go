@@ -175,7 +175,7 @@ func BenchmarkTLS(b *testing.B) {
 	})
 }
 
-// tcpPair is the two ends of a connection.
+// tcpPair returns the two ends of a connection.
 func tcpPair(b *testing.B) (near, far net.Conn) {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

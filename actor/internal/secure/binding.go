@@ -51,8 +51,8 @@ const (
 	tlsLabel = "rdmactor-tls-1"
 )
 
-// append writes the label, then the bound values: docs/security-wire.md has the layout.
-func (b Binding) append(label string) []byte {
+// encodeFor writes the label, then the bound values: docs/security-wire.md has the layout.
+func (b Binding) encodeFor(label string) []byte {
 	p := append(make([]byte, 0, 96), label...)
 	var client, server [16]byte
 	var port uint16
@@ -68,14 +68,14 @@ func (b Binding) append(label string) []byte {
 	return binary.BigEndian.AppendUint32(p, b.Hint)
 }
 
-// psk is the prologue of PSK mode: also the request's hello and key id, which come in the clear.
-func (b Binding) psk(request Hello, id KeyID) []byte {
-	p := append(b.append(pskLabel), request[:]...)
+// pskPrologue returns the prologue of PSK mode: it also has the request's hello and key id.
+func (b Binding) pskPrologue(request Hello, id KeyID) []byte {
+	p := append(b.encodeFor(pskLabel), request[:]...)
 	return append(p, id[:]...)
 }
 
-// tls is the transport parameters of TLS mode: a hash that also covers both hellos.
-func (b Binding) tls(request, reply Hello) [sha256.Size]byte {
-	p := append(b.append(tlsLabel), request[:]...)
+// tlsParameters returns the transport parameters of TLS mode: a hash that covers both hellos.
+func (b Binding) tlsParameters(request, reply Hello) [sha256.Size]byte {
+	p := append(b.encodeFor(tlsLabel), request[:]...)
 	return sha256.Sum256(append(p, reply[:]...))
 }

@@ -79,6 +79,6 @@ func (e *ConfigError) Unwrap() []error {
 	return []error{unix.EINVAL, e.Err}
 }
 
-func refused(format string, args ...any) error {
+func newHandshakeError(format string, args ...any) error {
 	return &HandshakeError{What: fmt.Sprintf(format, args...)}
 }

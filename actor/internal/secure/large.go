@@ -14,9 +14,9 @@ const (
 
 // LargeLen is how many bytes a large message of n bytes is when sealed: the message, then the tags
 // of its segments.
-func LargeLen(n int) int { return n + segments(n)*Overhead }
+func LargeLen(n int) int { return n + segmentCount(n)*Overhead }
 
-func segments(n int) int { return (n + SegmentLen - 1) / SegmentLen }
+func segmentCount(n int) int { return (n + SegmentLen - 1) / SegmentLen }
 
 // largeSecret makes the key of each large message that one side sends.
 type largeSecret struct {
@@ -29,23 +29,23 @@ type largeSecret struct {
 
 func newLargeSecret(s Suite, traffic []byte) (l largeSecret, err error) {
 	l.suite = s
-	l.secret, err = expandLabel(s.hash(), traffic, "large", nil, s.hash()().Size())
+	l.secret, err = expandLabel(s.hashFunc(), traffic, "large", nil, s.hashFunc()().Size())
 	return l, err
 }
 
-// message derives the cipher of the message with that number.
-func (l *largeSecret) message(number uint64, b []byte, n int) (m largeMessage, err error) {
+// newMessage derives the cipher of the message with that number.
+func (l *largeSecret) newMessage(number uint64, b []byte, n int) (m largeMessage, err error) {
 	if l.forgotten {
 		return m, errForgotten
 	}
 	var context [8]byte
 	binary.BigEndian.PutUint64(context[:], number)
-	key, err := expandLabel(l.suite.hash(), l.secret, "message", context[:], l.suite.keyLen())
+	key, err := expandLabel(l.suite.hashFunc(), l.secret, "message", context[:], l.suite.keyLen())
 	if err != nil {
 		return m, err
 	}
 	defer clear(key)
-	aead, err := l.suite.aead(key)
+	aead, err := l.suite.newAEAD(key)
 	return largeMessage{aead: aead, body: b[:n], tags: b[n:LargeLen(n)]}, err
 }
 
@@ -57,10 +57,10 @@ type LargeSealer struct{ largeSecret }
 // Then it may be sealed on any goroutine. A number may be left without an offer.
 func (l *LargeSealer) Begin(b, message []byte) (*LargeSeal, uint64, error) {
 	n := len(message)
-	if err := fits(b, n); err != nil {
+	if err := checkFits(b, n); err != nil {
 		return nil, 0, err
 	}
-	m, err := l.message(l.last+1, b, n)
+	m, err := l.newMessage(l.last+1, b, n)
 	if err != nil {
 		return nil, 0, &ConfigError{What: l.suite.String(), Err: err}
 	}
@@ -84,17 +84,17 @@ func (l *LargeOpener) Offered(number uint64) error {
 // Begin opens the message that was offered with that number. b has LargeLen(n) bytes, all of which
 // were read from the peer.
 func (l *LargeOpener) Begin(b []byte, n int, number uint64) (*LargeOpen, error) {
-	if err := fits(b, n); err != nil {
+	if err := checkFits(b, n); err != nil {
 		return nil, err
 	}
-	m, err := l.message(number, b, n)
+	m, err := l.newMessage(number, b, n)
 	if err != nil {
 		return nil, &ConfigError{What: l.suite.String(), Err: err}
 	}
 	return &LargeOpen{largeMessage: m}, nil
 }
 
-func fits(b []byte, n int) error {
+func checkFits(b []byte, n int) error {
 	if n < 1 || int64(n) > MaxLarge || len(b) < LargeLen(n) {
 		return &ConfigError{What: "memory that is too small for a large message and its tags"}
 	}
@@ -113,8 +113,8 @@ type largeMessage struct {
 	aside [Overhead]byte
 }
 
-// next is the next segment with room for its tag behind it, and where that tag is kept.
-func (m *largeMessage) next() (segment, tag []byte) {
+// nextSegment returns the next segment with room for its tag, and where that tag is kept.
+func (m *largeMessage) nextSegment() (segment, tag []byte) {
 	start := m.done * SegmentLen
 	end := min(start+SegmentLen, len(m.body))
 	all := m.body[:len(m.body)+len(m.tags)]
@@ -131,7 +131,7 @@ func (m *largeMessage) next() (segment, tag []byte) {
 // Ahead is how many bytes the next segment has; 0: there is none.
 func (m *largeMessage) Ahead() int { return min(SegmentLen, max(len(m.body)-m.done*SegmentLen, 0)) }
 
-func (m *largeMessage) more() bool { return m.done < segments(len(m.body)) }
+func (m *largeMessage) hasMore() bool { return m.done < segmentCount(len(m.body)) }
 
 // LargeSeal is a large message that is being sealed.
 type LargeSeal struct {
@@ -142,14 +142,14 @@ type LargeSeal struct {
 // Next seals the next segment and reports whether there are more. It is not called after the last.
 func (m *LargeSeal) Next() (more bool) {
 	plaintext := m.from[m.done*SegmentLen : min((m.done+1)*SegmentLen, len(m.from))]
-	segment, tag := m.next()
+	segment, tag := m.nextSegment()
 	room := segment[len(segment):cap(segment)]
 	copy(m.aside[:], room)
 	sealed := m.aead.Seal(segment[:0], m.nonce[:], plaintext, nil)
 	made := [Overhead]byte(sealed[len(segment):])
 	copy(room, m.aside[:])
 	copy(tag, made[:])
-	return m.more()
+	return m.hasMore()
 }
 
 // LargeOpen is a large message that is being opened in its memory.
@@ -165,7 +165,7 @@ func (m *LargeOpen) Next() (more bool, err error) {
 	if m.failed != nil {
 		return false, m.failed
 	}
-	segment, tag := m.next()
+	segment, tag := m.nextSegment()
 	room := segment[len(segment):cap(segment)]
 	copy(m.aside[:], room)
 	copy(room, tag)
@@ -176,5 +176,5 @@ func (m *LargeOpen) Next() (more bool, err error) {
 		m.failed = &TamperedError{"a large message"}
 		return false, m.failed
 	}
-	return m.more(), nil
+	return m.hasMore(), nil
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// largePair is the two ends of one direction's large messages.
+// largePair returns the two ends of one direction's large messages.
 func largePair(t testing.TB, s Suite) (*LargeSealer, *LargeOpener) {
 	t.Helper()
-	secret := bytes.Repeat([]byte{9}, s.hash()().Size())
+	secret := bytes.Repeat([]byte{9}, s.hashFunc()().Size())
 	out, err := newLargeSecret(s, secret)
 	if err != nil {
 		t.Fatal(err)
@@ -36,8 +36,8 @@ func sealLarge(t testing.TB, l *LargeSealer, n int) (sealed []byte, number uint6
 	for m.Next() {
 		count++
 	}
-	if count != segments(n) {
-		t.Fatalf("%d segments, want %d", count, segments(n))
+	if count != segmentCount(n) {
+		t.Fatalf("%d segments, want %d", count, segmentCount(n))
 	}
 	return b, number
 }

@@ -28,8 +28,8 @@ func (f Features) Suite() Suite {
 	return AES256GCM
 }
 
-// proper reports whether there is a mode with these bits.
-func (f Features) proper() bool {
+// hasMode reports whether there is a mode with these bits.
+func (f Features) hasMode() bool {
 	switch f & featuresMask {
 	case 0, FeaturePSK, FeaturePSK | FeatureChaCha, FeatureTLS:
 		return true
@@ -46,15 +46,15 @@ func (f Features) Same(peer Features, version uint8) error {
 	case f == 0 && peer == 0:
 		return nil
 	case peer == 0:
-		return refused("the peer's side is not secured, and ours is")
-	case !peer.proper():
-		return refused("the peer names no mode there is: %#x", uint8(peer))
+		return newHandshakeError("the peer's side is not secured, and ours is")
+	case !peer.hasMode():
+		return newHandshakeError("the peer names no mode there is: %#x", uint8(peer))
 	case f == 0:
-		return refused("the peer's side is secured, and ours is not")
+		return newHandshakeError("the peer's side is secured, and ours is not")
 	case f != peer:
-		return refused("the peer wants another mode or suite: %#x, ours is %#x", uint8(peer), uint8(f))
+		return newHandshakeError("the peer wants another mode or suite: %#x, ours is %#x", uint8(peer), uint8(f))
 	case version < oldestVersion:
-		return refused("a secured connection of version %d", version)
+		return newHandshakeError("a secured connection of version %d", version)
 	}
 	return nil
 }

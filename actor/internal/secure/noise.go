@@ -27,7 +27,7 @@ type noise struct {
 	re    *ecdh.PublicKey // the initiator's on the responder
 }
 
-// noiseName is what Noise calls the handshake with a suite, and empty for those of TLS.
+// noiseName returns Noise's name for the handshake with a suite; empty for those of TLS.
 func noiseName(s Suite) string {
 	switch s {
 	case AES256GCM:
@@ -82,12 +82,12 @@ func (n *noise) mixKeyAndHash(material []byte) error {
 
 func (n *noise) setKey(k []byte) (err error) {
 	n.n = 0
-	n.aead, err = n.suite.aead(k)
+	n.aead, err = n.suite.newAEAD(k)
 	return err
 }
 
-// nonce is the specification's: its byte order depends on the cipher.
-func (n *noise) nonce() []byte {
+// nextNonce returns the specification's nonce: its byte order depends on the cipher.
+func (n *noise) nextNonce() []byte {
 	b := make([]byte, nonceLen)
 	if n.suite == ChaCha20Poly1305 {
 		binary.LittleEndian.PutUint64(b[nonceLen-8:], n.n)
@@ -99,13 +99,13 @@ func (n *noise) nonce() []byte {
 }
 
 func (n *noise) encryptAndHash(payload []byte) []byte {
-	sealed := n.aead.Seal(nil, n.nonce(), payload, n.h[:])
+	sealed := n.aead.Seal(nil, n.nextNonce(), payload, n.h[:])
 	n.mixHash(sealed)
 	return sealed
 }
 
 func (n *noise) decryptAndHash(sealed []byte) ([]byte, error) {
-	payload, err := n.aead.Open(nil, n.nonce(), sealed, n.h[:])
+	payload, err := n.aead.Open(nil, n.nextNonce(), sealed, n.h[:])
 	if err != nil {
 		return nil, err
 	}
@@ -113,23 +113,24 @@ func (n *noise) decryptAndHash(sealed []byte) ([]byte, error) {
 	return payload, nil
 }
 
-// ephemeral is the token e in a handshake with a psk.
-func (n *noise) ephemeral(public []byte) error {
+// mixEphemeral processes the token e of a handshake with a psk.
+func (n *noise) mixEphemeral(public []byte) error {
 	n.mixHash(public)
 	return n.mixKey(public)
 }
 
-// first is message 1, on both sides: its part behind e follows from the clear part, so the
-// responder makes it instead of receiving it. public is the initiator's.
-func (n *noise) first(public, payload []byte) (sealed []byte, err error) {
-	if err := n.ephemeral(public); err != nil {
+// makeFirst makes message 1 on both sides: its part behind e follows from the clear part. public is
+// the initiator's.
+func (n *noise) makeFirst(public, payload []byte) (sealed []byte, err error) {
+	if err := n.mixEphemeral(public); err != nil {
 		return nil, err
 	}
 	return n.encryptAndHash(payload), nil
 }
 
-// exchange is the tokens ee and psk. It refuses keys of a peer that make a secret of zeros.
-func (n *noise) exchange(peer *ecdh.PublicKey) error {
+// mixExchange processes the tokens ee and psk. It refuses keys of a peer that make a secret of
+// zeros.
+func (n *noise) mixExchange(peer *ecdh.PublicKey) error {
 	shared, err := n.e.ECDH(peer)
 	if err != nil {
 		return err
@@ -141,33 +142,33 @@ func (n *noise) exchange(peer *ecdh.PublicKey) error {
 	return n.mixKeyAndHash(n.psk[:])
 }
 
-// writeSecond is message 2, on the responder. The result goes behind its public key.
+// writeSecond writes message 2, on the responder. The result goes behind its public key.
 func (n *noise) writeSecond(payload []byte) (sealed []byte, err error) {
-	if err := n.ephemeral(n.e.PublicKey().Bytes()); err != nil {
+	if err := n.mixEphemeral(n.e.PublicKey().Bytes()); err != nil {
 		return nil, err
 	}
-	if err := n.exchange(n.re); err != nil {
+	if err := n.mixExchange(n.re); err != nil {
 		return nil, err
 	}
 	return n.encryptAndHash(payload), nil
 }
 
-// readSecond is message 2, on the initiator: the responder's public key, and the bytes behind it.
+// readSecond reads message 2, on the initiator: the responder's public key, and the bytes behind.
 func (n *noise) readSecond(public, sealed []byte) (payload []byte, err error) {
 	re, err := ecdh.X25519().NewPublicKey(public)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.ephemeral(public); err != nil {
+	if err := n.mixEphemeral(public); err != nil {
 		return nil, err
 	}
-	if err := n.exchange(re); err != nil {
+	if err := n.mixExchange(re); err != nil {
 		return nil, err
 	}
 	return n.decryptAndHash(sealed)
 }
 
-// split gives the two secrets of what follows: the initiator's, and the responder's.
+// split returns the two secrets of what follows: the initiator's, and the responder's.
 func (n *noise) split() (initiator, responder []byte, err error) {
 	out, err := hkdf.Key(sha256.New, nil, n.ck[:], "", 2*sha256.Size)
 	if err != nil {
@@ -177,10 +178,10 @@ func (n *noise) split() (initiator, responder []byte, err error) {
 	return out[:sha256.Size:sha256.Size], out[sha256.Size:], nil
 }
 
-// traffic derives the two traffic secrets: the client's (the initiator's) and the server's. They
-// are made of Noise's secrets and its hash. Noise's secrets alone do not depend on the prologue: a
-// server whose client has seen another one would not notice by the first message.
-func (n *noise) traffic() (client, server []byte, err error) {
+// trafficSecrets derives the two traffic secrets: the client's (the initiator's) and the server's.
+// They are made of Noise's secrets and its hash. Noise's secrets alone do not depend on the
+// prologue: a server whose client has seen another one would not notice by the first message.
+func (n *noise) trafficSecrets() (client, server []byte, err error) {
 	initiator, responder, err := n.split()
 	if err != nil {
 		return nil, nil, err

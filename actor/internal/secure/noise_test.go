@@ -65,12 +65,12 @@ func (v *noiseVector) check(t *testing.T, s Suite) {
 	responder := v.side(t, s, v.Responder)
 	ie, re := initiator.e.PublicKey(), responder.e.PublicKey()
 
-	sealed, err := initiator.first(ie.Bytes(), v.Messages[0].Payload)
+	sealed, err := initiator.makeFirst(ie.Bytes(), v.Messages[0].Payload)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantBytes(t, "message 1", append(ie.Bytes(), sealed...), v.Messages[0].Ciphertext)
-	again, err := responder.first(ie.Bytes(), v.Messages[0].Payload)
+	again, err := responder.makeFirst(ie.Bytes(), v.Messages[0].Payload)
 	if err != nil || !bytes.Equal(sealed, again) {
 		t.Fatalf("message 1 made by the responder: %x, %v", again, err)
 	}
@@ -122,7 +122,7 @@ func (v *noiseVector) transport(t *testing.T, sides ...*noise) {
 			t.Fatal(err)
 		}
 		cipher.n = uint64(i / 2)
-		wantBytes(t, "a message", cipher.aead.Seal(nil, cipher.nonce(), m.Payload, nil), m.Ciphertext)
+		wantBytes(t, "a message", cipher.aead.Seal(nil, cipher.nextNonce(), m.Payload, nil), m.Ciphertext)
 	}
 }
 

@@ -59,7 +59,7 @@ func (p *pythonPeer) say(line map[string]any) {
 	}
 }
 
-// hear gives the bytes of that name in the next line.
+// hear returns the bytes of that name in the next line.
 func (p *pythonPeer) hear(name string) []byte {
 	p.t.Helper()
 	line, err := p.out.ReadBytes('\n')

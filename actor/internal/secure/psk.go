@@ -34,9 +34,9 @@ func (c Credential) Format(f fmt.State, _ rune) {
 // MarshalText gives the identity, for JSON too.
 func (c Credential) MarshalText() ([]byte, error) { return []byte(c.Identity), nil }
 
-// derive derives the id on the wire from a credential, and Noise's key. A key in use by two
+// deriveKey derives the id on the wire from a credential, and Noise's key. A key in use by two
 // identities is two different keys there.
-func (c *Credential) derive() (id KeyID, psk [pskLen]byte, err error) {
+func (c *Credential) deriveKey() (id KeyID, psk [pskLen]byte, err error) {
 	if c.Identity == "" || len(c.Identity) > MaxIdentity {
 		return id, psk, &ConfigError{What: "an identity has 1 to 255 bytes"}
 	}
@@ -77,7 +77,7 @@ func NewKeys(list ...Credential) (*Keys, error) {
 	defer clear(owners)
 	for i := range list {
 		c := &list[i]
-		id, psk, err := c.derive()
+		id, psk, err := c.deriveKey()
 		if err != nil {
 			return nil, err
 		}
@@ -98,14 +98,14 @@ func NewKeys(list ...Credential) (*Keys, error) {
 
 // Know returns an error if no key has the id that a request names, such as one that was removed.
 func (k *Keys) Know(request []byte) error {
-	_, err := k.find(request)
+	_, err := k.findKey(request)
 	return err
 }
 
-// find is whose key a request names.
-func (k *Keys) find(request []byte) (known, error) {
+// findKey returns the peer whose key a request names.
+func (k *Keys) findKey(request []byte) (known, error) {
 	if len(request) != PSKRequestLen {
-		return known{}, refused("a request of %d bytes, want %d", len(request), PSKRequestLen)
+		return known{}, newHandshakeError("a request of %d bytes, want %d", len(request), PSKRequestLen)
 	}
 	id := KeyID(request[publicLen:])
 	who, ok := k.byID[id]

@@ -95,7 +95,7 @@ func TestPSKStrangers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, _, err := credential("node-1", 1).derive()
+	id, _, err := credential("node-1", 1).deriveKey()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,14 +32,14 @@ func newPSKClient(c *Credential, s Suite, b Binding, request Hello, e *ecdh.Priv
 	if noiseName(s) == "" {
 		return nil, data, &ConfigError{What: s.String() + " is not for PSK mode"}
 	}
-	id, psk, err := c.derive()
+	id, psk, err := c.deriveKey()
 	if err != nil {
 		return nil, data, err
 	}
-	n := newNoise(s, b.psk(request, id), psk, e)
+	n := newNoise(s, b.pskPrologue(request, id), psk, e)
 	clear(psk[:])
 	public := e.PublicKey().Bytes()
-	if _, err := n.first(public, nil); err != nil {
+	if _, err := n.makeFirst(public, nil); err != nil {
 		return nil, data, &ConfigError{What: s.String(), Err: err}
 	}
 	copy(data[:], public)
@@ -52,21 +52,21 @@ func newPSKClient(c *Credential, s Suite, b Binding, request Hello, e *ecdh.Priv
 func (c *PSKClient) Finish(reply Hello, data []byte) (*Channel, error) {
 	n := c.noise
 	if n == nil {
-		return nil, refused("a second reply")
+		return nil, newHandshakeError("a second reply")
 	}
 	c.noise = nil
 	defer n.forget()
 	if len(data) != PSKReplyLen {
-		return nil, refused("a reply of %d bytes, want %d", len(data), PSKReplyLen)
+		return nil, newHandshakeError("a reply of %d bytes, want %d", len(data), PSKReplyLen)
 	}
 	sealed, err := n.readSecond(data[:publicLen], data[publicLen:])
 	if err != nil {
 		return nil, &HandshakeError{"the reply is of nobody who has the key, or was changed", err}
 	}
 	if subtle.ConstantTimeCompare(sealed, reply[:]) != 1 {
-		return nil, refused("the reply's hello was changed")
+		return nil, newHandshakeError("the reply's hello was changed")
 	}
-	client, server, err := n.traffic()
+	client, server, err := n.trafficSecrets()
 	if err != nil {
 		return nil, &ConfigError{What: n.suite.String(), Err: err}
 	}

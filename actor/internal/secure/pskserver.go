@@ -18,7 +18,7 @@ type PSKServer struct {
 func NewPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply Hello,
 ) (*PSKServer, [PSKReplyLen]byte, error) {
 	// A key that is not known shall not cost the key for one connection.
-	if _, err := k.find(data); err != nil && noiseName(s) != "" {
+	if _, err := k.findKey(data); err != nil && noiseName(s) != "" {
 		return nil, [PSKReplyLen]byte{}, err
 	}
 	e, err := ecdh.X25519().GenerateKey(rand.Reader)
@@ -33,16 +33,16 @@ func newPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply
 	if noiseName(s) == "" {
 		return nil, answer, &ConfigError{What: s.String() + " is not for PSK mode"}
 	}
-	who, err := k.find(data)
+	who, err := k.findKey(data)
 	if err != nil {
 		return nil, answer, err
 	}
-	n := newNoise(s, b.psk(request, KeyID(data[publicLen:])), who.psk, e)
+	n := newNoise(s, b.pskPrologue(request, KeyID(data[publicLen:])), who.psk, e)
 	defer n.forget()
 	if n.re, err = ecdh.X25519().NewPublicKey(data[:publicLen]); err != nil {
 		return nil, answer, &HandshakeError{"the request's public key", err}
 	}
-	if _, err := n.first(data[:publicLen], nil); err != nil {
+	if _, err := n.makeFirst(data[:publicLen], nil); err != nil {
 		return nil, answer, &ConfigError{What: s.String(), Err: err}
 	}
 	sealed, err := n.writeSecond(reply[:])
@@ -51,7 +51,7 @@ func newPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply
 	}
 	copy(answer[:], e.PublicKey().Bytes())
 	copy(answer[publicLen:], sealed)
-	client, server, err := n.traffic()
+	client, server, err := n.trafficSecrets()
 	if err != nil {
 		return nil, answer, &ConfigError{What: s.String(), Err: err}
 	}
@@ -66,7 +66,7 @@ func newPSKServer(k *Keys, s Suite, b Binding, request Hello, data []byte, reply
 func (p *PSKServer) Confirm(dst, sealed []byte) (first []byte, identity string, _ *Channel, _ error) {
 	c := p.channel
 	if c == nil {
-		return nil, "", nil, refused("a second first message")
+		return nil, "", nil, newHandshakeError("a second first message")
 	}
 	p.channel = nil
 	first, err := c.Open.Open(dst, sealed)

@@ -29,12 +29,12 @@ type direction struct {
 
 func newDirection(s Suite, secret []byte) (d direction, err error) {
 	d = direction{suite: s, secret: append([]byte(nil), secret...)}
-	d.aead, d.iv, err = sealing(s, d.secret)
+	d.aead, d.iv, err = deriveAEAD(s, d.secret)
 	return d, err
 }
 
-// next is the nonce of the next record, which has n bytes without its tag.
-func (d *direction) next(n int) ([]byte, error) {
+// nextNonce returns the nonce of the next record, which has n bytes without its tag.
+func (d *direction) nextNonce(n int) ([]byte, error) {
 	if d.records >= maxRecords || d.bytes+uint64(n) > maxBytes {
 		return nil, &LimitError{"a key was not changed in time"}
 	}
@@ -48,13 +48,13 @@ func (d *direction) next(n int) ([]byte, error) {
 	return d.nonce[:], nil
 }
 
-// update goes on with the key after this one, and numbers records from 0 again.
-func (d *direction) update() (err error) {
-	if err := following(d.suite, d.secret); err != nil {
+// updateKey goes on with the key after this one, and numbers records from 0 again.
+func (d *direction) updateKey() (err error) {
+	if err := updateSecret(d.suite, d.secret); err != nil {
 		return err
 	}
 	d.records, d.bytes = 0, 0
-	d.aead, d.iv, err = sealing(d.suite, d.secret)
+	d.aead, d.iv, err = deriveAEAD(d.suite, d.secret)
 	return err
 }
 
@@ -88,7 +88,7 @@ func (s *Sealer) Seal(dst, plaintext []byte) ([]byte, error) {
 	if s.failed != nil {
 		return nil, s.failed
 	}
-	nonce, err := s.next(len(plaintext))
+	nonce, err := s.nextNonce(len(plaintext))
 	if err != nil {
 		s.failed = err
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Sealer) UpdateDue() bool { return s.records >= UpdateRecords || s.bytes
 // Update changes the key. The peer must have been informed by the record sealed last.
 func (s *Sealer) Update() error {
 	if s.failed == nil {
-		s.failed = s.update()
+		s.failed = s.updateKey()
 	}
 	return s.failed
 }
@@ -139,7 +139,7 @@ func (o *Opener) Open(dst, sealed []byte) ([]byte, error) {
 		o.failed = &TamperedError{"a message that is shorter than its tag"}
 		return nil, o.failed
 	}
-	nonce, err := o.next(len(sealed) - Overhead)
+	nonce, err := o.nextNonce(len(sealed) - Overhead)
 	if err != nil {
 		o.failed = err
 		return nil, err
@@ -162,7 +162,7 @@ func (o *Opener) Update() error {
 		o.failed = &LimitError{"the peer changes its key too often"}
 		return o.failed
 	}
-	o.failed = o.update()
+	o.failed = o.updateKey()
 	return o.failed
 }
 

@@ -14,10 +14,10 @@ import (
 
 var suites = []Suite{AES256GCM, ChaCha20Poly1305, TLSAES128GCM, TLSAES256GCM}
 
-// pair is a Sealer and the Opener of its peer.
+// pair returns a Sealer and the Opener of its peer.
 func pair(t testing.TB, s Suite) (*Sealer, *Opener) {
 	t.Helper()
-	secret := bytes.Repeat([]byte{7}, s.hash()().Size())
+	secret := bytes.Repeat([]byte{7}, s.hashFunc()().Size())
 	sealer, err := NewSealer(s, secret)
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func TestRecordsAllocateNothing(t *testing.T) {
 
 // TestPreferredSuite: AES only with instructions for it, and for GCM's multiplication.
 func TestPreferredSuite(t *testing.T) {
-	if preferred(true) != AES256GCM || preferred(false) != ChaCha20Poly1305 {
+	if preferredSuite(true) != AES256GCM || preferredSuite(false) != ChaCha20Poly1305 {
 		t.Error("the wrong way round")
 	}
 	b, err := os.ReadFile("/proc/cpuinfo")
@@ -257,7 +257,7 @@ func TestPreferredSuite(t *testing.T) {
 	}
 	words := strings.Fields(string(b))
 	has := slices.Contains(words, "aes") && (slices.Contains(words, "pclmulqdq") || slices.Contains(words, "pmull"))
-	if got := PreferredSuite(); got != preferred(has) {
+	if got := PreferredSuite(); got != preferredSuite(has) {
 		t.Errorf("%v, and the processor has AES: %v", got, has)
 	}
 }

@@ -46,7 +46,7 @@ func keys(t tester, list ...*Credential) *Keys {
 	return k
 }
 
-// private is an X25519 key made of one number.
+// private returns an X25519 key made of one number.
 func private(t testing.TB, seed byte) *ecdh.PrivateKey {
 	t.Helper()
 	key, err := ecdh.X25519().NewPrivateKey(bytes.Repeat([]byte{seed}, 32))

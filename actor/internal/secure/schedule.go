@@ -23,17 +23,17 @@ func expandLabel(newHash func() hash.Hash, secret []byte, label string, context 
 	return hkdf.Expand(newHash, secret, string(info), length)
 }
 
-// sealing derives from a secret an AEAD with its key, and the first nonce.
-func sealing(s Suite, secret []byte) (aead cipher.AEAD, iv [nonceLen]byte, err error) {
-	key, err := expandLabel(s.hash(), secret, "key", nil, s.keyLen())
+// deriveAEAD derives from a secret an AEAD with its key, and the first nonce.
+func deriveAEAD(s Suite, secret []byte) (aead cipher.AEAD, iv [nonceLen]byte, err error) {
+	key, err := expandLabel(s.hashFunc(), secret, "key", nil, s.keyLen())
 	if err != nil {
 		return nil, iv, err
 	}
 	defer clear(key)
-	if aead, err = s.aead(key); err != nil {
+	if aead, err = s.newAEAD(key); err != nil {
 		return nil, iv, err
 	}
-	first, err := expandLabel(s.hash(), secret, "iv", nil, nonceLen)
+	first, err := expandLabel(s.hashFunc(), secret, "iv", nil, nonceLen)
 	if err != nil {
 		return nil, iv, err
 	}
@@ -41,9 +41,9 @@ func sealing(s Suite, secret []byte) (aead cipher.AEAD, iv [nonceLen]byte, err e
 	return aead, iv, nil
 }
 
-// following replaces secret by the one after it, in place.
-func following(s Suite, secret []byte) error {
-	next, err := expandLabel(s.hash(), secret, "update", nil, len(secret))
+// updateSecret replaces secret by the one after it, in place.
+func updateSecret(s Suite, secret []byte) error {
+	next, err := expandLabel(s.hashFunc(), secret, "update", nil, len(secret))
 	if err != nil {
 		return err
 	}

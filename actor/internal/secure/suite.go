@@ -30,9 +30,9 @@ const (
 
 // PreferredSuite is the suite of PSK mode that a client asks for: AES where the processor has
 // instructions for it, which take the same time whatever the key is, and for GCM.
-func PreferredSuite() Suite { return preferred(aesInstructions()) }
+func PreferredSuite() Suite { return preferredSuite(aesInstructions()) }
 
-func preferred(aes bool) Suite {
+func preferredSuite(aes bool) Suite {
 	if aes {
 		return AES256GCM
 	}
@@ -57,7 +57,7 @@ func (s Suite) String() string {
 	return fmt.Sprintf("suite %d", uint8(s))
 }
 
-func (s Suite) hash() func() hash.Hash {
+func (s Suite) hashFunc() func() hash.Hash {
 	if s == TLSAES256GCM {
 		return sha512.New384
 	}
@@ -71,8 +71,8 @@ func (s Suite) keyLen() int {
 	return 32
 }
 
-// aead is the suite's AEAD with a key of keyLen bytes.
-func (s Suite) aead(key []byte) (cipher.AEAD, error) {
+// newAEAD returns the suite's AEAD with a key of keyLen bytes.
+func (s Suite) newAEAD(key []byte) (cipher.AEAD, error) {
 	if s == ChaCha20Poly1305 {
 		return chacha20poly1305.New(key)
 	}

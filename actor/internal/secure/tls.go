@@ -60,9 +60,9 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	u := &users{ctx, cancel, p.Place}
-	c, err := u.prepared(c)
+	c, err := u.prepareConfig(c)
 	if err == nil && p.Authorities != nil {
-		err = u.trust(c, p.Authorities)
+		err = u.setAuthorities(c, p.Authorities)
 	}
 	if err != nil {
 		cancel(nil)
@@ -71,7 +71,7 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 	if c.ServerName == "" {
 		c.ServerName = p.ServerName
 	}
-	t := &TLS{ctx: ctx, cancel: cancel, binding: p.Binding.tls(p.Request, p.Reply), size: p.Receive}
+	t := &TLS{ctx: ctx, cancel: cancel, binding: p.Binding.tlsParameters(p.Request, p.Reply), size: p.Receive}
 	if client {
 		t.conn = tls.QUICClient(&tls.QUICConfig{TLSConfig: c})
 	} else {
@@ -82,7 +82,7 @@ func newTLS(ctx context.Context, c *tls.Config, p TLSPeer, client bool) (*TLS, e
 		t.Close()
 		return nil, &ConfigError{What: "TLS", Err: err}
 	}
-	if err := t.events(); err != nil {
+	if err := t.handleEvents(); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (t *TLS) Take(frame []byte) error {
 	if t.failed != nil {
 		return t.failed
 	}
-	level, body, err := t.admit(frame)
+	level, body, err := t.admitFrame(frame)
 	if err != nil {
 		return t.fail(err)
 	}
@@ -119,13 +119,13 @@ func (t *TLS) Take(frame []byte) error {
 	if err := t.conn.HandleData(tls.QUICEncryptionLevel(level), body); err != nil {
 		return t.fail(&HandshakeError{"TLS", err})
 	}
-	return t.events()
+	return t.handleEvents()
 }
 
-// admit takes the frame off the bytes, within bounds.
-func (t *TLS) admit(frame []byte) (level byte, body []byte, err error) {
+// admitFrame takes the frame off the bytes, within bounds.
+func (t *TLS) admitFrame(frame []byte) (level byte, body []byte, err error) {
 	if t.done {
-		return 0, nil, refused("a frame after the end")
+		return 0, nil, newHandshakeError("a frame after the end")
 	}
 	level, body, err = parseFrame(frame)
 	if err != nil {
@@ -134,13 +134,13 @@ func (t *TLS) admit(frame []byte) (level byte, body []byte, err error) {
 	t.in++
 	t.taken += len(body)
 	if t.in > MaxTLSFrames || t.taken > MaxTLSBytes {
-		return 0, nil, refused("more than %d bytes or %d frames", MaxTLSBytes, MaxTLSFrames)
+		return 0, nil, newHandshakeError("more than %d bytes or %d frames", MaxTLSBytes, MaxTLSFrames)
 	}
 	if level == levelInitial {
 		return level, append([]byte(nil), body...), nil
 	}
 	if t.open == nil {
-		return 0, nil, refused("a sealed frame before there is a key")
+		return 0, nil, newHandshakeError("a sealed frame before there is a key")
 	}
 	body, err = t.open.Open(nil, body)
 	if err != nil {
@@ -149,8 +149,8 @@ func (t *TLS) admit(frame []byte) (level byte, body []byte, err error) {
 	return level, body, nil
 }
 
-// events does what crypto/tls asks for.
-func (t *TLS) events() error {
+// handleEvents does what crypto/tls asks for.
+func (t *TLS) handleEvents() error {
 	for {
 		e := t.conn.NextEvent()
 		switch e.Kind {
@@ -160,35 +160,35 @@ func (t *TLS) events() error {
 			return t.fail(&HandshakeError{"TLS", e.Err})
 		case tls.QUICHandshakeDone:
 			if t.ctx.Err() != nil {
-				return t.fail(refused("too late"))
+				return t.fail(newHandshakeError("too late"))
 			}
 			if !t.bound {
-				return t.fail(refused("the peer has not said what it is bound to"))
+				return t.fail(newHandshakeError("the peer has not said what it is bound to"))
 			}
 			t.done = true
 		default:
-			if err := t.event(e); err != nil {
+			if err := t.handleEvent(e); err != nil {
 				return t.fail(err)
 			}
 		}
 	}
 }
 
-func (t *TLS) event(e tls.QUICEvent) error {
+func (t *TLS) handleEvent(e tls.QUICEvent) error {
 	switch e.Kind {
 	case tls.QUICTransportParameters:
 		if t.bound = subtle.ConstantTimeCompare(e.Data, t.binding[:]) == 1; !t.bound {
-			return refused("the peer sees other addresses, another device or other hellos")
+			return newHandshakeError("the peer sees other addresses, another device or other hellos")
 		}
 	case tls.QUICWriteData:
-		return t.write(byte(e.Level), e.Data)
+		return t.writeFrames(byte(e.Level), e.Data)
 	case tls.QUICSetReadSecret:
-		return t.secret(e, &t.theirs, func(s Suite) (err error) {
+		return t.handleSecret(e, &t.theirs, func(s Suite) (err error) {
 			t.open, err = NewOpener(s, e.Data)
 			return err
 		})
 	case tls.QUICSetWriteSecret:
-		return t.secret(e, &t.ours, func(s Suite) (err error) {
+		return t.handleSecret(e, &t.ours, func(s Suite) (err error) {
 			t.seal, err = NewSealer(s, e.Data)
 			return err
 		})
@@ -196,8 +196,8 @@ func (t *TLS) event(e tls.QUICEvent) error {
 	return nil
 }
 
-// secret keeps a traffic secret, or uses one of the handshake's second level.
-func (t *TLS) secret(e tls.QUICEvent, traffic *[]byte, use func(Suite) error) error {
+// handleSecret keeps a traffic secret, or uses one of the handshake's second level.
+func (t *TLS) handleSecret(e tls.QUICEvent, traffic *[]byte, use func(Suite) error) error {
 	switch e.Suite {
 	case tls.TLS_AES_128_GCM_SHA256:
 		t.suite = TLSAES128GCM
@@ -206,7 +206,7 @@ func (t *TLS) secret(e tls.QUICEvent, traffic *[]byte, use func(Suite) error) er
 	case tls.TLS_CHACHA20_POLY1305_SHA256:
 		t.suite = ChaCha20Poly1305
 	default:
-		return refused("the cipher suite %#x", e.Suite)
+		return newHandshakeError("the cipher suite %#x", e.Suite)
 	}
 	switch e.Level {
 	case tls.QUICEncryptionLevelHandshake:
@@ -217,7 +217,7 @@ func (t *TLS) secret(e tls.QUICEvent, traffic *[]byte, use func(Suite) error) er
 	return nil
 }
 
-func (t *TLS) write(level byte, data []byte) (err error) {
+func (t *TLS) writeFrames(level byte, data []byte) (err error) {
 	t.sent += len(data)
 	if t.sent > MaxTLSBytes {
 		return &ConfigError{What: fmt.Sprintf("a handshake of more than %d bytes: fewer certificates", MaxTLSBytes)}
@@ -226,7 +226,7 @@ func (t *TLS) write(level byte, data []byte) (err error) {
 	if level != levelInitial {
 		seal = t.seal
 	}
-	t.out, err = frames(t.out, level, data, t.size, seal)
+	t.out, err = appendFrames(t.out, level, data, t.size, seal)
 	return err
 }
 
@@ -260,7 +260,7 @@ func (t *TLS) Finish() (*Channel, tls.ConnectionState, error) {
 		return nil, tls.ConnectionState{}, t.failed
 	}
 	if !t.done || t.ours == nil || t.theirs == nil {
-		return nil, tls.ConnectionState{}, refused("it has not ended")
+		return nil, tls.ConnectionState{}, newHandshakeError("it has not ended")
 	}
 	c, err := newChannel(t.suite, t.ours, t.theirs)
 	t.forget()

@@ -12,7 +12,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
 
-// configs are those of a server and of a client that authenticate each other.
+// configs returns those of a client and of a server that authenticate each other.
 func configs(t testing.TB, a *certtest.Authority) (client, server *tls.Config) {
 	t.Helper()
 	curves := []tls.CurveID{tls.X25519} // short handshakes

@@ -91,7 +91,7 @@ func TestTLSBounds(t *testing.T) {
 	if ce, se := s.run(nil); ce != nil || se != nil {
 		t.Fatal(ce, se)
 	}
-	sealed, err := frames(nil, levelHandshake, []byte{24, 0, 0, 1, 0}, MinTLSFrame, s.client.seal)
+	sealed, err := appendFrames(nil, levelHandshake, []byte{24, 0, 0, 1, 0}, MinTLSFrame, s.client.seal)
 	if err != nil {
 		t.Fatal(err)
 	}

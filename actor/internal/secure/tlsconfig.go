@@ -15,9 +15,8 @@ import (
 // ALPN is the protocol that both sides name.
 const ALPN = "rdmactor/1"
 
-// prepared is the user's configuration as this package uses it: TLS 1.3, our protocol, no sessions
-// to resume, and the user's code where it can do no harm.
-func (u *users) prepared(c *tls.Config) (*tls.Config, error) {
+// prepareConfig restricts a copy of c: TLS 1.3, this ALPN, no resumption, guarded user code.
+func (u *users) prepareConfig(c *tls.Config) (*tls.Config, error) {
 	if c == nil {
 		return nil, &ConfigError{What: "no TLS configuration"}
 	}
@@ -36,9 +35,9 @@ func (u *users) prepared(c *tls.Config) (*tls.Config, error) {
 	return c, nil
 }
 
-// trust sets c to the current authorities.
-func (u *users) trust(c *tls.Config, authorities func() *x509.CertPool) error {
-	pool, err := guard(u, "Authorities", func() (*x509.CertPool, error) { return authorities(), nil })
+// setAuthorities sets c to the current authorities.
+func (u *users) setAuthorities(c *tls.Config, authorities func() *x509.CertPool) error {
+	pool, err := callGuarded(u, "Authorities", func() (*x509.CertPool, error) { return authorities(), nil })
 	if err == nil && pool == nil { // crypto/tls would take the system's
 		err = &ConfigError{What: "Authorities has returned none"}
 	}
@@ -62,45 +61,45 @@ type Place interface {
 	Return()
 }
 
-// containCalls has the functions of c called so. c is our copy.
+// containCalls contains the calls of c's functions. c is a local copy.
 func (u *users) containCalls(c *tls.Config) {
 	if get := c.GetCertificate; get != nil {
 		c.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return guard(u, "GetCertificate", func() (*tls.Certificate, error) { return u.contained(get(h)) })
+			return callGuarded(u, "GetCertificate", func() (*tls.Certificate, error) { return u.containCertificate(get(h)) })
 		}
 	}
 	if get := c.GetClientCertificate; get != nil {
 		c.GetClientCertificate = func(r *tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return guard(u, "GetClientCertificate", func() (*tls.Certificate, error) { return u.contained(get(r)) })
+			return callGuarded(u, "GetClientCertificate", func() (*tls.Certificate, error) { return u.containCertificate(get(r)) })
 		}
 	}
 	if get := c.GetConfigForClient; get != nil {
 		c.GetConfigForClient = func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-			other, err := guard(u, "GetConfigForClient", func() (*tls.Config, error) { return get(h) })
+			other, err := callGuarded(u, "GetConfigForClient", func() (*tls.Config, error) { return get(h) })
 			if other == nil || err != nil {
 				return nil, err
 			}
-			return u.prepared(other)
+			return u.prepareConfig(other)
 		}
 	}
 	if verify := c.VerifyPeerCertificate; verify != nil {
 		c.VerifyPeerCertificate = func(raw [][]byte, chains [][]*x509.Certificate) error {
-			return u.guard("VerifyPeerCertificate", func() error { return verify(raw, chains) })
+			return u.guardCall("VerifyPeerCertificate", func() error { return verify(raw, chains) })
 		}
 	}
 	if verify := c.VerifyConnection; verify != nil {
 		c.VerifyConnection = func(s tls.ConnectionState) error {
-			return u.guard("VerifyConnection", func() error { return verify(s) })
+			return u.guardCall("VerifyConnection", func() error { return verify(s) })
 		}
 	}
 	if verify := c.EncryptedClientHelloRejectionVerify; verify != nil {
 		c.EncryptedClientHelloRejectionVerify = func(s tls.ConnectionState) error {
-			return u.guard("EncryptedClientHelloRejectionVerify", func() error { return verify(s) })
+			return u.guardCall("EncryptedClientHelloRejectionVerify", func() error { return verify(s) })
 		}
 	}
 	if get := c.GetEncryptedClientHelloKeys; get != nil {
 		c.GetEncryptedClientHelloKeys = func(h *tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
-			return guard(u, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
+			return callGuarded(u, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
 		}
 	}
 	c.Certificates = append([]tls.Certificate(nil), c.Certificates...)
@@ -118,14 +117,15 @@ func (u *users) containWriters(c *tls.Config) {
 		c.KeyLogWriter = writer{c.KeyLogWriter, u}
 	}
 	if now := c.Time; now != nil {
-		c.Time = clock(u, now)
+		c.Time = guardClock(u, now)
 	}
 }
 
-// clock does the same to a clock. One that fails ends the handshake, whatever is made of its zero.
-func clock[T any](u *users, now func() T) func() T {
+// guardClock returns a clock that calls the user's, as other user code is called. One that fails
+// ends the handshake, whatever is made of its zero.
+func guardClock[T any](u *users, now func() T) func() T {
 	return func() T {
-		t, err := guard(u, "Time", func() (T, error) { return now(), nil })
+		t, err := callGuarded(u, "Time", func() (T, error) { return now(), nil })
 		if err != nil {
 			u.cancel(err)
 		}
@@ -133,8 +133,8 @@ func clock[T any](u *users, now func() T) func() T {
 	}
 }
 
-func (u *users) guard(what string, call func() error) error {
-	_, err := guard(u, what, func() (struct{}, error) { return struct{}{}, call() })
+func (u *users) guardCall(what string, call func() error) error {
+	_, err := callGuarded(u, what, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
@@ -151,7 +151,7 @@ type (
 
 // Read fills private memory: a Read that is left behind may still write.
 func (r reader) Read(b []byte) (int, error) {
-	own, err := guard(r.of, "Rand", func() ([]byte, error) {
+	own, err := callGuarded(r.of, "Rand", func() ([]byte, error) {
 		own := make([]byte, len(b))
 		n, err := r.Reader.Read(own)
 		return own[:n], err
@@ -161,11 +161,11 @@ func (r reader) Read(b []byte) (int, error) {
 
 func (w writer) Write(b []byte) (int, error) {
 	b = append([]byte(nil), b...)
-	return guard(w.of, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
+	return callGuarded(w.of, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
 }
 
-// contained does the same to a certificate that the user's code has returned.
-func (u *users) contained(c *tls.Certificate, err error) (*tls.Certificate, error) {
+// containCertificate returns a certificate of the user's code whose signer is contained.
+func (u *users) containCertificate(c *tls.Certificate, err error) (*tls.Certificate, error) {
 	if c == nil || err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ type signer struct {
 func (s signer) Public() crypto.PublicKey { return s.public }
 
 func (s signer) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return called(s.of, s.key, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
+	return callKey(s.of, s.key, func() ([]byte, error) { return s.key.Sign(random, digest, opts) })
 }
 
 const privateKey = "the private key"
@@ -196,7 +196,7 @@ type messageSigner struct {
 }
 
 func (s messageSigner) SignMessage(random io.Reader, message []byte, opts crypto.SignerOpts) ([]byte, error) {
-	return called(s.of, s.key, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
+	return callKey(s.of, s.key, func() ([]byte, error) { return s.messages.SignMessage(random, message, opts) })
 }
 
 // withSigner wraps the private key of c, which may behave arbitrarily.
@@ -205,7 +205,7 @@ func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 	if !ok {
 		return c // crypto/tls refuses it
 	}
-	public, err := called(u, key, func() (crypto.PublicKey, error) {
+	public, err := callKey(u, key, func() (crypto.PublicKey, error) {
 		public := key.Public()
 		_, err := x509.MarshalPKIXPublicKey(public) // crypto/tls panics if it is half made
 		return public, err
@@ -223,18 +223,18 @@ func (u *users) withSigner(c tls.Certificate) tls.Certificate {
 	return c
 }
 
-// called calls a private key: one of the standard library's, which computes, in place, and one of
+// callKey calls a private key: one of the standard library's, which computes, in place, and one of
 // a user's type, in a device or elsewhere, as other user code.
-func called[T any](u *users, key crypto.Signer, call func() (T, error)) (T, error) {
+func callKey[T any](u *users, key crypto.Signer, call func() (T, error)) (T, error) {
 	switch key.(type) {
 	case *ecdsa.PrivateKey, ed25519.PrivateKey, *rsa.PrivateKey:
-		return contained(privateKey, call)
+		return containPanic(privateKey, call)
 	}
-	return guard(u, privateKey, call)
+	return callGuarded(u, privateKey, call)
 }
 
-// contained calls code that always returns, and converts its panic to an error.
-func contained[T any](what string, call func() (T, error)) (value T, err error) {
+// containPanic calls code that always returns, and converts its panic to an error.
+func containPanic[T any](what string, call func() (T, error)) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%s has panicked: %v", what, p)
@@ -243,9 +243,9 @@ func contained[T any](what string, call func() (T, error)) (value T, err error) 
 	return call()
 }
 
-// guard calls user code. A panic is an error, and so is not returning before ctx is done. Then it
-// is left behind on its goroutine.
-func guard[T any](u *users, what string, call func() (T, error)) (T, error) {
+// callGuarded calls user code. A panic is an error, and so is not returning before ctx is done.
+// Then it is left behind on its goroutine.
+func callGuarded[T any](u *users, what string, call func() (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error

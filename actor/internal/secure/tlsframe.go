@@ -39,11 +39,11 @@ func parseFrame(b []byte) (level byte, body []byte, err error) {
 	}
 	switch {
 	case len(b) < frameHeader || len(b) == frameHeader && b[1] != levelInitial:
-		return 0, nil, refused("a frame of %d bytes", len(b))
+		return 0, nil, newHandshakeError("a frame of %d bytes", len(b))
 	case b[0] != frameHandshake:
-		return 0, nil, refused("a frame of type %d", b[0])
+		return 0, nil, newHandshakeError("a frame of type %d", b[0])
 	case b[1] != levelInitial && b[1] != levelHandshake:
-		return 0, nil, refused("a frame of level %d", b[1])
+		return 0, nil, newHandshakeError("a frame of level %d", b[1])
 	}
 	return b[1], b[frameHeader:], nil
 }
@@ -65,8 +65,8 @@ func InternalAlert() []byte { return []byte{frameAlert, 80} }
 // overlooked by the server's device.
 func NudgeFrame() []byte { return []byte{frameHandshake, levelInitial} }
 
-// frames cuts data into frames of at most size bytes and appends them to the list.
-func frames(list [][]byte, level byte, data []byte, size int, seal *Sealer) ([][]byte, error) {
+// appendFrames cuts data into frames of at most size bytes and appends them to the list.
+func appendFrames(list [][]byte, level byte, data []byte, size int, seal *Sealer) ([][]byte, error) {
 	room := size - frameHeader
 	if seal != nil {
 		room -= Overhead

@@ -93,7 +93,7 @@ func TestTLSRareCode(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
-	c, err := (&users{ctx, cancel, nil}).prepared(&tls.Config{
+	c, err := (&users{ctx, cancel, nil}).prepareConfig(&tls.Config{
 		EncryptedClientHelloRejectionVerify: func(tls.ConnectionState) error { bad(); return nil },
 		GetEncryptedClientHelloKeys:         func(*tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) { bad(); return nil, nil },
 		GetClientCertificate:                func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { bad(); return nil, nil },

@@ -26,18 +26,18 @@ func AppendBundled(b, message []byte) []byte {
 // *ProtocolError: there is none, there are too many, or the last one is cut off.
 func CountBundle(b []byte) (n int, err error) {
 	if len(b) == 0 {
-		return 0, violation("a bundle without messages")
+		return 0, newProtocolError("a bundle without messages")
 	}
 	for len(b) > 0 {
 		if n == MaxBundle {
-			return 0, violation("a bundle of more than %d messages", MaxBundle)
+			return 0, newProtocolError("a bundle of more than %d messages", MaxBundle)
 		}
 		if len(b) < BundledLen {
-			return 0, violation("a bundle that ends in the length of message %d", n)
+			return 0, newProtocolError("a bundle that ends in the length of message %d", n)
 		}
 		size := BundledLen + int(binary.BigEndian.Uint16(b))
 		if size > len(b) {
-			return 0, violation("message %d of a bundle has %d bytes, and %d follow", n, size-BundledLen, len(b)-BundledLen)
+			return 0, newProtocolError("message %d of a bundle has %d bytes, and %d follow", n, size-BundledLen, len(b)-BundledLen)
 		}
 		b = b[size:]
 		n++

@@ -103,7 +103,7 @@ func FuzzHello(f *testing.F) {
 		default:
 			again[2], again[6] = b[2], b[6] // a later version, and unknown features
 		}
-		if !bytes.Equal(again, b[:len(again)]) || !zeros(b[len(again):]) {
+		if !bytes.Equal(again, b[:len(again)]) || !allZeros(b[len(again):]) {
 			t.Fatalf("%x parsed as %+v %x, which is %x", b, h, user, again)
 		}
 	})
@@ -151,7 +151,7 @@ func TestMalformedHeaders(t *testing.T) {
 	}
 }
 
-// make25 is a message of 25 bytes, one more than an offer has.
+// make25 returns a message of 25 bytes, one more than an offer has.
 func make25(typ Type) []byte { return append([]byte{byte(typ)}, make([]byte, HeaderLen+OfferLen)...) }
 
 func FuzzHeader(f *testing.F) {

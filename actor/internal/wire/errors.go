@@ -15,6 +15,6 @@ func (e *ProtocolError) Error() string { return "protocol error: " + e.What }
 // Unwrap gives EPROTO.
 func (e *ProtocolError) Unwrap() error { return unix.EPROTO }
 
-func violation(format string, args ...any) error {
+func newProtocolError(format string, args ...any) error {
 	return &ProtocolError{What: fmt.Sprintf(format, args...)}
 }

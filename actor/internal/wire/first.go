@@ -8,17 +8,17 @@ func (t Type) Put(body []byte) []byte {
 	return append(b, body...)
 }
 
-// first reports whether the message is one of those that a secured connection begins with.
-func (t Type) first() bool { return t >= TypeRequest && t <= TypeRefusal }
+// isFirst reports whether the message is one of those that a secured connection begins with.
+func (t Type) isFirst() bool { return t >= TypeRequest && t <= TypeRefusal }
 
 // ParseFirst takes apart the first message that a side of a secured connection sends. body is part
 // of b. An error is a *ProtocolError.
 func ParseFirst(b []byte) (t Type, body []byte, err error) {
 	if len(b) < HeaderLen || len(b) > HeaderLen+MaxUserData {
-		return 0, nil, violation("a first message of %d bytes", len(b))
+		return 0, nil, newProtocolError("a first message of %d bytes", len(b))
 	}
-	if t = Type(b[0]); !t.first() || !zeros(b[1:HeaderLen]) {
-		return 0, nil, violation("a first message with the header %x", b[:HeaderLen])
+	if t = Type(b[0]); !t.isFirst() || !allZeros(b[1:HeaderLen]) {
+		return 0, nil, newProtocolError("a first message with the header %x", b[:HeaderLen])
 	}
 	return t, b[HeaderLen:], nil
 }

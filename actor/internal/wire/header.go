@@ -55,11 +55,11 @@ func (h Header) Put(b []byte) {
 	binary.BigEndian.PutUint32(b[4:], h.Consumed)
 }
 
-// control reports whether the message is about the connection: it takes no credit.
-func (t Type) control() bool { return t != TypeData && t != TypeOffer && t != TypeBundle }
+// isControl reports whether the message is about the connection: it takes no credit.
+func (t Type) isControl() bool { return t != TypeData && t != TypeOffer && t != TypeBundle }
 
-// body is how many bytes such a message has behind its header.
-func (t Type) body() int {
+// bodyLen returns the bytes that such a message has behind its header.
+func (t Type) bodyLen() int {
 	if t == TypeReceives {
 		return ReceivesLen
 	}
@@ -80,18 +80,18 @@ func ParseSecuredHeader(b []byte) (h Header, err error) {
 
 func parseHeader(b []byte, last Type, offer int) (h Header, err error) {
 	if len(b) < HeaderLen {
-		return h, violation("a message of %d bytes has no room for the header of %d", len(b), HeaderLen)
+		return h, newProtocolError("a message of %d bytes has no room for the header of %d", len(b), HeaderLen)
 	}
 	h = Header{Type(b[0]), b[1], binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])}
 	switch {
 	case (h.Type < TypeData || h.Type > last) && h.Type != TypeReceives && h.Type != TypeBundle:
-		return h, violation("unknown message type %d", h.Type)
+		return h, newProtocolError("unknown message type %d", h.Type)
 	case h.Flags&^(AckNow|Resized) != 0:
-		return h, violation("unknown flags %#x", h.Flags)
-	case h.Type.control() && len(b) != HeaderLen+h.Type.body():
-		return h, violation("%s of %d bytes, want %d", controlNames[h.Type], len(b), HeaderLen+h.Type.body())
+		return h, newProtocolError("unknown flags %#x", h.Flags)
+	case h.Type.isControl() && len(b) != HeaderLen+h.Type.bodyLen():
+		return h, newProtocolError("%s of %d bytes, want %d", controlNames[h.Type], len(b), HeaderLen+h.Type.bodyLen())
 	case h.Type == TypeOffer && len(b) != HeaderLen+offer:
-		return h, violation("an offer of %d bytes, want %d", len(b), HeaderLen+offer)
+		return h, newProtocolError("an offer of %d bytes, want %d", len(b), HeaderLen+offer)
 	}
 	return h, nil
 }

@@ -62,7 +62,7 @@ func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	if h.Version < helloOldest || h.Credits == 0 || h.Eager == 0 || h.MaxMessage == 0 || end > len(b) {
 		return Hello{}, b, false
 	}
-	if !padded && end != len(b) || !zeros(b[end:]) {
+	if !padded && end != len(b) || !allZeros(b[end:]) {
 		return Hello{}, b, false
 	}
 	if end == HelloLen {
@@ -71,7 +71,7 @@ func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	return h, b[HelloLen:end:end], true
 }
 
-func zeros(b []byte) bool {
+func allZeros(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
 			return false

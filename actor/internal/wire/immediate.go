@@ -13,9 +13,9 @@ func (s *Session) SentImmediate() { s.sent++ }
 func (s *Session) TakeImmediate() error {
 	switch {
 	case s.goodbye:
-		return violation("a Write with an immediate behind the peer's goodbye")
+		return newProtocolError("a Write with an immediate behind the peer's goodbye")
 	case !s.Immediates():
-		return violation("a Write with an immediate of a peer of version %d", s.version)
+		return newProtocolError("a Write with an immediate of a peer of version %d", s.version)
 	}
 	return s.takeCredits(1)
 }

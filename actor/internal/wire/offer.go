@@ -45,9 +45,9 @@ func ParseOffer(b []byte, limit int) (Offer, error) {
 	}
 	switch {
 	case o.Length == 0 || int(o.Length) > limit:
-		return o, violation("an offer of a message of %d bytes, and we take %d", o.Length, limit)
+		return o, newProtocolError("an offer of a message of %d bytes, and we take %d", o.Length, limit)
 	case uint64(o.Length-1) > math.MaxUint64-o.Addr:
-		return o, violation("an offer of %d bytes at %#x, beyond the end of the address space", o.Length, o.Addr)
+		return o, newProtocolError("an offer of %d bytes at %#x, beyond the end of the address space", o.Length, o.Addr)
 	}
 	return o, nil
 }

@@ -29,7 +29,7 @@ func (r Receives) Put(b []byte) {
 func ParseReceives(b []byte) (Receives, error) {
 	r := Receives{From: binary.BigEndian.Uint32(b), Size: binary.BigEndian.Uint32(b[4:])}
 	if r.Size < kib {
-		return r, violation("receives of %d bytes, at least %d is allowed", r.Size, kib)
+		return r, newProtocolError("receives of %d bytes, at least %d is allowed", r.Size, kib)
 	}
 	return r, nil
 }
@@ -49,36 +49,36 @@ func (s *Session) Resizes() bool { return s.version >= 4 }
 // other one then.
 func (s *Session) Resizing() bool { return s.resizes.unknown }
 
-// flag is what headers carry.
-func (r *resizes) flag() uint8 {
+// headerFlag returns the flag that headers carry.
+func (r *resizes) headerFlag() uint8 {
 	if r.theirs {
 		return Resized
 	}
 	return 0
 }
 
-// heard takes the peer's flag.
-func (r *resizes) heard(set bool) error {
+// takeFlag takes the peer's flag.
+func (r *resizes) takeFlag(set bool) error {
 	switch {
 	case set == r.own:
 		r.unknown = false
 	case !r.unknown:
-		return violation("the peer has taken in a change of receives that there was not")
+		return newProtocolError("the peer has taken in a change of receives that there was not")
 	}
 	return nil
 }
 
-// take accounts for a TypeReceives of the peer's.
-func (r *resizes) take() error {
+// takeResize accounts for a TypeReceives of the peer's.
+func (r *resizes) takeResize() error {
 	if r.unsaid {
-		return violation("a change of receives before the last was known to be taken in")
+		return newProtocolError("a change of receives before the last was known to be taken in")
 	}
 	r.theirs, r.unsaid = !r.theirs, true
 	return nil
 }
 
-// sent notes that a header has left.
-func (r *resizes) sent(typ Type) {
+// headerSent notes that a header has left.
+func (r *resizes) headerSent(typ Type) {
 	r.unsaid = false
 	if typ == TypeReceives {
 		r.own, r.unknown = !r.own, true

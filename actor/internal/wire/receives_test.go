@@ -23,7 +23,7 @@ func FuzzReceives(f *testing.F) {
 	})
 }
 
-// pairOf is two sides of the latest version.
+// pairOf returns two sides of the latest version.
 func pairOf() (a, b end) {
 	for _, e := range []*end{&a, &b} {
 		e.Session = NewSession(4)

@@ -76,7 +76,7 @@ func (s *Session) Probing() bool { return s.probing }
 // Header makes the header of the next message; it carries the counts of consumed and read
 // messages.
 func (s *Session) Header(typ Type, flags uint8) Header {
-	return Header{typ, flags | s.resizes.flag(), s.read, s.consumed}
+	return Header{typ, flags | s.resizes.headerFlag(), s.read, s.consumed}
 }
 
 // Take accounts for a message of the peer's that is no bundle. An error is a *ProtocolError.
@@ -84,7 +84,7 @@ func (s *Session) Take(h Header) error {
 	if err := s.takeHeader(h); err != nil {
 		return err
 	}
-	if h.Type.control() {
+	if h.Type.isControl() {
 		return s.takeControl(h.Type)
 	}
 	if err := s.takeCredits(1); err != nil {
@@ -92,7 +92,7 @@ func (s *Session) Take(h Header) error {
 	}
 	if h.Type == TypeOffer {
 		if s.heard-s.readStated >= MaxOffers {
-			return violation("the peer has made more than %d offers that we have not said to have read", MaxOffers)
+			return newProtocolError("the peer has made more than %d offers that we have not said to have read", MaxOffers)
 		}
 		s.heard++
 	}
@@ -101,17 +101,17 @@ func (s *Session) Take(h Header) error {
 
 // takeHeader accounts for the counts and flags of a header.
 func (s *Session) takeHeader(h Header) error {
-	if err := s.proper(h); err != nil {
+	if err := s.checkAllowed(h); err != nil {
 		return err
 	}
 	news := h.Consumed - s.acked
 	if news > s.sent-s.acked {
-		return violation("the peer says it has consumed %d messages of %d", h.Consumed, s.sent)
+		return newProtocolError("the peer says it has consumed %d messages of %d", h.Consumed, s.sent)
 	}
 	if h.Pulled-s.pulled > s.offered-s.pulled {
-		return violation("the peer says it has read %d offers of %d", h.Pulled, s.offered)
+		return newProtocolError("the peer says it has read %d offers of %d", h.Pulled, s.offered)
 	}
-	if err := s.resizes.heard(h.Flags&Resized != 0); err != nil {
+	if err := s.resizes.takeFlag(h.Flags&Resized != 0); err != nil {
 		return err
 	}
 	s.acked = h.Consumed
@@ -126,23 +126,23 @@ func (s *Session) takeHeader(h Header) error {
 // takeCredits accounts for n credits that the peer has used.
 func (s *Session) takeCredits(n uint32) error {
 	if n > s.receive-(s.received-s.consumed) {
-		return violation("the peer has sent more than the %d messages it has credits for", s.receive)
+		return newProtocolError("the peer has sent more than the %d messages it has credits for", s.receive)
 	}
 	s.received += n
 	return nil
 }
 
-// proper returns an error if a message of that kind is not allowed at this time.
-func (s *Session) proper(h Header) error {
+// checkAllowed returns an error if a message of that kind is not allowed at this time.
+func (s *Session) checkAllowed(h Header) error {
 	switch {
 	case s.goodbye:
-		return violation("a message behind the peer's goodbye")
+		return newProtocolError("a message behind the peer's goodbye")
 	case h.Type > TypeOffer && s.version == 2:
-		return violation("message type %d of a peer of version 2", h.Type)
+		return newProtocolError("message type %d of a peer of version 2", h.Type)
 	case h.Type == TypeReceives && !s.Resizes():
-		return violation("a change of receives by a peer of version %d", s.version)
+		return newProtocolError("a change of receives by a peer of version %d", s.version)
 	case h.Type == TypeBundle && s.version != 0 && !s.Bundles(): // it may overtake the peer's hello
-		return violation("a bundle of a peer of version %d", s.version)
+		return newProtocolError("a bundle of a peer of version %d", s.version)
 	}
 	return nil
 }
@@ -154,16 +154,16 @@ func (s *Session) takeControl(typ Type) error {
 		return nil
 	case TypeProbe:
 		if s.owing {
-			return violation("a probe before the last was answered")
+			return newProtocolError("a probe before the last was answered")
 		}
 		s.owing = true
 	case TypeAnswer:
 		if !s.probing {
-			return violation("an answer to no probe")
+			return newProtocolError("an answer to no probe")
 		}
 		s.probing = false
 	case TypeReceives:
-		return s.resizes.take()
+		return s.resizes.takeResize()
 	}
 	s.beats++ // a credit update is one also without news: it may stand for a probe that waits
 	return nil
@@ -194,19 +194,19 @@ func (s *Session) Next() (typ Type, flags uint8, ok bool) {
 		return TypeAnswer, 0, true
 	case s.ask:
 		return TypeCredit, AckNow, true
-	case s.due():
+	case s.updateDue():
 		return TypeCredit, 0, true
 	}
 	return 0, 0, false
 }
 
-// due reports whether a credit update should be sent. It never allows more updates in flight than
-// docs/wire.md does, because on some devices each one must find a receive.
-func (s *Session) due() bool {
+// updateDue reports whether a credit update should be sent. It never allows more updates in flight
+// than docs/wire.md does, because on some devices each one must find a receive.
+func (s *Session) updateDue() bool {
 	switch unstated := s.consumed - s.stated; {
 	case s.ackNow && s.consumed == s.received:
 		return true
-	case s.finishing() && !s.final:
+	case s.isFinishing() && !s.final:
 		return unstated > 0
 	case s.read != s.readStated && (!s.reading || s.read-s.readStated >= MaxOffers/2):
 		return true
@@ -235,8 +235,8 @@ func (s *Session) Sent(typ Type, flags uint8) {
 		s.owing = false
 	}
 	s.stated, s.readStated = s.consumed, s.read
-	s.resizes.sent(typ)
-	s.final = s.final || s.finishing()
+	s.resizes.headerSent(typ)
+	s.final = s.final || s.isFinishing()
 	if flags&AckNow != 0 {
 		s.ask = false
 	}
@@ -253,9 +253,9 @@ func (s *Session) Signs() uint64 {
 	return uint64(s.received) + uint64(s.acked) + uint64(s.pulled) + uint64(s.Beats())
 }
 
-// finishing reports whether we are about to close, and nothing is missing but our own last
+// isFinishing reports whether we are about to close, and nothing is missing but our own last
 // statement.
-func (s *Session) finishing() bool { return s.asked && s.sent == s.acked }
+func (s *Session) isFinishing() bool { return s.asked && s.sent == s.acked }
 
 // Settled reports whether an orderly close may disconnect: the peer has consumed all messages of
 // this side, and knows what this side had consumed when nothing else was left to wait for.

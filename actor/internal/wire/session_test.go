@@ -42,17 +42,17 @@ func TestCreditsAgainstAnyPeer(t *testing.T) {
 func TestCreditUpdatesAreDueAtHalfTheWindow(t *testing.T) {
 	c := Session{send: 8, receive: 8, received: 8}
 	for i := range 8 {
-		if due := c.due(); due != (i >= 4) {
+		if due := c.updateDue(); due != (i >= 4) {
 			t.Errorf("%d of 8 consumed and not stated: due %v", i, due)
 		}
 		c.consumed++
 	}
 	c.Sent(TypeCredit, 0)
-	if c.due() {
+	if c.updateDue() {
 		t.Error("still due after an update")
 	}
-	if err := c.Take(Header{Type: TypeCredit, Flags: AckNow}); err != nil || !c.due() {
-		t.Errorf("ack-now with everything consumed: %v, due %v", err, c.due())
+	if err := c.Take(Header{Type: TypeCredit, Flags: AckNow}); err != nil || !c.updateDue() {
+		t.Errorf("ack-now with everything consumed: %v, due %v", err, c.updateDue())
 	}
 }
 
@@ -197,7 +197,7 @@ func TestNobodyStandsStillForCreditsThatAreFree(t *testing.T) {
 	})
 }
 
-// deliver has the oldest header that is under way taken in.
+// deliver delivers the oldest header that is under way.
 func deliver(t *rapid.T, from, to *end) {
 	if len(from.out) == 0 {
 		return
@@ -272,7 +272,7 @@ func TestControlMessagesUnderWay(t *testing.T) {
 					switch {
 					case h.Type == TypeCredit:
 						updates++
-					case h.Type.control():
+					case h.Type.isControl():
 						others++
 					default:
 						data++

@@ -34,7 +34,7 @@ type Client struct {
 // Open opens the device for a Client.
 func Open(cfg Config) (*Client, error) {
 	cl := &Client{}
-	h, err := openHost(cfg, cl.event)
+	h, err := openHost(cfg, cl.passEvent)
 	cl.h = h
 	return cl, err
 }
@@ -48,12 +48,12 @@ func (cl *Client) Close() error { return cl.h.close() }
 // Run runs one test. If ctx ends first, the test ends too. It then returns what was measured until
 // that time, or the error of ctx if nothing was measured. Only one goroutine at a time may call
 // Run.
-func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) { return cl.run(ctx, newRun(p)) }
+func (cl *Client) Run(ctx context.Context, p Plan) (Result, error) { return cl.runTest(ctx, newRun(p)) }
 
 func newRun(p Plan) *run { return &run{Plan: p, step: "resolving", done: make(chan error, 1)} }
 
-func (cl *Client) run(ctx context.Context, r *run) (Result, error) {
-	if err := cl.h.do(func() error { return r.start(cl.h) }); err != nil {
+func (cl *Client) runTest(ctx context.Context, r *run) (Result, error) {
+	if err := cl.h.runOnLoop(func() error { return r.createID(cl.h) }); err != nil {
 		return Result{}, err
 	}
 	defer context.AfterFunc(ctx, func() {
@@ -73,18 +73,18 @@ func (r *run) interrupt(why error) {
 	switch {
 	case r.result.Count > 0: // it is about to end
 	case r.measure && measured > 0:
-		r.result = r.conclude(measured, since(r.begun), stats.CPUTime()-r.cpu)
+		r.result = r.newResult(measured, sinceNonZero(r.begun), stats.CPUTime()-r.cpu)
 		r.c.hangUp()
 	default:
 		r.c.fail(why)
 	}
 }
 
-// event passes an event to the run of its identifier.
-func (cl *Client) event(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+// passEvent passes an event to the run of its identifier.
+func (cl *Client) passEvent(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 	answers.Answer(ev)
 	r := id.Context.(*run)
-	if err := r.event(ev); err != nil {
+	if err := r.handleEvent(ev); err != nil {
 		r.c.fail(err)
 	}
 }
@@ -111,12 +111,12 @@ type run struct {
 	ahead int // bandwidth: messages in flight
 }
 
-func (r *run) start(h *host) error {
+func (r *run) createID(h *host) error {
 	id, err := h.ch.CreateID(cmid.PortSpaceTCP)
 	if err != nil {
 		return err
 	}
-	r.c = &conn{Endpoint: endpoint.Endpoint{ID: id}, h: h, test: r.Test, complete: r.complete, ended: func(err error) { r.done <- err }}
+	r.c = &conn{Endpoint: endpoint.Endpoint{ID: id}, h: h, test: r.Test, complete: r.countCompletion, ended: func(err error) { r.done <- err }}
 	if r.OwnMemory {
 		r.c.own = r.Depth
 	}
@@ -126,47 +126,47 @@ func (r *run) start(h *host) error {
 		return nil
 	}
 	r.times = stats.NewTimes(3)
-	r.c.watch()
+	r.c.watchProgress()
 	if err := id.ResolveAddr(r.Local, r.Peer, h.cfg.Timeout); err != nil {
 		r.c.fail(err)
 	}
 	return nil
 }
 
-func (r *run) event(ev cmid.Event) error {
+func (r *run) handleEvent(ev cmid.Event) error {
 	switch e := ev.(type) {
 	case *cmid.AddrResolved:
 		return r.c.ID.ResolveRoute(r.c.h.cfg.Timeout)
 	case *cmid.RouteResolved:
 		r.step = "connecting"
-		if err := r.c.prepare(r.clientShape()); err != nil {
+		if err := r.c.setUpQueuePair(r.clientShape()); err != nil {
 			return err
 		}
-		return r.c.ID.Connect(encodeRequest(r.Test, r.c.place()), r.c.h.cfg.Transport.ConnectParam(nil))
+		return r.c.ID.Connect(encodeRequest(r.Test, r.c.memoryPlace()), r.c.h.cfg.Transport.ConnectParam(nil))
 	case *cmid.Established:
 		to, err := decodeAnswer(e.PrivateData)
 		if err != nil {
 			return err
 		}
-		return r.established(to)
+		return r.handleEstablished(to)
 	case *cmid.Disconnected:
 		if !r.c.ending && r.c.err == nil && e.Err == nil {
 			r.c.err = errors.New("the peer has gone")
 		}
-		r.c.disconnected(e.Err)
+		r.c.handleDisconnected(e.Err)
 	case *cmid.Rejected:
-		if why := text(e.PrivateData); why != "" {
-			r.c.lost(fmt.Errorf("the server says: %s (%w)", why, e))
+		if why := printableText(e.PrivateData); why != "" {
+			r.c.failWithoutPeer(fmt.Errorf("the server says: %s (%w)", why, e))
 		}
-		r.c.lost(e)
+		r.c.failWithoutPeer(e)
 	case cmid.Failure:
-		r.c.lost(e)
+		r.c.failWithoutPeer(e)
 	}
 	return nil
 }
 
-// text returns the peer's private data if that is printable text, and "" otherwise.
-func text(b []byte) string {
+// printableText returns the peer's private data if that is printable text, and "" otherwise.
+func printableText(b []byte) string {
 	for i, x := range b {
 		switch {
 		case x == 0:
@@ -187,93 +187,93 @@ func (r *run) clientShape() shape {
 	return s
 }
 
-func (r *run) established(to place) error {
-	r.c.meet(to)
+func (r *run) handleEstablished(to place) error {
+	r.c.prepareRequests(to)
 	r.connected = true
 	r.path = pathOf(r.c.ID.Path())
 	r.step = "measuring"
 	r.begun, r.cpu = time.Now(), stats.CPUTime()
 	r.measure = r.WarmUp == 0
 	if r.Op == Read {
-		r.beat()
+		r.sendBeat()
 	}
 	if r.Kind == Latency {
-		return r.trip()
+		return r.startTrip()
 	}
-	return r.fill()
+	return r.fillWindow()
 }
 
 // heartbeat is how often a client that only Reads sends a message.
 const heartbeat = time.Second
 
-// beat shows the server of a Read test that its client is alive. Such a server sees no other
+// sendBeat shows the server of a Read test that its client is alive. Such a server sees no other
 // completions.
-func (r *run) beat() {
+func (r *run) sendBeat() {
 	r.c.h.loop.AfterFunc(heartbeat, func() {
 		if r.c.ending || r.c.over {
 			return
 		}
-		if err := r.c.mark(); err != nil {
+		if err := r.c.postMark(); err != nil {
 			r.c.fail(err)
 			return
 		}
-		r.beat()
+		r.sendBeat()
 	})
 }
 
-func (r *run) complete(wc *verbs.WC) error {
+func (r *run) countCompletion(wc *verbs.WC) error {
 	if r.Op == Read && wc.Op != verbs.Read || r.Op != Read && wc.Op != verbs.Recv {
 		return nil
 	}
 	if r.Kind == Latency {
-		return r.tripped()
+		return r.finishTrip()
 	}
-	n := r.batch()
+	n := r.batchSize()
 	r.ahead -= n
-	if r.arrived(n) {
+	if r.countArrived(n) {
 		if r.ahead == 0 {
 			r.c.hangUp()
 		}
 		return nil
 	}
-	return r.fill()
+	return r.fillWindow()
 }
 
-// trip starts a round trip.
-func (r *run) trip() error {
+// startTrip starts a round trip.
+func (r *run) startTrip() error {
 	r.posted = time.Now()
 	if r.Op == Read {
-		return r.c.post(verbs.Signaled)
+		return r.c.postMessage(verbs.Signaled)
 	}
-	return r.c.turn()
+	return r.c.postHalfTrip()
 }
 
-func (r *run) tripped() error {
+func (r *run) finishTrip() error {
 	if r.measure {
 		r.times.Add(time.Since(r.posted))
 	}
-	if r.arrived(1) {
+	if r.countArrived(1) {
 		r.c.hangUp()
 		return nil
 	}
-	return r.trip()
+	return r.startTrip()
 }
 
-// fill posts messages up to the allowed number in flight.
-func (r *run) fill() error {
-	batch := r.batch()
+// fillWindow posts messages up to the allowed number in flight.
+func (r *run) fillWindow() error {
+	batch := r.batchSize()
 	for ; r.ahead+batch <= r.Depth; r.ahead += batch {
 		for i := range batch {
 			var flags verbs.SendFlags
 			if i == batch-1 {
 				flags = verbs.Signaled
 			}
-			if err := r.c.post(flags); err != nil {
+			if err := r.c.postMessage(flags); err != nil {
 				return err
 			}
 		}
 		if r.Op == Write {
-			if err := r.c.mark(); err != nil {
+			if err := r.c.postMark(); err != nil {
 				return err
 			}
 		}
@@ -281,14 +281,14 @@ func (r *run) fill() error {
 	return nil
 }
 
-// arrived counts n messages, and reports whether the test has enough. Later messages are not
+// countArrived counts n messages, and reports whether the test has enough. Later messages are not
 // counted.
-func (r *run) arrived(n int) (enough bool) {
+func (r *run) countArrived(n int) (enough bool) {
 	if r.result.Count > 0 {
 		return true
 	}
 	r.n += n
-	took := since(r.begun)
+	took := sinceNonZero(r.begun)
 	if !r.measure {
 		if took >= r.WarmUp {
 			r.measure, r.base, r.begun, r.cpu = true, r.n, time.Now(), stats.CPUTime()
@@ -299,6 +299,6 @@ func (r *run) arrived(n int) (enough bool) {
 	if r.Count > 0 && measured < r.Count || r.Count == 0 && took < r.Duration {
 		return false
 	}
-	r.result = r.conclude(measured, took, stats.CPUTime()-r.cpu)
+	r.result = r.newResult(measured, took, stats.CPUTime()-r.cpu)
 	return true
 }

@@ -57,9 +57,9 @@ const markSize = 8
 // markDepth is more than the number of marks and answers to marks that can be in flight.
 const markDepth = 16
 
-// prepare makes the queue pair and the memory, and posts the receives.
-func (c *conn) prepare(s shape) error {
-	if err := c.Create(s.sends, s.slots, c.poll); err != nil {
+// setUpQueuePair makes the queue pair and the memory, and posts the receives.
+func (c *conn) setUpQueuePair(s shape) error {
+	if err := c.Create(s.sends, s.slots, c.pollCompletions); err != nil {
 		return err
 	}
 	size := markSize
@@ -94,17 +94,17 @@ func (c *conn) prepareData(s shape) (err error) {
 	return err
 }
 
-// place returns the memory that the peer may write or read. It is zero if there is none.
-func (c *conn) place() place {
+// memoryPlace returns the memory that the peer may write or read. It is zero if there is none.
+func (c *conn) memoryPlace() place {
 	if c.data == nil {
 		return place{}
 	}
 	return place{c.data.Addr, c.data.RKey}
 }
 
-// meet prepares the work requests, which are reused for every message. peer is the place of the
-// peer's data.
-func (c *conn) meet(peer place) {
+// prepareRequests prepares the work requests, which are reused for every message. peer is the place
+// of the peer's data.
+func (c *conn) prepareRequests(peer place) {
 	c.empty = verbs.SendWR{Op: verbs.Send, Flags: verbs.Signaled}
 	c.message = verbs.SendWR{RemoteAddr: peer.addr, RKey: peer.rkey}
 	c.message.Op = map[Op]verbs.Opcode{Send: verbs.Send, Write: verbs.Write, Read: verbs.Read}[c.test.Op]
@@ -115,8 +115,8 @@ func (c *conn) meet(peer place) {
 	}
 }
 
-// post posts one message, that is, one operation of the test.
-func (c *conn) post(flags verbs.SendFlags) error {
+// postMessage posts one message, that is, one operation of the test.
+func (c *conn) postMessage(flags verbs.SendFlags) error {
 	c.message.Flags = flags
 	if c.own > 1 && !c.inline {
 		c.message.SGL[0].Offset = uint32(c.next) * uint32(c.test.Size)
@@ -125,40 +125,40 @@ func (c *conn) post(flags verbs.SendFlags) error {
 	return c.QP.PostSend(&c.message)
 }
 
-// mark posts an empty Send.
-func (c *conn) mark() error { return c.QP.PostSend(&c.empty) }
+// postMark posts an empty Send.
+func (c *conn) postMark() error { return c.QP.PostSend(&c.empty) }
 
-// turn posts this side's half of a round trip, for a latency test of send or write.
-func (c *conn) turn() error {
+// postHalfTrip posts this side's half of a round trip, for a latency test of send or write.
+func (c *conn) postHalfTrip() error {
 	if c.test.Op == Send {
-		return c.post(verbs.Signaled)
+		return c.postMessage(verbs.Signaled)
 	}
-	return errors.Join(c.post(verbs.Signaled), c.mark())
+	return errors.Join(c.postMessage(verbs.Signaled), c.postMark())
 }
 
-// watch ends the connection if there is no completion within the time limit.
-func (c *conn) watch() {
+// watchProgress ends the connection if there is no completion within the time limit.
+func (c *conn) watchProgress() {
 	seen := c.moved
 	c.watchdog = c.h.loop.AfterFunc(c.h.cfg.Timeout, func() {
 		switch {
 		case c.moved != seen:
-			c.watch()
+			c.watchProgress()
 		case c.ending:
-			c.free()
+			c.scheduleRelease()
 		default:
 			c.fail(errors.Join(fmt.Errorf("no progress for %v", c.h.cfg.Timeout), c.refused))
 		}
 	})
 }
 
-// poll handles completions. The device calls it.
-func (c *conn) poll() {
+// pollCompletions handles completions. The device calls it.
+func (c *conn) pollCompletions() {
 	c.Poll(func(wc *verbs.WC) bool {
 		c.moved++
 		if c.ending || c.over || wc.Status == verbs.StatusFlushed {
 			return !c.over // the disconnect event has the reason
 		}
-		switch err := c.completed(wc); {
+		switch err := c.handleCompletion(wc); {
 		case errors.Is(err, unix.EINVAL): // the connection has ended, and its event will follow
 			c.refused = err
 		case err != nil:
@@ -168,7 +168,7 @@ func (c *conn) poll() {
 	})
 }
 
-func (c *conn) completed(wc *verbs.WC) error {
+func (c *conn) handleCompletion(wc *verbs.WC) error {
 	if wc.Status != verbs.StatusSuccess {
 		return fmt.Errorf("%v: %v", wc.Op, wc.Status)
 	}
@@ -195,12 +195,12 @@ func (c *conn) hangUp() {
 	}
 	c.ending = true
 	if c.ID.Disconnect() != nil { // not connected, or no longer
-		c.free()
+		c.scheduleRelease()
 	}
 }
 
-// disconnected handles the end of the connection, whichever side requested it.
-func (c *conn) disconnected(why error) {
+// handleDisconnected handles the end of the connection, whichever side requested it.
+func (c *conn) handleDisconnected(why error) {
 	if c.over {
 		return
 	}
@@ -208,20 +208,20 @@ func (c *conn) disconnected(why error) {
 		c.err = fmt.Errorf("the peer has gone: %w", why)
 	}
 	c.ID.Do(&cmid.Disconnect{}, nil) // InfiniBand requires this answer; others refuse it
-	c.free()
+	c.scheduleRelease()
 }
 
-// lost ends a connection without a disconnect, because there is no peer.
-func (c *conn) lost(why error) {
+// failWithoutPeer ends a connection without a disconnect, because there is no peer.
+func (c *conn) failWithoutPeer(why error) {
 	if !c.over {
 		c.ending, c.err = true, errors.Join(c.err, why)
-		c.free()
+		c.scheduleRelease()
 	}
 }
 
-// free frees everything at the end of this turn. It cannot do so immediately, because it may be
-// called inside a completion.
-func (c *conn) free() {
+// scheduleRelease frees everything at the end of this turn. It cannot do so immediately, because it
+// may be called inside a completion.
+func (c *conn) scheduleRelease() {
 	if c.over {
 		return
 	}
@@ -234,5 +234,5 @@ func (c *conn) free() {
 	})
 }
 
-// since is time.Since, but never 0, so that rates are finite.
-func since(t time.Time) time.Duration { return max(time.Since(t), 1) }
+// sinceNonZero returns time.Since, but never 0, so that rates are finite.
+func sinceNonZero(t time.Time) time.Duration { return max(time.Since(t), 1) }

@@ -43,8 +43,8 @@ func openHost(cfg Config, sink cmid.Sink) (*host, error) {
 	return &host{cfg, loop, ch}, nil
 }
 
-// do runs f on the loop, waits for it, and returns its error.
-func (h *host) do(f func() error) error {
+// runOnLoop runs f on the loop, waits for it, and returns its error.
+func (h *host) runOnLoop(f func() error) error {
 	done := make(chan error, 1)
 	if err := h.loop.Post(func() { done <- f() }); err != nil {
 		return err
@@ -53,5 +53,5 @@ func (h *host) do(f func() error) error {
 }
 
 func (h *host) close() error {
-	return errors.Join(h.do(h.ch.Close), h.loop.Shutdown(context.Background()))
+	return errors.Join(h.runOnLoop(h.ch.Close), h.loop.Shutdown(context.Background()))
 }

@@ -36,7 +36,7 @@ func twin(cfg cmidtest.Config) rig {
 	return rig{f.Driver(), "10.0.0.1:0", f}
 }
 
-// rigs are the embedded device, and the twin as InfiniBand and as the kernel's iWARP, where
+// rigs returns the embedded device, and the twin as InfiniBand and as the kernel's iWARP, where
 // receives must be posted beforehand.
 func rigs() map[string]rig {
 	return map[string]rig{
@@ -188,7 +188,7 @@ func TestRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want an error that says %q", err, want)
 			}
-			_ = s.h.do(func() error { return nil }) // its loop has reported by then
+			_ = s.h.runOnLoop(func() error { return nil }) // its loop has reported by then
 			if len(complaints) != 1 || !strings.Contains(complaints[0], "client ") {
 				t.Errorf("the server complains %q, want of the client, once", complaints)
 			}
@@ -238,7 +238,7 @@ func TestServerEnds(t *testing.T) {
 					ended <- err
 				}()
 				for connected := false; !connected; {
-					_ = s.h.do(func() error {
+					_ = s.h.runOnLoop(func() error {
 						for c := range s.conns {
 							connected = c.moved > 0 || c.test.Op == Read && c.ID.State() == states.Connected
 						}
@@ -265,7 +265,7 @@ func TestInterrupted(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				for connected := false; !connected; {
-					_ = s.h.do(func() error {
+					_ = s.h.runOnLoop(func() error {
 						for c := range s.conns {
 							connected = c.moved > 0
 						}
@@ -296,14 +296,14 @@ func TestInterruptedMeasurement(t *testing.T) {
 					r := newRun(Plan{Test: test, Peer: s.Addr(), Duration: time.Hour})
 					go func() {
 						for measured := 0; measured < 2*depth; {
-							_ = cl.h.do(func() error {
+							_ = cl.h.runOnLoop(func() error {
 								measured = r.n
 								return nil
 							})
 						}
 						cancel()
 					}()
-					res, err := cl.run(ctx, r)
+					res, err := cl.runTest(ctx, r)
 					if err != nil {
 						t.Fatalf("%+v: %v", test, err)
 					}

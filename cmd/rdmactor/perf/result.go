@@ -71,7 +71,7 @@ type Rate struct {
 	MsgPerSec float64 `json:"messages_per_s"`
 }
 
-func (r *run) conclude(n int, took, cpu time.Duration) Result {
+func (r *run) newResult(n int, took, cpu time.Duration) Result {
 	res := Result{Op: r.Op, Kind: r.Kind, Size: r.Size, Count: n, CPUUS: stats.Micros(cpu) / float64(n), Path: r.path}
 	if r.Kind == Bandwidth {
 		rate := float64(n) / took.Seconds()

@@ -32,12 +32,12 @@ type Server struct {
 // Listen opens the device, and serves tests at the address at.
 func Listen(cfg Config, at cmid.Addr) (*Server, error) {
 	s := &Server{conns: make(map[*conn]struct{}), empty: make(chan struct{}), lost: make(chan error, 1)}
-	h, err := openHost(cfg, s.event)
+	h, err := openHost(cfg, s.handleEvent)
 	if err != nil {
 		return nil, err
 	}
 	s.h = h
-	err = h.do(func() (err error) {
+	err = h.runOnLoop(func() (err error) {
 		s.listener, err = endpoint.Listen(h.ch, cmid.PortSpaceTCP, at, backlog)
 		return err
 	})
@@ -56,55 +56,55 @@ func (s *Server) Failed() <-chan error { return s.lost }
 
 // Close ends the running tests and frees everything. It returns the number of tests served.
 func (s *Server) Close() (served int, err error) {
-	err = s.h.do(func() error {
+	err = s.h.runOnLoop(func() error {
 		s.closing = true
 		for c := range s.conns {
 			c.hangUp()
 		}
-		s.swept()
+		s.notifyIfEmpty()
 		return s.listener.Destroy()
 	})
 	<-s.empty
 	return s.served, errors.Join(err, s.h.close())
 }
 
-// swept notifies Close if the last connection is gone.
-func (s *Server) swept() {
+// notifyIfEmpty notifies Close if the last connection is gone.
+func (s *Server) notifyIfEmpty() {
 	if s.closing && len(s.conns) == 0 {
 		close(s.empty)
 	}
 }
 
-func (s *Server) event(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
+func (s *Server) handleEvent(id *cmid.ID, ev cmid.Event, answers *cmid.Pending) {
 	answers.Answer(ev)
 	c, _ := id.Context.(*conn)
 	switch e := ev.(type) {
 	case *cmid.ConnectRequest:
-		s.request(id, e)
+		s.handleRequest(id, e)
 	case *cmid.Disconnected:
 		if c != nil {
-			c.disconnected(e.Err)
+			c.handleDisconnected(e.Err)
 		}
 	case cmid.Failure:
 		switch {
 		case id == s.listener:
 			s.lost <- e
 		case c != nil:
-			c.lost(e)
+			c.failWithoutPeer(e)
 		default: // after a Reject, if the client has disconnected
 			_ = id.Destroy()
 		}
 	}
 }
 
-// request accepts a test, or rejects it with the reason.
-func (s *Server) request(id *cmid.ID, e *cmid.ConnectRequest) {
-	if err := s.accept(id, e); err != nil {
+// handleRequest accepts a test, or rejects it with the reason.
+func (s *Server) handleRequest(id *cmid.ID, e *cmid.ConnectRequest) {
+	if err := s.acceptTest(id, e); err != nil {
 		s.h.cfg.Complain(fmt.Errorf("client %v: %w", e.Peer, err))
 	}
 }
 
-func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
+func (s *Server) acceptTest(id *cmid.ID, e *cmid.ConnectRequest) error {
 	t, from, err := decodeRequest(e.PrivateData)
 	if err == nil && s.memory+t.Size*t.Depth > serverMemory {
 		err = fmt.Errorf("the server's other clients have its memory, %d of %d bytes", s.memory, serverMemory)
@@ -119,7 +119,7 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 		return err
 	}
 	c := &conn{Endpoint: endpoint.Endpoint{ID: id}, h: s.h, test: t}
-	c.complete = c.serving()
+	c.complete = c.serverHandler()
 	c.ended = func(err error) {
 		delete(s.conns, c)
 		s.memory -= t.Size * t.Depth
@@ -127,18 +127,18 @@ func (s *Server) accept(id *cmid.ID, e *cmid.ConnectRequest) error {
 		if err != nil {
 			s.h.cfg.Complain(fmt.Errorf("client %v: %w", e.Peer, err))
 		}
-		s.swept()
+		s.notifyIfEmpty()
 	}
 	id.Context = c
 	s.conns[c] = struct{}{}
 	s.memory += t.Size * t.Depth
-	if err := errors.Join(s.h.cfg.Transport.Set(id), c.prepare(t.serverShape())); err != nil {
+	if err := errors.Join(s.h.cfg.Transport.Set(id), c.setUpQueuePair(t.serverShape())); err != nil {
 		c.fail(err)
 		return nil
 	}
-	c.meet(from)
-	c.watch()
-	if err := id.Accept(encodeAnswer(c.place()), s.h.cfg.Transport.AcceptParam(nil)); err != nil {
+	c.prepareRequests(from)
+	c.watchProgress()
+	if err := id.Accept(encodeAnswer(c.memoryPlace()), s.h.cfg.Transport.AcceptParam(nil)); err != nil {
 		c.fail(err)
 	}
 	return nil
@@ -153,16 +153,16 @@ func (t Test) serverShape() shape {
 	case t.Kind == Latency:
 		s.whole, s.sendsData = t.Op == Send, true
 	case t.Op == Send:
-		s.slots, s.whole = t.Depth+t.batch(), true
+		s.slots, s.whole = t.Depth+t.batchSize(), true
 	}
 	return s
 }
 
-// serving returns the handler of completions on the server's side of a test.
-func (c *conn) serving() func(*verbs.WC) error {
+// serverHandler returns the handler of completions on the server's side of a test.
+func (c *conn) serverHandler() func(*verbs.WC) error {
 	batch := 1
 	if c.test.Op == Send {
-		batch = c.test.batch()
+		batch = c.test.batchSize()
 	}
 	got := 0
 	return func(wc *verbs.WC) error {
@@ -170,13 +170,13 @@ func (c *conn) serving() func(*verbs.WC) error {
 		case wc.Op != verbs.Recv, c.test.Op == Read:
 			return nil
 		case c.test.Kind == Latency:
-			return c.turn()
+			return c.postHalfTrip()
 		}
 		if got++; got < batch {
 			return nil
 		}
 		got = 0
-		return c.mark()
+		return c.postMark()
 	}
 }
 

@@ -65,8 +65,8 @@ func (t Test) Check() error {
 	return nil
 }
 
-// batch returns how many messages of a bandwidth test share one answer. A Read needs no answer.
-func (t Test) batch() int {
+// batchSize returns how many messages of a bandwidth test share one answer. A Read needs no answer.
+func (t Test) batchSize() int {
 	if t.Op == Read {
 		return 1
 	}
@@ -88,7 +88,7 @@ const (
 	requestLen = len(magic) + 4 + 8 + placeLen
 )
 
-func header(a, b byte) []byte { return append([]byte(magic), version, a, b, 0) }
+func newHeader(a, b byte) []byte { return append([]byte(magic), version, a, b, 0) }
 
 func (p place) append(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(b, p.addr), p.rkey)
@@ -100,14 +100,14 @@ func decodePlace(b []byte) place {
 
 // encodeRequest makes the client's private data. from is the memory to which the server may Write.
 func encodeRequest(t Test, from place) []byte {
-	b := header(byte(slices.Index(ops[:], t.Op)), byte(slices.Index(kinds[:], t.Kind)))
+	b := newHeader(byte(slices.Index(ops[:], t.Op)), byte(slices.Index(kinds[:], t.Kind)))
 	b = binary.BigEndian.AppendUint32(b, uint32(t.Depth))
 	return from.append(binary.BigEndian.AppendUint32(b, uint32(t.Size)))
 }
 
 // decodeRequest decodes untrusted bytes, which InfiniBand may have padded.
 func decodeRequest(b []byte) (t Test, from place, err error) {
-	if err := greeted(b, requestLen); err != nil {
+	if err := checkHeader(b, requestLen); err != nil {
 		return t, from, err
 	}
 	op, kind := int(b[9]), int(b[10])
@@ -121,17 +121,17 @@ func decodeRequest(b []byte) (t Test, from place, err error) {
 
 // encodeAnswer makes the server's private data. to is the memory that the client Writes to or Reads
 // from.
-func encodeAnswer(to place) []byte { return to.append(header(0, 0)) }
+func encodeAnswer(to place) []byte { return to.append(newHeader(0, 0)) }
 
 func decodeAnswer(b []byte) (to place, err error) {
-	if err := greeted(b, answerLen); err != nil {
+	if err := checkHeader(b, answerLen); err != nil {
 		return to, err
 	}
 	return decodePlace(b[len(magic)+4:]), nil
 }
 
-// greeted checks that the peer is rdmactor perf of this version.
-func greeted(b []byte, want int) error {
+// checkHeader checks that the peer is rdmactor perf of this version.
+func checkHeader(b []byte, want int) error {
 	if len(b) < want || string(b[:len(magic)]) != magic {
 		return fmt.Errorf("the peer is no rdmactor perf: its private data is %.40x", b)
 	}

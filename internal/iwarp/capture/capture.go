@@ -45,7 +45,7 @@ type stream struct {
 	have  []bool
 }
 
-func (s *stream) put(seq uint32, p []byte) {
+func (s *stream) addPayload(seq uint32, p []byte) {
 	off := int(seq - s.isn - 1)
 	if need := off + len(p); need > len(s.data) {
 		s.data = append(s.data, make([]byte, need-len(s.data))...)
@@ -76,7 +76,7 @@ func Load(path string) (Conn, error) {
 		if len(b) < recordHeader+n {
 			return Conn{}, errors.New("capture: truncated packet")
 		}
-		if tcp, l := segment(b[recordHeader : recordHeader+n]); tcp != nil {
+		if tcp, l := tcpSegment(b[recordHeader : recordHeader+n]); tcp != nil {
 			src, seq, flags := binary.BigEndian.Uint16(tcp), binary.BigEndian.Uint32(tcp[4:]), tcp[13]
 			if flags&tcpSYN != 0 && flags&tcpACK == 0 && port == 0 {
 				port = src
@@ -89,7 +89,7 @@ func Load(path string) (Conn, error) {
 				s.isn, s.known = seq, true
 			}
 			if s.known && l > 0 {
-				s.put(seq, tcp[int(tcp[12]>>4)*4:][:l])
+				s.addPayload(seq, tcp[int(tcp[12]>>4)*4:][:l])
 			}
 		}
 		b = b[recordHeader+n:]
@@ -104,9 +104,9 @@ func Load(path string) (Conn, error) {
 	return Conn{Initiator: side[0].data, Responder: side[1].data}, nil
 }
 
-// segment returns the TCP header and the following bytes of an Ethernet frame, with the length of
-// the payload; nil for another protocol.
-func segment(p []byte) (tcp []byte, n int) {
+// tcpSegment returns the TCP header and the following bytes of an Ethernet frame, with the length
+// of the payload; nil for another protocol.
+func tcpSegment(p []byte) (tcp []byte, n int) {
 	if len(p) < ethHeader+20 || binary.BigEndian.Uint16(p[12:]) != 0x0800 {
 		return nil, 0
 	}

@@ -52,7 +52,7 @@ func ReadPcapng(b []byte) (f File, err error) {
 		if (at == 0) != (kind == sectionBlock) {
 			return f, fmt.Errorf("at %d: block %#x", at, kind)
 		}
-		if err := f.block(kind, rest[8:n-4]); err != nil {
+		if err := f.readBlock(kind, rest[8:n-4]); err != nil {
 			return f, fmt.Errorf("at %d, block %#x: %w", at, kind, err)
 		}
 		at += n
@@ -60,7 +60,7 @@ func ReadPcapng(b []byte) (f File, err error) {
 	return f, nil
 }
 
-func (f *File) block(kind uint32, b []byte) error {
+func (f *File) readBlock(kind uint32, b []byte) error {
 	fixed := map[uint32]int{sectionBlock: 16, interfaceBlock: 8, statisticsBlock: 12, packetBlock: 20}[kind]
 	switch {
 	case fixed == 0:
@@ -70,7 +70,7 @@ func (f *File) block(kind uint32, b []byte) error {
 	case f.Statistics != nil:
 		return errors.New("behind the statistics")
 	case kind == packetBlock:
-		return f.packet(b)
+		return f.readPacket(b)
 	}
 	o, err := readOptions(b[fixed:])
 	if err != nil {
@@ -126,7 +126,7 @@ func readOptions(b []byte) (options, error) {
 	return o, nil
 }
 
-func (f *File) packet(b []byte) error {
+func (f *File) readPacket(b []byte) error {
 	n := int(binary.LittleEndian.Uint32(b[12:]))
 	end := 20 + (n+3)/4*4
 	if f.Name == "" || binary.LittleEndian.Uint32(b) != 0 || binary.LittleEndian.Uint32(b[16:]) != uint32(n) || end > len(b) {
@@ -141,20 +141,20 @@ func (f *File) packet(b []byte) error {
 	}
 	at := int64(binary.LittleEndian.Uint32(b[4:]))<<32 | int64(binary.LittleEndian.Uint32(b[8:]))
 	p := Packet{Time: time.Unix(0, at), Inbound: o[2][0] == 1, Comment: o[1]}
-	if err := p.read(b[20 : 20+n]); err != nil {
+	if err := p.readIP(b[20 : 20+n]); err != nil {
 		return err
 	}
 	f.Packets = append(f.Packets, p)
 	return nil
 }
 
-// read reads an IP packet.
-func (p *Packet) read(b []byte) error {
+// readIP reads an IP packet.
+func (p *Packet) readIP(b []byte) error {
 	var from, to netip.Addr
 	var pseudo, tcp []byte
 	switch {
 	case len(b) >= 40 && b[0] == ipv4Only:
-		if int(binary.BigEndian.Uint16(b[2:])) != len(b) || b[9] != 6 || sum(b[:20]) != 0xffff {
+		if int(binary.BigEndian.Uint16(b[2:])) != len(b) || b[9] != 6 || onesComplementSum(b[:20]) != 0xffff {
 			return fmt.Errorf("an IPv4 header %x of %d bytes", b[:20], len(b))
 		}
 		from, to = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
@@ -169,7 +169,7 @@ func (p *Packet) read(b []byte) error {
 		return fmt.Errorf("no IP packet: %.40x", b)
 	}
 	pseudo = append(pseudo, 0, 6, byte(len(tcp)>>8), byte(len(tcp)))
-	if s := sum(append(pseudo, tcp...)); s != 0xffff {
+	if s := onesComplementSum(append(pseudo, tcp...)); s != 0xffff {
 		return fmt.Errorf("a TCP segment with the sum %#x: %.60x", s, tcp)
 	}
 	header := int(tcp[12]>>4) * 4
@@ -181,9 +181,9 @@ func (p *Packet) read(b []byte) error {
 	return nil
 }
 
-// sum returns the one's complement sum of b, two bytes at a time: 0xffff if b contains a correct
-// checksum.
-func sum(b []byte) uint32 {
+// onesComplementSum returns the one's complement sum of b, two bytes at a time: 0xffff if b
+// contains a correct checksum.
+func onesComplementSum(b []byte) uint32 {
 	var s uint32
 	for i, v := range b {
 		if i%2 == 0 {

@@ -47,7 +47,7 @@ func (p *Pool) get(off uint64, between bool) *batch {
 			ends: make([]uint64, 0, batchIOV), last: make([]bool, 0, batchIOV),
 		}
 	}
-	b.end(off, between)
+	b.endFPDU(off, between)
 	return b
 }
 
@@ -61,8 +61,8 @@ func (b *batch) release() {
 	b.pool.free = append(b.pool.free, b)
 }
 
-// room is true if another FPDU fits: size bytes of payload in so many pieces.
-func (b *batch) room(size, pieces int) bool {
+// hasRoom reports whether another FPDU fits: size bytes of payload in so many pieces.
+func (b *batch) hasRoom(size, pieces int) bool {
 	need := overhead
 	if size <= copyMax {
 		need += size
@@ -70,17 +70,17 @@ func (b *batch) room(size, pieces int) bool {
 	return cap(b.arena)-len(b.arena) >= need && cap(b.iov)-len(b.iov) >= pieces+2 && cap(b.ends) > len(b.ends)
 }
 
-// end records that an FPDU ends at stream offset off, and whether it was its message's last.
-func (b *batch) end(off uint64, last bool) {
+// endFPDU records that an FPDU ends at stream offset off, and whether it was its message's last.
+func (b *batch) endFPDU(off uint64, last bool) {
 	b.ends, b.last = append(b.ends, off), append(b.last, last)
 }
 
-// open begins an FPDU.
-func (b *batch) open() { b.mark = len(b.arena) }
+// beginFPDU begins an FPDU.
+func (b *batch) beginFPDU() { b.mark = len(b.arena) }
 
-// flush adds the arena bytes since the mark (at least one) to the output. If they continue the
+// flushArena adds the arena bytes since the mark (at least one) to the output. If they continue the
 // previous slice, it is extended.
-func (b *batch) flush() {
+func (b *batch) flushArena() {
 	n := len(b.arena) - b.mark
 	if k := len(b.iov); k > b.first && b.mark > 0 {
 		last := b.iov[k-1]
@@ -94,9 +94,9 @@ func (b *batch) flush() {
 	b.mark = len(b.arena)
 }
 
-// payload adds p, copied or referenced. It returns the CRC of the FPDU so far, without the bytes
+// addPayload adds p, copied or referenced. It returns the CRC of the FPDU so far, without the bytes
 // that are still in arena[mark:].
-func (b *batch) payload(p *payload, copied, crc bool) uint32 {
+func (b *batch) addPayload(p *payload, copied, crc bool) uint32 {
 	var sum uint32
 	if copied {
 		for s := p.next(); s != nil; s = p.next() {
@@ -107,7 +107,7 @@ func (b *batch) payload(p *payload, copied, crc bool) uint32 {
 	if crc {
 		sum = wire.UpdateCRC(sum, b.arena[b.mark:])
 	}
-	b.flush()
+	b.flushArena()
 	for s := p.next(); s != nil; s = p.next() {
 		if crc {
 			sum = wire.UpdateCRC(sum, s)
@@ -117,8 +117,8 @@ func (b *batch) payload(p *payload, copied, crc bool) uint32 {
 	return sum
 }
 
-// pending returns the slices that the socket has not yet taken.
-func (b *batch) pending() [][]byte { return b.iov[b.first:] }
+// pendingSlices returns the slices that the socket has not yet taken.
+func (b *batch) pendingSlices() [][]byte { return b.iov[b.first:] }
 
 // advance removes up to n bytes from the front and returns how many there were.
 func (b *batch) advance(n int) uint64 {
@@ -137,9 +137,9 @@ func (b *batch) advance(n int) uint64 {
 	return uint64(done)
 }
 
-// boundary returns the first end of an FPDU at or behind stream offset off, which lies in the
+// nextBoundary returns the first end of an FPDU at or behind stream offset off, which lies in the
 // batch.
-func (b *batch) boundary(off uint64) uint64 {
+func (b *batch) nextBoundary(off uint64) uint64 {
 	i, _ := slices.BinarySearch(b.ends, off)
 	return b.ends[i]
 }
@@ -154,21 +154,21 @@ func (b *batch) messageEnd(off uint64) uint64 {
 	return b.ends[i]
 }
 
-// freeze copies the bytes that the socket has not taken, so that they can no longer change.
-func (b *batch) freeze() {
+// freezePending copies the bytes that the socket has not taken, so that they can no longer change.
+func (b *batch) freezePending() {
 	if b.fixed {
 		return
 	}
 	b.fixed = true
-	rest := bytes.Join(b.pending(), nil)
+	rest := bytes.Join(b.pendingSlices(), nil)
 	clear(b.iov)
 	b.iov, b.first = append(b.iov[:0], rest), 0
 }
 
-// head returns a copy of the first n bytes that the socket has not taken.
-func (b *batch) head(n uint64) []byte {
+// copyHead returns a copy of the first n bytes that the socket has not taken.
+func (b *batch) copyHead(n uint64) []byte {
 	out := make([]byte, 0, n)
-	for _, p := range b.pending() {
+	for _, p := range b.pendingSlices() {
 		out = append(out, p[:min(uint64(len(p)), n-uint64(len(out)))]...)
 	}
 	return out

@@ -25,25 +25,25 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 	case stReply:
 		e.Op, e.noReply = "reply", len(c.mpa) == 0
 		e.Errno = unix.ECONNRESET // whatever the socket's error: rejected
-		c.rejected(nil, e)
+		c.reportRejected(nil, e)
 	case stIdle, stRequest, stAnswer:
 		e.Op = "request"
 		if c.state == stRequest {
 			e.Text += fmt.Sprintf(", %d bytes of a Request were there", len(c.mpa))
 		}
 		c.gone = true
-		c.end(e)
+		c.closeProtocol(e)
 	case stAccepted:
-		c.end(e)
+		c.closeProtocol(e)
 	case stOpen, stFinishing:
 		switch {
 		case err != nil:
-			c.end(e)
-		case c.rx.busy():
+			c.closeProtocol(e)
+		case c.rx.inMessage():
 			e.Text = "connection closed by the peer in the middle of a message"
-			c.end(e)
+			c.closeProtocol(e)
 		default:
-			c.end(nil)
+			c.closeProtocol(nil)
 		}
 	case stEnded:
 	}
@@ -75,12 +75,12 @@ func (c *Conn) Abort(now time.Time) {
 	switch c.state {
 	case stReply: // the Request goes out if it can
 		c.phaseAt = now.Add(abortReply)
-		c.end(aborted)
+		c.closeProtocol(aborted)
 	case stAnswer:
 		c.sendReject(now, nil)
-		c.end(aborted)
+		c.closeProtocol(aborted)
 	case stIdle, stRequest, stAccepted, stOpen, stFinishing, stEnded:
 		c.closeNow, c.phaseAt = true, time.Time{}
-		c.end(aborted)
+		c.closeProtocol(aborted)
 	}
 }

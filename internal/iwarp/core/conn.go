@@ -131,7 +131,7 @@ func (c *Conn) CRC() bool { return c.crc }
 // whether to close the socket and forget c.
 func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(), c.closeNow }
 
-// finReady is true when a FIN is wanted and nothing is left to go before it.
+// finReady reports whether a FIN is wanted and nothing is left to go before it.
 func (c *Conn) finReady() bool {
 	t := &c.tx
 	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && t.owed.Len() == 0 && c.sq.Len() == 0

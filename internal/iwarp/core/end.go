@@ -8,9 +8,9 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// end ends the protocol: it flushes everything and calls Closed. The caller decides when the socket
-// is closed.
-func (c *Conn) end(err *Error) { c.endWith(err, flushed) }
+// closeProtocol ends the protocol: it flushes everything and calls Closed. The caller decides when
+// the socket is closed.
+func (c *Conn) closeProtocol(err *Error) { c.endWith(err, flushed) }
 
 func (c *Conn) endWith(err *Error, hit hits) {
 	if c.closed {
@@ -18,10 +18,10 @@ func (c *Conn) endWith(err *Error, hit hits) {
 	}
 	c.state = stEnded
 	c.closed = true
-	c.tx.drop()
+	c.tx.dropStaged()
 	c.mpa, c.rx.dst, c.rx.mr, c.rx.bad, c.rx.wait = nil, nil, nil, nil, waiting{}
 	c.rx.rest, c.rx.owned = nil, 0
-	c.flush(hit)
+	c.flushQueues(hit)
 	if err == nil {
 		c.up.Closed(nil)
 		return
@@ -29,40 +29,40 @@ func (c *Conn) endWith(err *Error, hit hits) {
 	c.up.Closed(err)
 }
 
-// rejected ends an initiator's set-up.
-func (c *Conn) rejected(private []byte, err *Error) {
+// reportRejected ends an initiator's set-up, and reports Rejected.
+func (c *Conn) reportRejected(private []byte, err *Error) {
 	c.state = stEnded
 	c.up.Rejected(private, err)
-	c.end(err)
+	c.closeProtocol(err)
 }
 
-// drop ends set-up with nothing but a FIN: there is nothing to answer, or the peer would not
+// closeSetup ends set-up with nothing but a FIN: there is nothing to answer, or the peer would not
 // understand it.
-func (c *Conn) drop(op, text string) {
+func (c *Conn) closeSetup(op, text string) {
 	c.closeNow, c.phaseAt = true, time.Time{}
-	c.end(&Error{Op: op, Errno: unix.EPROTO, Text: text})
+	c.closeProtocol(&Error{Op: op, Errno: unix.EPROTO, Text: text})
 }
 
-// linger leaves the socket open until raw and a FIN are out and the peer has had d to answer with
-// its own.
-func (c *Conn) linger(now time.Time, raw []byte, d time.Duration) {
+// startLinger leaves the socket open until raw and a FIN are out and the peer has had d to answer
+// with its own.
+func (c *Conn) startLinger(now time.Time, raw []byte, d time.Duration) {
 	c.tx.raw, c.shut, c.phaseAt = raw, true, now.Add(d)
 }
 
-// fail ends the connection because of the peer's error f: Terminate, FIN.
-func (c *Conn) fail(now time.Time, f *fault) {
+// failWithTerminate ends the connection because of the peer's error f: Terminate, FIN.
+func (c *Conn) failWithTerminate(now time.Time, f *fault) {
 	err := f.err
 	var out []byte
 	if !c.finReady() {
-		out = c.terminate(c.tx.partial(), f)
+		out = c.appendTerminate(c.tx.partialFPDU(), f)
 		err.Sent = true
 	}
-	c.linger(now, out, finAfterError)
+	c.startLinger(now, out, finAfterError)
 	c.endWith(&err, f.hit)
 }
 
-// terminate appends the FPDU of a Terminate message to b.
-func (c *Conn) terminate(b []byte, f *fault) []byte {
+// appendTerminate appends the FPDU of a Terminate message to b.
+func (c *Conn) appendTerminate(b []byte, f *fault) []byte {
 	t := wire.Terminate{Layer: f.err.Layer, Type: f.err.Type, Code: f.err.Code}
 	if f.copy { // RFC 5040 section 4.8: length and headers of the segment
 		h := c.rx.hdr[wire.LengthLen:c.rx.have]

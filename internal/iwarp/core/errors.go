@@ -80,7 +80,7 @@ func newFault(l wire.Layer, kind, code uint8, text string) *fault {
 	}
 }
 
-// wireFault is the fault for a codec's error.
+// wireFault returns the fault for a codec's error.
 func wireFault(err error) *fault {
 	var w *wire.Error
 	if !errors.As(err, &w) {
@@ -89,7 +89,7 @@ func wireFault(err error) *fault {
 	return newFault(w.Layer, w.Type, w.Code, err.Error())
 }
 
-// ddpFault and rdmapFault are faults whose Terminate carries the headers.
+// ddpFault and rdmapFault return faults whose Terminate carries the headers.
 func ddpFault(kind, code uint8, format string, args ...any) *fault {
 	f := newFault(wire.LayerDDP, kind, code, fmt.Sprintf(format, args...))
 	f.copy = true

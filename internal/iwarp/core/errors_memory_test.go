@@ -48,7 +48,7 @@ func newMemory(t tb) *memory {
 	return m
 }
 
-// snapshot is all bytes of all regions.
+// snapshot returns all bytes of all regions.
 func (m *memory) snapshot() []byte {
 	var b []byte
 	for _, mr := range m.all {
@@ -57,7 +57,7 @@ func (m *memory) snapshot() []byte {
 	return b
 }
 
-// writeSeg and responseSeg are the ULPDUs of segments of a Write and of a Read Response.
+// writeSeg and responseSeg return the ULPDUs of segments of a Write and of a Read Response.
 func writeSeg(stag uint32, to uint64, last bool, n int) []byte {
 	return seg(wire.Header{Tagged: true, Last: last, STag: stag, TO: to}, pattern(n)...)
 }
@@ -66,7 +66,7 @@ func responseSeg(stag uint32, to uint64, last bool, n int) []byte {
 	return seg(wire.Header{Tagged: true, Last: last, Opcode: wire.OpReadResponse, STag: stag, TO: to}, pattern(n)...)
 }
 
-// invalidate is a Send of one byte that invalidates stag.
+// invalidate returns a Send of one byte that invalidates stag.
 func invalidate(msn, stag uint32) []byte {
 	return sendSeg(wire.Header{Last: true, Opcode: wire.OpSendInvalidate, STag: stag, MSN: msn}, "i")
 }
@@ -86,7 +86,7 @@ type access struct {
 	done        string
 }
 
-// badAccesses are the ways in which an access can be wrong. DDP checks a Write, except for its
+// badAccesses returns the ways in which an access can be wrong. DDP checks a Write, except for its
 // rights (RFC 5041 section 7.1, RFC 5040 section 7.2). RDMAP checks the source of a Read.
 func badAccesses() []access {
 	const open, base = 0x0101, 0x10000

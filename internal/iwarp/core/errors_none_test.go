@@ -26,7 +26,7 @@ type talker struct {
 	recvs        []*verbs.MR       // a Send carries the number of Writes posted before it
 }
 
-// slotBytes is what work request i of s writes.
+// slotBytes returns what work request i of s writes.
 func slotBytes(s *side, i, n int) []byte {
 	b := pattern(n + i%5)
 	for k := range b {
@@ -78,7 +78,7 @@ func TestNoErrors(t *testing.T) {
 	})
 }
 
-// count is how many work requests of the send queue are complete.
+// count returns how many work requests of the send queue are complete.
 func (x *talker) count() int {
 	n := 0
 	for _, wc := range x.done {

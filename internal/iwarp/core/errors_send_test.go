@@ -13,7 +13,7 @@ var (
 	recvNothing = verbs.RecvWR{}
 )
 
-// sendSeg is the ULPDU of a Send's segment; Last and MSN 1 unless h sets others.
+// sendSeg returns the ULPDU of a Send's segment; Last and MSN 1 unless h sets others.
 func sendSeg(h wire.Header, payload string) []byte {
 	if h.Opcode == 0 {
 		h.Opcode = wire.OpSend
@@ -153,7 +153,7 @@ func TestSendErrors(t *testing.T) {
 
 var readHead = wire.Header{Last: true, Opcode: wire.OpReadRequest, QN: 1, MSN: 1}
 
-// readSeg is the ULPDU of a Read Request.
+// readSeg returns the ULPDU of a Read Request.
 func readSeg(h wire.Header, q wire.ReadRequest) []byte {
 	h.Opcode = wire.OpReadRequest
 	return seg(h, wire.AppendReadRequest(nil, &q)...)

@@ -15,7 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/core"
 )
 
-// rawFrame is an MPA frame by hand: flags, revision, and a length that need not be that of what
+// rawFrame makes an MPA frame by hand: flags, revision, and a length that need not be that of what
 // follows.
 func rawFrame(key string, flags, rev byte, length int, rest ...byte) []byte {
 	b := append([]byte("MPA ID "+key+" Frame"), flags, rev)
@@ -29,7 +29,7 @@ const (
 	enhanced = "RFC 6581 section 6 "
 )
 
-// word is a control word by hand.
+// word makes a control word by hand.
 func word(ird, ord uint16) []byte {
 	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, ird), ord)
 }

@@ -42,7 +42,7 @@ type errorRow struct {
 
 const allFlushed = "r1:work request flushed/0 r2:work request flushed/0 s3:work request flushed/0"
 
-// hit is allFlushed with another status for receive 1.
+// hit returns allFlushed with another status for receive 1.
 func hit(status string) string { return strings.Replace(allFlushed, "work request flushed", status, 1) }
 
 func seg(h wire.Header, payload ...byte) []byte {
@@ -81,7 +81,7 @@ func runErrors(t *testing.T, rows []errorRow) {
 	}
 }
 
-// pair is a connected finder with memory m, and its peer.
+// pair makes a connected finder with memory m, and its peer.
 func (how *errorTest) pair(t *testing.T, m *memory) (s, peer *side) {
 	t.Helper()
 	ca := core.Config{IRD: 4, ORD: 4, CRC: how.crc}
@@ -171,10 +171,10 @@ func (row *errorRow) play(t *testing.T, how errorTest) {
 
 var otherStatus = regexp.MustCompile(`:(local length error|local protection error|remote invalid request|general error)/`)
 
-// general is done with the status that a wrong CRC has.
+// general returns done with the status that a wrong CRC has.
 func general(done string) string { return otherStatus.ReplaceAllString(done, ":general error/") }
 
-// terminate is the payload of the row's Terminate: M, D and R announce a length, a DDP header and a
+// terminate returns the payload of the row's Terminate: M, D and R are a length, a DDP header and a
 // Read Request (RFC 5040 section 4.8).
 func (row *errorRow) terminate() string {
 	if row.copied == 0 {
@@ -206,7 +206,7 @@ func (row *errorRow) finder(t *testing.T, s *side, term, text, done string) {
 	wantOver(t, s)
 }
 
-// termOf is an error's layer, type and code as a Terminate has them.
+// termOf returns an error's layer, type and code as a Terminate has them.
 func termOf(e *core.Error) string {
 	return hex.EncodeToString([]byte{byte(e.Layer)<<4 | e.Type, e.Code})
 }

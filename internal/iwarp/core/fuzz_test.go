@@ -80,7 +80,7 @@ func FuzzInput(f *testing.F) {
 	})
 }
 
-// largeMessage is a Request, messages for the smaller receives, and one in large segments that is
+// largeMessage makes a Request, messages for small receives, and one in large segments that is
 // too long for the last.
 func largeMessage() []byte {
 	b := frame(wire.Frame{Revision: 1})

@@ -125,7 +125,7 @@ func (s *side) take(limit int) []byte {
 	return s.out[from:]
 }
 
-// write is one write of at most limit bytes.
+// write writes once, at most limit bytes.
 func (s *side) write(limit int) int {
 	s.iov = s.c.Gather(s.iov[:0])
 	n := 0

@@ -48,8 +48,8 @@ func (c *Conn) wireTimeout(now time.Time) {
 	c.tx.kicks++
 }
 
-// heard is called after every correct FPDU, which shows that the peer works.
-func (c *Conn) heard() {
+// fpduReceived records that a correct FPDU arrived, which shows that the peer works.
+func (c *Conn) fpduReceived() {
 	if c.cfg.Initiator {
 		if c.tx.kicks != kicksOver {
 			if c.tx.kicks > 0 {
@@ -63,6 +63,6 @@ func (c *Conn) heard() {
 		c.tx.waits, c.tx.wireAt = false, time.Time{}
 	}
 	if c.state == stAccepted {
-		c.establish(nil)
+		c.reportEstablished(nil)
 	}
 }

@@ -13,13 +13,13 @@ import (
 // receive: then Waiting is true, and c uses the rest of b until Resume has processed it or Keep has
 // copied it. Otherwise b may be reused afterwards. Do not call Input while Waiting is true.
 func (c *Conn) Input(now time.Time, b []byte) {
-	c.recheck()
-	c.process(now, b)
+	c.recheckMemory()
+	c.processInput(now, b)
 	c.rx.heardAt = now
 }
 
-// process processes b up to a message that has to wait.
-func (c *Conn) process(now time.Time, b []byte) {
+// processInput processes b up to a message that has to wait.
+func (c *Conn) processInput(now time.Time, b []byte) {
 	r := &c.rx
 	for len(b) > 0 && !c.closeNow && !r.wait.message {
 		b = c.inputSome(now, b)
@@ -42,12 +42,12 @@ func (c *Conn) inputSome(now time.Time, b []byte) []byte {
 		case c.rx.wait.deaf:
 			return nil
 		case c.state == stAccepted && c.tx.raw != nil:
-			c.drop("receive", "bytes before our Reply was out")
+			c.closeSetup("receive", "bytes before our Reply was out")
 			return nil
 		}
 		return c.inputFPDU(now, b)
 	case stAnswer:
-		c.drop("request", "bytes behind the Request, before its Reply")
+		c.closeSetup("request", "bytes behind the Request, before its Reply")
 	case stEnded:
 		c.closeNow = !c.shut // an aborted initiator's peer has answered
 	case stIdle:
@@ -55,15 +55,15 @@ func (c *Conn) inputSome(now time.Time, b []byte) []byte {
 	return nil
 }
 
-// recheck checks that the memory into which a segment is received is still registered. It may have
-// been freed, or its key invalidated, since the segment's first bytes arrived.
-func (c *Conn) recheck() {
+// recheckMemory checks that the memory into which a segment is received is still registered. It may
+// have been freed, or its key invalidated, since the segment's first bytes arrived.
+func (c *Conn) recheckMemory() {
 	r := &c.rx
-	if len(r.dst) == 0 || c.usable(r.mr) && (r.h.Opcode != wire.OpWrite || c.cfg.Regions.find(r.h.STag) == r.mr) {
+	if len(r.dst) == 0 || c.isUsable(r.mr) && (r.h.Opcode != wire.OpWrite || c.cfg.Regions.find(r.h.STag) == r.mr) {
 		return
 	}
 	r.dst = nil
-	r.bad = c.vanished()
+	r.bad = c.freedFault()
 }
 
 // inputFPDU processes bytes of one FPDU and returns the rest.
@@ -74,7 +74,7 @@ func (c *Conn) inputFPDU(now time.Time, b []byte) []byte {
 		k := copy(r.hdr[r.have:r.need], b)
 		r.have += uint8(k)
 		if b = b[k:]; r.have == r.need {
-			c.head(now)
+			c.headerReceived(now)
 		}
 	case phPayload:
 		k := min(len(b), r.left)
@@ -84,21 +84,21 @@ func (c *Conn) inputFPDU(now time.Time, b []byte) []byte {
 		if c.crc {
 			r.crc = wire.UpdateCRC(r.crc, b[:k])
 		}
-		c.placed(k)
+		c.countPlaced(k)
 		b = b[k:]
 	case phTrailer:
 		pad := wire.PadLen(r.ulpdu)
 		k := copy(r.trail[r.tail:pad+wire.CRCLen], b)
 		r.tail += uint8(k)
 		if b = b[k:]; int(r.tail) == pad+wire.CRCLen {
-			c.trailer(now, pad)
+			c.trailerReceived(now, pad)
 		}
 	}
 	return b
 }
 
-// placed counts k payload bytes.
-func (c *Conn) placed(k int) {
+// countPlaced counts k payload bytes.
+func (c *Conn) countPlaced(k int) {
 	r := &c.rx
 	if r.left -= k; len(r.dst) > 0 {
 		r.dst = r.dst[k:]
@@ -121,19 +121,18 @@ func (c *Conn) Rest() int {
 	return c.rx.left
 }
 
-// head is called when the needed header bytes have arrived: first the control bytes, then the whole
-// header.
-func (c *Conn) head(now time.Time) {
+// headerReceived processes the needed header bytes: first the control bytes, then the header.
+func (c *Conn) headerReceived(now time.Time) {
 	r := &c.rx
 	var f *fault
 	if r.need == headLen {
-		if f = c.control(); f == nil {
+		if f = c.checkControl(); f == nil {
 			return
 		}
 	} else {
 		// the header is complete, and its control bytes were valid
 		r.h, _, _ = wire.ConsumeHeader(r.hdr[wire.LengthLen:r.have])
-		f = c.segment()
+		f = c.checkSegment()
 		if r.wait.message || r.wait.deaf {
 			return
 		}
@@ -142,7 +141,7 @@ func (c *Conn) head(now time.Time) {
 	if f != nil {
 		r.dst = nil
 		if !c.crc || f.err.Layer == wire.LayerMPA {
-			c.fail(now, f)
+			c.failWithTerminate(now, f)
 			return
 		}
 	}
@@ -160,8 +159,9 @@ func (c *Conn) head(now time.Time) {
 	}
 }
 
-// control checks the length and the control bytes and sets how many header bytes are needed in all.
-func (c *Conn) control() *fault {
+// checkControl checks the length and the control bytes and sets how many header bytes are needed in
+// all.
+func (c *Conn) checkControl() *fault {
 	r := &c.rx
 	r.ulpdu = int(binary.BigEndian.Uint16(r.hdr[:]))
 	r.tail, r.dst, r.mr = 0, nil, nil
@@ -187,30 +187,30 @@ func (c *Conn) control() *fault {
 	return nil
 }
 
-// trailer is called when the FPDU is complete.
-func (c *Conn) trailer(now time.Time, pad int) {
+// trailerReceived processes a complete FPDU.
+func (c *Conn) trailerReceived(now time.Time, pad int) {
 	r := &c.rx
 	if c.crc {
 		sum := wire.UpdateCRC(r.crc, r.trail[:pad])
 		if got := binary.LittleEndian.Uint32(r.trail[pad:]); got != sum {
 			f := newFault(wire.LayerMPA, 0, 2, fmt.Sprintf("CRC %#08x, should be %#08x", got, sum))
 			f.hitBy(r.h.Opcode, verbs.StatusGeneral)
-			c.fail(now, f)
+			c.failWithTerminate(now, f)
 			return
 		}
 	}
 	if r.bad != nil {
-		c.fail(now, r.bad)
+		c.failWithTerminate(now, r.bad)
 		return
 	}
 	if r.h.Opcode == wire.OpTerminate {
-		c.terminated()
+		c.terminateReceived()
 		return
 	}
-	c.heard()
+	c.fpduReceived()
 	if c.state == stEnded { // the upcall has ended the connection
 		return
 	}
-	c.deliver(now)
+	c.deliverSegment(now)
 	r.have, r.need, r.phase = 0, headLen, phHead
 }

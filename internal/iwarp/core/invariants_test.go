@@ -296,7 +296,7 @@ func TestEverythingWeSend(t *testing.T) {
 	}
 }
 
-// drawPair is an initiator and a responder that has answered, or will, somehow.
+// drawPair draws an initiator and a responder that has answered, or will, somehow.
 func drawPair(rt *rapid.T) *watched {
 	private := func(name string) []byte { return rapid.SliceOfN(rapid.Byte(), 0, core.MaxPrivateData).Draw(rt, name) }
 	number := rapid.OneOf(rapid.Uint16Range(0, 5), rapid.Uint16Range(0, core.MaxIRD))

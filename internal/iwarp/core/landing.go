@@ -38,12 +38,12 @@ func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	var rest []byte
 	switch {
 	case r.phase == phPayload && len(r.dst) >= LandingMin:
-		if c.recheck(); r.dst == nil {
+		if c.recheckMemory(); r.dst == nil {
 			return dst
 		}
-		dst, rest, between = append(dst, r.dst), c.behind(), trailer+head
-	case r.phase == phHead && r.have == 0 && r.taken && r.h.Opcode.Send() && c.usable(r.recv.SGE.MR):
-		if rest = c.behind(); len(rest) < LandingMin {
+		dst, rest, between = append(dst, r.dst), c.restOfMessage(), trailer+head
+	case r.phase == phHead && r.have == 0 && r.taken && r.h.Opcode.Send() && c.isUsable(r.recv.SGE.MR):
+		if rest = c.restOfMessage(); len(rest) < LandingMin {
 			return dst
 		}
 		dst = append(dst, nil)
@@ -61,8 +61,8 @@ func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	return append(dst, stage)
 }
 
-// behind is where the message goes on behind the segment that is arriving, or has.
-func (c *Conn) behind() []byte {
+// restOfMessage returns the memory behind the segment that is arriving, or has arrived.
+func (c *Conn) restOfMessage() []byte {
 	r := &c.rx
 	switch {
 	case r.h.Last || r.seg < LandingMin:
@@ -76,7 +76,7 @@ func (c *Conn) behind() []byte {
 	case r.h.Opcode == wire.OpReadResponse: // a large one: not the ready-to-receive Read's
 		s := c.sq.At(c.tx.oldRead)
 		e := &s.sgl[0]
-		return memory(e)[s.staged+r.seg : s.total]
+		return sgeBytes(e)[s.staged+r.seg : s.total]
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 			if c.crc {
 				c.rx.crc = wire.UpdateCRC(c.rx.crc, p)
 			}
-			c.placed(len(p))
+			c.countPlaced(len(p))
 		default:
 			// not as predicted: p may have another owner by now, and processing its bytes may
 			// overwrite them
@@ -119,12 +119,12 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 	c.rx.heardAt = now
 }
 
-// landsIn is true if p is where the next bytes go.
+// landsIn reports whether p is where the next bytes go.
 func (c *Conn) landsIn(p []byte) bool {
 	r := &c.rx
 	if c.closeNow || r.phase != phPayload || len(r.dst) < len(p) || &r.dst[0] != &p[0] {
 		return false
 	}
-	c.recheck()
+	c.recheckMemory()
 	return r.dst != nil
 }

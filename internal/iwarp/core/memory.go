@@ -37,10 +37,10 @@ var (
 	}
 )
 
-// access finds the n > 0 bytes from to of the region stag for a peer that wants right. A peer
+// checkAccess finds the n > 0 bytes from to of the region stag for a peer that wants right. A peer
 // without any right does not learn which keys exist. In Go memory and in a region's addresses
 // nothing wraps, so bounds are compared by subtraction.
-func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr *verbs.MR, offset uint32, d denial) {
+func (c *Conn) checkAccess(stag uint32, to uint64, n uint32, right verbs.Access) (mr *verbs.MR, offset uint32, d denial) {
 	mr = c.cfg.Regions.find(stag)
 	switch {
 	case c.cfg.Withheld&right != 0:
@@ -61,19 +61,18 @@ func (c *Conn) access(stag uint32, to uint64, n uint32, right verbs.Access) (mr 
 	return mr, uint32(off), allowed
 }
 
-// usable returns true for memory that is still this connection's, or shared, and for no memory at
-// all.
-func (c *Conn) usable(mr *verbs.MR) bool {
+// isUsable reports whether mr is still this connection's, or shared, or nil.
+func (c *Conn) isUsable(mr *verbs.MR) bool {
 	if mr == nil || mr.PD == c.cfg.PD {
 		return true
 	}
-	shared := c.cfg.Regions.shared()
+	shared := c.cfg.Regions.sharedPD()
 	return shared != nil && mr.PD == shared
 }
 
-// vanished returns the fault for a segment whose memory was freed while its message arrived, or
+// freedFault returns the fault for a segment whose memory was freed while its message arrived, or
 // while it was posted.
-func (c *Conn) vanished() *fault {
+func (c *Conn) freedFault() *fault {
 	if op := c.rx.h.Opcode; op == wire.OpWrite {
 		return ddpFault(wire.DDPTagged, 0, "Write to STag %#x, which was taken back in its middle", c.rx.h.STag)
 	}
@@ -96,7 +95,7 @@ func (c *Conn) writeSegment() *fault {
 	case r.seg == 0:
 		return nil
 	}
-	mr, off, d := c.access(h.STag, h.TO, r.seg, verbs.RemoteWrite)
+	mr, off, d := c.checkAccess(h.STag, h.TO, r.seg, verbs.RemoteWrite)
 	if d != allowed {
 		w := &writeDenied[d]
 		f := ddpFault(w.kind, w.code, "Write of %d bytes to STag %#x at TO %#x, %s", r.seg, h.STag, h.TO, w.text)
@@ -107,8 +106,8 @@ func (c *Conn) writeSegment() *fault {
 	return nil
 }
 
-// asked returns the Read Request that has arrived: its headers are complete.
-func (r *rx) asked() wire.ReadRequest {
+// parseReadRequest returns the Read Request that has arrived: its headers are complete.
+func (r *rx) parseReadRequest() wire.ReadRequest {
 	q, _, _ := wire.ConsumeReadRequest(r.hdr[wire.LengthLen+wire.UntaggedLen : r.have])
 	return q
 }
@@ -127,7 +126,7 @@ func (c *Conn) readRequest() *fault {
 	case r.seg != 0 || !h.Last:
 		return ddpFault(wire.DDPUntagged, 5, "Read Request longer than its header")
 	}
-	q := r.asked()
+	q := r.parseReadRequest()
 	if limit := c.readLimit(q.Size); c.tx.owed.Len() >= limit {
 		return rdmapFault(wire.RDMAPOperation, 7, "more than %d Reads outstanding", limit)
 	}
@@ -142,7 +141,7 @@ func (c *Conn) responseTo(q wire.ReadRequest) (readResponse, *fault) {
 		return o, nil
 	}
 	var d denial
-	if o.source, o.offset, d = c.access(q.SourceSTag, q.SourceTO, q.Size, verbs.RemoteRead); d != allowed {
+	if o.source, o.offset, d = c.checkAccess(q.SourceSTag, q.SourceTO, q.Size, verbs.RemoteRead); d != allowed {
 		w := &readDenied[d]
 		return o, rdmapFault(wire.RDMAPProtection, w.code, "Read of %d bytes of STag %#x at TO %#x, %s", q.Size, q.SourceSTag, q.SourceTO, w.text)
 	}
@@ -163,18 +162,18 @@ func (c *Conn) readLimit(size uint32) int {
 	return 0
 }
 
-// owe queues the answer to a Read Request. After Disconnect no further one is queued: otherwise the
-// FIN might never be sent.
-func (c *Conn) owe(now time.Time) {
+// queueReadResponse queues the answer to a Read Request. After Disconnect no further one is queued:
+// otherwise the FIN might never be sent.
+func (c *Conn) queueReadResponse(now time.Time) {
 	r := &c.rx
 	r.readMSN++
 	if c.state == stFinishing {
 		return
 	}
-	q := r.asked()
+	q := r.parseReadRequest()
 	o, f := c.responseTo(q)
 	if f != nil { // freed since its first bytes arrived
-		c.fail(now, f)
+		c.failWithTerminate(now, f)
 		return
 	}
 	*c.tx.owed.Slot(c.readLimit(q.Size)) = o
@@ -200,7 +199,7 @@ func (c *Conn) readResponse() *fault {
 			return ddpFault(wire.TypeCatastrophic, 0, "Read Response before the Read Request is out")
 		}
 	}
-	stag, to := s.sink()
+	stag, to := s.readSink()
 	at := to + uint64(s.staged)
 	switch {
 	case h.STag != stag:
@@ -214,16 +213,16 @@ func (c *Conn) readResponse() *fault {
 		return nil
 	}
 	e := &s.sgl[0]
-	if !c.usable(e.MR) {
-		return c.vanished()
+	if !c.isUsable(e.MR) {
+		return c.freedFault()
 	}
 	end := s.staged + r.seg
-	r.mr, r.dst = e.MR, memory(e)[s.staged:end:end]
+	r.mr, r.dst = e.MR, sgeBytes(e)[s.staged:end:end]
 	return nil
 }
 
-// answered counts a segment of a Read Response, and completes the Read with the last.
-func (c *Conn) answered() {
+// readResponseReceived counts a segment of a Read Response, and completes the Read with the last.
+func (c *Conn) readResponseReceived() {
 	r := &c.rx
 	if r.rtrOut {
 		r.rtrOut = false
@@ -249,9 +248,9 @@ func (c *Conn) answered() {
 	c.completeSends()
 }
 
-// invalidate revokes the key of a region at the peer's request (RFC 5040 section 5.3). The region
-// must be open to this peer.
-func (c *Conn) invalidate(stag uint32) *fault {
+// invalidateForPeer revokes the key of a region at the peer's request (RFC 5040 section 5.3). The
+// region must be open to this peer.
+func (c *Conn) invalidateForPeer(stag uint32) *fault {
 	mr := c.cfg.Regions.find(stag)
 	if mr == nil || mr.PD != c.cfg.PD || mr.Access&^c.cfg.Withheld&(verbs.RemoteWrite|verbs.RemoteRead) == 0 {
 		f := rdmapFault(wire.RDMAPProtection, 9, "%v of STag %#x, which is not a region open to this peer", c.rx.op, stag)

@@ -22,7 +22,7 @@ type remote struct {
 	farRegs   *core.Regions
 }
 
-// connectMemory is connect, with a region of n bytes on each side: ours is zero, the peer's has a
+// connectMemory connects, with a region of n bytes on each side: ours is zero, the peer's has a
 // pattern.
 func connectMemory(t tb, n int, ca, cb core.Config) *remote {
 	t.Helper()
@@ -39,7 +39,7 @@ func connectMemory(t tb, n int, ca, cb core.Config) *remote {
 	return r
 }
 
-// wr is a work request of the initiator on n bytes of both regions.
+// wr returns a work request of the initiator on n bytes of both regions.
 func (r *remote) wr(id uint64, op verbs.Opcode, nearOff, farOff, n int) *verbs.SendWR {
 	return &verbs.SendWR{
 		ID: id, Op: op, Flags: verbs.Signaled, SGL: []verbs.SGE{{MR: r.near, Offset: uint32(nearOff), Length: uint32(n)}},

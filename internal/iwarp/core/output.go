@@ -15,7 +15,7 @@ func (c *Conn) Pending() bool {
 	if c.closeNow {
 		return false
 	}
-	return c.tx.raw != nil || c.tx.batch != nil || c.sendable()
+	return c.tx.raw != nil || c.tx.batch != nil || c.canStage()
 }
 
 // Gather appends to dst the slices to write next, as many as fit cap(dst) (up to 1024 if dst has no
@@ -28,7 +28,7 @@ func (c *Conn) Gather(dst [][]byte) [][]byte {
 	if c.tx.raw != nil {
 		return append(dst, c.tx.raw)
 	}
-	c.stage()
+	c.stageFPDUs()
 	if c.tx.batch == nil {
 		return dst
 	}
@@ -36,7 +36,7 @@ func (c *Conn) Gather(dst [][]byte) [][]byte {
 	if room == 0 {
 		room = iovMax
 	}
-	for _, p := range c.tx.batch.pending() {
+	for _, p := range c.tx.batch.pendingSlices() {
 		if room == 0 {
 			break
 		}
@@ -68,7 +68,7 @@ func (c *Conn) Advance(now time.Time, n int) {
 		c.cutDone()
 	}
 	if c.crc && c.tx.batch != nil {
-		c.tx.batch.freeze()
+		c.tx.batch.freezePending()
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *Conn) Advance(now time.Time, n int) {
 // that had begun is out.
 func (c *Conn) cutDone() {
 	if c.state == stFinishing && c.tx.batch == nil && c.tx.next >= c.tx.keep {
-		c.rx.orphan(c.tx.readsOut)
+		c.rx.orphanReads(c.tx.readsOut)
 		c.flushSends(verbs.StatusFlushed)
 	}
 }

@@ -26,15 +26,15 @@ func (c *Conn) InputPosition() Position {
 	case len(c.mpa) > 0:
 		return Position{Head: c.mpa}
 	case len(r.rest) > 0:
-		return behind(r.rest, r.unread())
+		return positionBehind(r.rest, r.unreadBytes())
 	case r.phase == phHead && !r.wait.message:
 		return Position{Head: r.hdr[:r.have]}
 	}
-	return Position{Rest: r.unread()}
+	return Position{Rest: r.unreadBytes()}
 }
 
-// unread returns how many bytes of the FPDU whose header is here are still to be processed.
-func (r *rx) unread() int {
+// unreadBytes returns how many bytes of the FPDU whose header is here are still to be processed.
+func (r *rx) unreadBytes() int {
 	all := wire.FPDULen(r.ulpdu)
 	switch r.phase {
 	case phHead:
@@ -46,9 +46,9 @@ func (r *rx) unread() int {
 	return wire.PadLen(r.ulpdu) + wire.CRCLen - int(r.tail)
 }
 
-// behind returns the position behind b, which was read and begins with the last skip bytes of an
-// FPDU.
-func behind(b []byte, skip int) Position {
+// positionBehind returns the position behind b, which was read and begins with the last skip bytes
+// of an FPDU.
+func positionBehind(b []byte, skip int) Position {
 	for skip <= len(b) {
 		if b = b[skip:]; len(b) < wire.LengthLen {
 			return Position{Head: b}
@@ -66,7 +66,7 @@ func (c *Conn) OutputPosition() Position {
 	case t.raw != nil:
 		return Position{Rest: len(t.raw)}
 	case t.batch != nil:
-		return Position{Rest: int(t.batch.boundary(t.sent) - t.sent)}
+		return Position{Rest: int(t.batch.nextBoundary(t.sent) - t.sent)}
 	}
 	return Position{}
 }

@@ -59,7 +59,7 @@ func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	}
 	total := uint64(len(wr.Inline))
 	for i := range wr.SGL {
-		if err := checkSGE(&wr.SGL[i], c.cfg.PD, c.cfg.Regions.shared()); err != nil {
+		if err := checkSGE(&wr.SGL[i], c.cfg.PD, c.cfg.Regions.sharedPD()); err != nil {
 			return 0, err
 		}
 		total += uint64(wr.SGL[i].Length)
@@ -118,7 +118,7 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	if c.cfg.SRQ != nil {
 		return badWR("receive posted to a queue pair with a shared receive queue")
 	}
-	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.shared()); err != nil {
+	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.sharedPD()); err != nil {
 		return err
 	}
 	r := c.rq.Slot(c.cfg.RecvWRs)

@@ -2,7 +2,7 @@ package core
 
 import "github.com/rdmactor/rdmactor/verbs"
 
-// recvReady is true if there is a receive for a message.
+// recvReady reports whether there is a receive for a message.
 func (c *Conn) recvReady() bool {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Ready()
@@ -71,9 +71,9 @@ func (c *Conn) flushSends(read verbs.Status) {
 	c.tx.readsOut = 0
 }
 
-// flush completes every work request: the receive in use and the Read being answered with the
+// flushQueues completes every work request: the receive in use and the Read being answered with the
 // statuses of h, the others as flushed.
-func (c *Conn) flush(h hits) {
+func (c *Conn) flushQueues(h hits) {
 	if c.rx.taken {
 		c.rx.taken = false
 		c.completeRecv(h.recv)

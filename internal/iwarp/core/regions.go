@@ -13,8 +13,8 @@ type Regions struct {
 	byTag map[uint32]region
 }
 
-// shared is Regions.Shared.
-func (r *Regions) shared() verbs.PD {
+// sharedPD returns Shared, or nil if r is nil.
+func (r *Regions) sharedPD() verbs.PD {
 	if r == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (r *Regions) Remove(mr *verbs.MR) bool {
 	return true
 }
 
-// find is the region that a peer names; nil: none, or its key was taken back.
+// find returns the region that a peer names; nil: none, or its key was taken back.
 func (r *Regions) find(stag uint32) *verbs.MR {
 	if r == nil {
 		return nil

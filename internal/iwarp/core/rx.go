@@ -77,17 +77,17 @@ type waiting struct {
 	deaf    bool // this side sends nothing more, and nothing that comes would be processed
 }
 
-// orphan records that the Reads of the next n Read Responses were flushed: their memory belongs to
-// the owner again.
-func (r *rx) orphan(n int) {
+// orphanReads records that the Reads of the next n Read Responses were flushed: their memory
+// belongs to the owner again.
+func (r *rx) orphanReads(n int) {
 	r.orphans += int32(n)
 	if r.h.Opcode == wire.OpReadResponse {
 		r.dst = nil
 	}
 }
 
-// busy is true in the middle of a message.
-func (r *rx) busy() bool { return r.have > 0 || r.taken || r.tag.busy }
+// inMessage reports whether the input is in the middle of a message.
+func (r *rx) inMessage() bool { return r.have > 0 || r.taken || r.tag.busy }
 
 // goOn counts a tagged segment.
 func (r *rx) goOn() {

@@ -9,9 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// segment checks the headers of a segment before its payload arrives, and sets the payload's
+// checkSegment checks the headers of a segment before its payload arrives, and sets the payload's
 // destination.
-func (c *Conn) segment() *fault {
+func (c *Conn) checkSegment() *fault {
 	r := &c.rx
 	r.seg = uint32(wire.LengthLen + r.ulpdu - int(r.have))
 	var f *fault
@@ -60,8 +60,8 @@ func (c *Conn) sendSegment() *fault {
 		}
 		r.recv, r.taken, r.op = c.takeRecv(), true, h.Opcode
 	}
-	if !c.usable(r.recv.SGE.MR) { // freed since it was posted
-		return c.vanished()
+	if !c.isUsable(r.recv.SGE.MR) { // freed since it was posted
+		return c.freedFault()
 	}
 	buf := landingOf(&r.recv)[r.off:]
 	if uint64(r.seg) > uint64(len(buf)) {
@@ -74,18 +74,18 @@ func (c *Conn) sendSegment() *fault {
 	return nil
 }
 
-// deliver processes a complete segment.
-func (c *Conn) deliver(now time.Time) {
+// deliverSegment processes a complete segment.
+func (c *Conn) deliverSegment(now time.Time) {
 	switch op := c.rx.h.Opcode; {
 	case op.Send():
 		c.deliverSend(now)
 	case op == wire.OpWrite:
 		c.rx.goOn()
 	case op == wire.OpReadRequest:
-		c.owe(now)
+		c.queueReadResponse(now)
 	case op == wire.OpReadResponse:
 		c.rx.goOn()
-		c.answered()
+		c.readResponseReceived()
 	}
 }
 
@@ -94,10 +94,10 @@ func (c *Conn) deliverSend(now time.Time) {
 	if r.off += r.seg; !r.h.Last {
 		return
 	}
-	wc, se := verbs.WC{ID: r.recv.ID, Op: verbs.Recv, Bytes: r.off}, solicited(r.op)
-	if invalidates(r.op) {
-		if f := c.invalidate(r.h.STag); f != nil {
-			c.fail(now, f)
+	wc, se := verbs.WC{ID: r.recv.ID, Op: verbs.Recv, Bytes: r.off}, isSolicited(r.op)
+	if invalidatesSTag(r.op) {
+		if f := c.invalidateForPeer(r.h.STag); f != nil {
+			c.failWithTerminate(now, f)
 			return
 		}
 		wc.InvalidatedRKey = r.h.STag
@@ -107,20 +107,20 @@ func (c *Conn) deliverSend(now time.Time) {
 	c.up.Complete(wc, se)
 }
 
-// terminated ends the connection because the peer sent a Terminate.
-func (c *Conn) terminated() {
+// terminateReceived ends the connection because the peer sent a Terminate.
+func (c *Conn) terminateReceived() {
 	e := &Error{Op: "receive", Protocol: true, Received: true, Errno: unix.ECONNRESET, Text: "ended by the peer"}
 	// at least its first four bytes are here
 	t, _, _ := wire.ConsumeTerminate(c.rx.hdr[wire.LengthLen+wire.UntaggedLen : c.rx.have])
 	e.Layer, e.Type, e.Code = t.Layer, t.Type, t.Code
 	c.closeNow, c.phaseAt = true, time.Time{}
-	c.end(e)
+	c.closeProtocol(e)
 }
 
-// solicited is true for the Sends that ask for an event.
-func solicited(op wire.Opcode) bool { return op == wire.OpSendSE || op == wire.OpSendSEInvalidate }
+// isSolicited reports whether op is a Send that asks for an event.
+func isSolicited(op wire.Opcode) bool { return op == wire.OpSendSE || op == wire.OpSendSEInvalidate }
 
-// invalidates is true for the Sends that invalidate an STag.
-func invalidates(op wire.Opcode) bool {
+// invalidatesSTag reports whether op is a Send that invalidates an STag.
+func invalidatesSTag(op wire.Opcode) bool {
 	return op == wire.OpSendInvalidate || op == wire.OpSendSEInvalidate
 }

@@ -26,8 +26,8 @@ type send struct {
 	sgl        []verbs.SGE // the slot's own memory
 }
 
-// sink returns where the data of a Read goes: STag and TO, both 0 if it has no bytes.
-func (s *send) sink() (stag uint32, to uint64) {
+// readSink returns where the data of a Read goes: STag and TO, both 0 if it has no bytes.
+func (s *send) readSink() (stag uint32, to uint64) {
 	if s.total == 0 || len(s.sgl) == 0 {
 		return 0, 0
 	}
@@ -53,8 +53,8 @@ type payload struct {
 	n   uint32
 }
 
-// pieces returns the most slices that next may return.
-func (p *payload) pieces() int {
+// maxPieces returns the most slices that next may return.
+func (p *payload) maxPieces() int {
 	if p.s == nil {
 		return 1
 	}
@@ -78,7 +78,7 @@ func (p *payload) next() []byte {
 				s.piece, s.pieceOff = s.piece+1, 0
 				continue
 			}
-			src = memory(e)
+			src = sgeBytes(e)
 		}
 		src = src[s.pieceOff:]
 		src = src[:min(uint32(len(src)), p.n)]
@@ -89,14 +89,14 @@ func (p *payload) next() []byte {
 	return nil
 }
 
-// memory returns the bytes of e, which has a region. Their end may be at an offset that does not
+// sgeBytes returns the bytes of e, which has a region. Their end may be at an offset that does not
 // fit in 32 bits.
-func memory(e *verbs.SGE) []byte { return e.MR.Bytes[e.Offset:][:e.Length] }
+func sgeBytes(e *verbs.SGE) []byte { return e.MR.Bytes[e.Offset:][:e.Length] }
 
 // landingOf returns the memory of a receive.
 func landingOf(wr *verbs.RecvWR) []byte {
 	if wr.SGE.MR == nil {
 		return nil
 	}
-	return memory(&wr.SGE)
+	return sgeBytes(&wr.SGE)
 }

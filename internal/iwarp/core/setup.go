@@ -53,38 +53,38 @@ func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 			return nil
 		}
 		if errors.Is(err, wire.ErrKey) {
-			err = fmt.Errorf("the peer does not speak iWARP (MPA), its first bytes are %q%s: %w", c.mpa, looks(c.mpa), err)
+			err = fmt.Errorf("the peer does not speak iWARP (MPA), its first bytes are %q%s: %w", c.mpa, guessProtocol(c.mpa), err)
 		}
 		c.mpa = nil
 		if c.cfg.Initiator {
-			c.reply(now, &f, err)
+			c.handleReply(now, &f, err)
 			return b
 		}
 		if len(b) > 0 && err == nil {
-			c.drop("request", "bytes behind the Request, before its Reply")
+			c.closeSetup("request", "bytes behind the Request, before its Reply")
 			return nil
 		}
-		c.request(now, &f, err)
+		c.handleRequest(now, &f, err)
 		return b
 	}
 }
 
-// request judges a Request.
-func (c *Conn) request(now time.Time, f *wire.Frame, err error) {
+// handleRequest judges a Request.
+func (c *Conn) handleRequest(now time.Time, f *wire.Frame, err error) {
 	c.rev, c.reqFlags, c.peer, c.asked = f.Revision, f.Flags, f.Control, f.Enhanced()
 	short := err != nil && f.Enhanced() && f.Revision <= wire.MaxRevision && !f.Reply
 	switch {
 	case short:
-		c.refuse(now, &Error{Op: "request", Errno: unix.EPROTO, Text: err.Error()})
+		c.rejectRequest(now, &Error{Op: "request", Errno: unix.EPROTO, Text: err.Error()})
 		return
 	case err != nil:
-		c.drop("request", err.Error())
+		c.closeSetup("request", err.Error())
 		return
 	case f.Reply:
-		c.drop("request", "a Reply where a Request belongs")
+		c.closeSetup("request", "a Reply where a Request belongs")
 		return
 	case f.Flags&wire.FlagMarkers != 0:
-		c.refuse(now, &Error{Op: "request", Errno: unix.ECONNREFUSED, Text: "the initiator demands markers"})
+		c.rejectRequest(now, &Error{Op: "request", Errno: unix.ECONNREFUSED, Text: "the initiator demands markers"})
 		return
 	}
 	c.state, c.phaseAt = stAnswer, time.Time{}
@@ -94,8 +94,8 @@ func (c *Conn) request(now time.Time, f *wire.Frame, err error) {
 	})
 }
 
-// answer returns the Reply's frame with the fields that the Request determines.
-func (c *Conn) answer(private []byte) wire.Frame {
+// replyFrame returns the Reply's frame with the fields that the Request determines.
+func (c *Conn) replyFrame(private []byte) wire.Frame {
 	f := wire.Frame{Reply: true, Revision: c.rev, Private: private}
 	if c.asked {
 		f.Flags |= wire.FlagEnhanced
@@ -127,7 +127,7 @@ func (c *Conn) Accept(now time.Time, private []byte, ird, ord uint16) error {
 		ird = max(ird, UnagreedIRD)
 	}
 	c.ird, c.ord = ird, ord
-	f := c.answer(private)
+	f := c.replyFrame(private)
 	c.crc = c.cfg.CRC || c.reqFlags&wire.FlagCRC != 0
 	if c.crc {
 		f.Flags |= wire.FlagCRC
@@ -150,22 +150,22 @@ func (c *Conn) Reject(now time.Time, private []byte) error {
 		return err
 	}
 	c.sendReject(now, private)
-	c.end(nil)
+	c.closeProtocol(nil)
 	return nil
 }
 
-// refuse rejects the Request without asking the owner.
-func (c *Conn) refuse(now time.Time, err *Error) {
+// rejectRequest rejects the Request without asking the owner.
+func (c *Conn) rejectRequest(now time.Time, err *Error) {
 	c.sendReject(now, nil)
-	c.end(err)
+	c.closeProtocol(err)
 }
 
 // sendReject queues the rejecting Reply. Its control word repeats the initiator's numbers.
 func (c *Conn) sendReject(now time.Time, private []byte) {
-	f := c.answer(private)
+	f := c.replyFrame(private)
 	f.Flags |= wire.FlagReject
 	f.Control = wire.Control{IRD: c.peer.IRD, ORD: c.peer.ORD}
-	c.linger(now, wire.AppendFrame(nil, &f), finAfterError)
+	c.startLinger(now, wire.AppendFrame(nil, &f), finAfterError)
 }
 
 // rawSent is called when a raw frame has been sent. Without peer-to-peer, a responder's connection
@@ -175,17 +175,17 @@ func (c *Conn) rawSent(now time.Time) {
 		return
 	}
 	c.tx.wireAt = now.Add(holdOff)
-	c.establish(nil)
+	c.reportEstablished(nil)
 }
 
-// establish makes the connection usable and reports it.
-func (c *Conn) establish(private []byte) {
+// reportEstablished makes the connection usable and reports it.
+func (c *Conn) reportEstablished(private []byte) {
 	c.state, c.phaseAt = stOpen, time.Time{}
 	c.up.Established(private, c.ird, c.ord)
 }
 
-// reply judges a Reply.
-func (c *Conn) reply(now time.Time, f *wire.Frame, err error) {
+// handleReply judges a Reply.
+func (c *Conn) handleReply(now time.Time, f *wire.Frame, err error) {
 	e := &Error{Op: "reply", Errno: unix.EINVAL}
 	rev2 := c.cfg.Revision >= 2
 	switch {
@@ -197,25 +197,25 @@ func (c *Conn) reply(now time.Time, f *wire.Frame, err error) {
 		c.replyFault(now, e, 4)
 	case f.Flags&wire.FlagReject != 0:
 		e.Rejected, e.Errno, e.Text = true, unix.ECONNRESET, "rejected by the peer"
-		c.refused(f.Private, e)
+		c.closeRejected(f.Private, e)
 	case rev2 && !f.Enhanced():
 		e.Errno, e.Text = unix.ECONNRESET, fmt.Sprintf("revision %d without a control word to our revision 2 Request", f.Revision)
-		c.refused(f.Private, e)
+		c.closeRejected(f.Private, e)
 	case !rev2 && f.Revision >= 2:
 		e.Text = fmt.Sprintf("revision %d to our revision %d Request", f.Revision, c.cfg.Revision)
-		c.refused(nil, e)
+		c.closeRejected(nil, e)
 	case f.Flags&wire.FlagMarkers != 0:
 		e.Errno, e.Text = unix.ECONNREFUSED, "the responder demands markers"
-		c.refused(nil, e)
+		c.closeRejected(nil, e)
 	default:
-		c.accepted(now, f, e)
+		c.applyAccept(now, f, e)
 	}
 }
 
-// refused ends an initiator's set-up with a FIN.
-func (c *Conn) refused(private []byte, e *Error) {
+// closeRejected ends an initiator's set-up with a FIN.
+func (c *Conn) closeRejected(private []byte, e *Error) {
 	c.closeNow, c.phaseAt = true, time.Time{}
-	c.rejected(private, e)
+	c.reportRejected(private, e)
 }
 
 // replyFault ends an initiator's set-up with a Terminate of the MPA layer.
@@ -223,15 +223,15 @@ func (c *Conn) replyFault(now time.Time, e *Error, code uint8) {
 	e.Protocol, e.Sent, e.Layer, e.Type, e.Code = true, true, wire.LayerMPA, 0, code
 	c.crc = c.crc || c.cfg.CRC
 	// the rest of the Request, in case the peer has answered before it had all of it
-	raw := c.tx.partial()
-	c.linger(now, c.terminate(raw, &fault{err: *e}), finAfterError)
-	c.rejected(nil, e)
+	raw := c.tx.partialFPDU()
+	c.startLinger(now, c.appendTerminate(raw, &fault{err: *e}), finAfterError)
+	c.reportRejected(nil, e)
 }
 
-// accepted applies an accepting Reply: the limits, CRC, and the ready-to-receive message that it
+// applyAccept applies an accepting Reply: the limits, CRC, and the ready-to-receive message that it
 // demands. A responder that announces more Reads than this side has offered to serve gets them, up
 // to UnagreedIRD, as from soft-iWARP and cxgb4 (relaxed_ird_negotiation).
-func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
+func (c *Conn) applyAccept(now time.Time, f *wire.Frame, e *Error) {
 	c.crc = c.cfg.CRC || f.Flags&wire.FlagCRC != 0
 	c.ird, c.ord = c.cfg.IRD, c.cfg.ORD
 	if f.Enhanced() {
@@ -261,12 +261,12 @@ func (c *Conn) accepted(now time.Time, f *wire.Frame, e *Error) {
 	} else {
 		c.ird = max(c.ird, UnagreedIRD)
 	}
-	c.establish(f.Private)
+	c.reportEstablished(f.Private)
 }
 
-// looks returns, in brackets, the name of the protocol that b looks like, if it is one that is
-// often sent to a wrong port.
-func looks(b []byte) string {
+// guessProtocol returns, in brackets, the name of the protocol that b looks like, if it is one that
+// is often sent to a wrong port.
+func guessProtocol(b []byte) string {
 	for _, p := range [...]struct{ prefix, name string }{
 		{"GET ", "HTTP"},
 		{"HEAD ", "HTTP"},

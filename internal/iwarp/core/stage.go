@@ -7,14 +7,14 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// stage makes FPDUs of the queued messages, as long as the batch has room. With CRC it makes at
-// most one TCP segment, and nothing in advance: memory that a peer reads may change until the
+// stageFPDUs makes FPDUs of the queued messages, as long as the batch has room. With CRC it makes
+// at most one TCP segment, and nothing in advance: memory that a peer reads may change until the
 // socket has taken it, and then the CRC would be wrong.
-func (c *Conn) stage() {
+func (c *Conn) stageFPDUs() {
 	if c.crc && c.tx.batch != nil {
 		return
 	}
-	for c.sendable() {
+	for c.canStage() {
 		if c.tx.batch == nil {
 			c.tx.batch = c.cfg.Pool.get(c.tx.staged, !c.tx.within)
 		}
@@ -81,7 +81,7 @@ func (c *Conn) stageSend(s *send) bool {
 	}
 	s.staged += n
 	if h.Last {
-		c.staged(s)
+		c.recordStaged(s)
 		if s.op != verbs.Write {
 			c.tx.msn++
 		}
@@ -93,7 +93,7 @@ func (c *Conn) stageSend(s *send) bool {
 func (c *Conn) stageRead(s *send) bool {
 	start := c.tx.staged
 	q := wire.ReadRequest{Size: s.total, SourceSTag: s.rkey, SourceTO: s.raddr}
-	q.SinkSTag, q.SinkTO = s.sink()
+	q.SinkSTag, q.SinkTO = s.readSink()
 	if !c.stageReadRequest(&q) {
 		return false
 	}
@@ -102,12 +102,12 @@ func (c *Conn) stageRead(s *send) bool {
 	}
 	c.tx.readsOut++
 	s.begun, s.start = true, start
-	c.staged(s)
+	c.recordStaged(s)
 	return true
 }
 
-// staged records that the last FPDU of s is made.
-func (c *Conn) staged(s *send) {
+// recordStaged records that the last FPDU of s is made.
+func (c *Conn) recordStaged(s *send) {
 	s.done, s.end = true, c.tx.staged
 	c.tx.next++
 	c.tx.sendDue = false
@@ -158,7 +158,7 @@ const Overhead = wire.LengthLen + wire.UntaggedLen + wire.CRCLen
 func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	b := c.tx.batch
 	size := int(p.n)
-	if !b.room(size, p.pieces()) {
+	if !b.hasRoom(size, p.maxPieces()) {
 		return false
 	}
 	ulpdu := h.Len() + size
@@ -169,7 +169,7 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	if c.crc && c.tx.staged > begin && c.tx.staged-begin+uint64(wire.FPDULen(ulpdu)) > uint64(c.cfg.MaxSegment+Overhead) {
 		return false
 	}
-	b.open()
+	b.beginFPDU()
 	b.arena = binary.BigEndian.AppendUint16(b.arena, uint16(ulpdu))
 	b.arena = wire.AppendHeader(b.arena, h)
 	if rr != nil {
@@ -177,7 +177,7 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 	}
 	var crc uint32
 	if size > 0 {
-		crc = b.payload(&p, size <= copyMax, c.crc)
+		crc = b.addPayload(&p, size <= copyMax, c.crc)
 	}
 	for range wire.PadLen(ulpdu) {
 		b.arena = append(b.arena, 0)
@@ -186,15 +186,15 @@ func (c *Conn) stageFPDU(h *wire.Header, rr *wire.ReadRequest, p payload) bool {
 		crc = wire.UpdateCRC(crc, b.arena[b.mark:])
 	}
 	b.arena = binary.LittleEndian.AppendUint32(b.arena, crc)
-	b.flush()
+	b.flushArena()
 	c.tx.staged += uint64(wire.FPDULen(ulpdu))
-	b.end(c.tx.staged, h.Last)
+	b.endFPDU(c.tx.staged, h.Last)
 	c.tx.within = !h.Last
 	return true
 }
 
-// sendable is true if an FPDU could be staged.
-func (c *Conn) sendable() bool {
+// canStage reports whether an FPDU could be staged.
+func (c *Conn) canStage() bool {
 	live := c.state == stAccepted || c.state == stOpen || c.state == stFinishing
 	if !live || c.tx.waits || c.tx.raw != nil || c.tx.lost != nil {
 		return false

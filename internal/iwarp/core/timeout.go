@@ -13,12 +13,12 @@ func (c *Conn) Deadline() (time.Time, bool) {
 	if c.tx.lost != nil {
 		return time.Unix(0, 0), !c.closeNow
 	}
-	t := earlier(earlier(c.phaseAt, c.tx.wireAt), c.stallAt())
+	t := earlierTime(earlierTime(c.phaseAt, c.tx.wireAt), c.stallAt())
 	return t, !t.IsZero() && !c.closeNow
 }
 
-// earlier returns the earlier of two times. A zero time means none.
-func earlier(a, b time.Time) time.Time {
+// earlierTime returns the earlier of two times. A zero time means none.
+func earlierTime(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
@@ -28,7 +28,7 @@ func earlier(a, b time.Time) time.Time {
 // stallAt returns when a partly received message will have waited too long for its next byte. It is
 // zero if there is no such message.
 func (c *Conn) stallAt() time.Time {
-	if c.state != stOpen && c.state != stFinishing || !c.rx.busy() || c.rx.wait.message {
+	if c.state != stOpen && c.state != stFinishing || !c.rx.inMessage() || c.rx.wait.message {
 		return time.Time{}
 	}
 	return c.rx.heardAt.Add(c.cfg.MessageTimeout)
@@ -43,11 +43,11 @@ func (c *Conn) Overdue(now time.Time) bool {
 		return !c.phaseAt.IsZero() && !now.Before(c.phaseAt)
 	case stIdle, stAnswer, stOpen, stFinishing, stEnded:
 	}
-	return c.stalled(now)
+	return c.isStalled(now)
 }
 
-// stalled reports whether Timeout would give up a peer in the middle of a message.
-func (c *Conn) stalled(now time.Time) bool {
+// isStalled reports whether Timeout would give up a peer in the middle of a message.
+func (c *Conn) isStalled(now time.Time) bool {
 	at := c.stallAt()
 	return !at.IsZero() && !now.Before(at)
 }
@@ -56,15 +56,15 @@ func (c *Conn) stalled(now time.Time) bool {
 func (c *Conn) Timeout(now time.Time) {
 	if f := c.tx.lost; f != nil {
 		c.tx.lost = nil
-		c.fail(now, f)
+		c.failWithTerminate(now, f)
 		return
 	}
 	if at := c.tx.wireAt; !at.IsZero() && !now.Before(at) {
 		c.wireTimeout(now)
 	}
-	if c.stalled(now) {
+	if c.isStalled(now) {
 		c.closeNow, c.phaseAt = true, time.Time{}
-		c.end(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
+		c.closeProtocol(&Error{Op: "receive", Errno: unix.ETIMEDOUT, Text: fmt.Sprintf(
 			"nothing came for %v in the middle of a message", c.cfg.MessageTimeout)})
 	}
 	if !c.phaseAt.IsZero() && !now.Before(c.phaseAt) {
@@ -83,16 +83,16 @@ func (c *Conn) phaseTimeout() {
 	case stReply:
 		late.Op, late.Text = "reply", fmt.Sprintf(
 			"TCP is connected, but no Reply came within %v, %d bytes of it: %s", c.cfg.SetupTimeout, len(c.mpa), silence)
-		c.rejected(nil, late)
+		c.reportRejected(nil, late)
 	case stRequest:
 		late.Op, late.Text = "request", fmt.Sprintf("no complete Request within %v, %d bytes of it", c.cfg.SetupTimeout, len(c.mpa))
-		c.end(late)
+		c.closeProtocol(late)
 	case stAccepted:
 		late.Text = fmt.Sprintf("no sign of life within %v of accepting", c.cfg.SetupTimeout)
-		c.end(late)
+		c.closeProtocol(late)
 	case stFinishing:
 		late.Op, late.Text = "close", fmt.Sprintf("output or the peer's FIN not done within %v", fin)
-		c.end(late)
+		c.closeProtocol(late)
 	// stEnded: the time for the peer to read the Terminate is over
 	case stIdle, stAnswer, stOpen, stEnded:
 	}

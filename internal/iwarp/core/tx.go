@@ -53,20 +53,21 @@ type readResponse struct {
 	size, staged uint32
 }
 
-// drop discards staged FPDUs and owed responses, except raw. It does not change the work requests.
-func (t *tx) drop() {
+// dropStaged discards staged FPDUs and owed responses, except raw. It does not change the work
+// requests.
+func (t *tx) dropStaged() {
 	t.batch.release()
 	t.batch, t.ctl, t.owed, t.lost, t.wireAt = nil, 0, ring.Ring[readResponse]{}, nil, time.Time{}
 }
 
-// partial returns a copy of the bytes that must still be sent before the stream is at the start of
-// an FPDU again.
-func (t *tx) partial() []byte {
+// partialFPDU returns a copy of the bytes that must still be sent before the stream is at the start
+// of an FPDU again.
+func (t *tx) partialFPDU() []byte {
 	if t.raw != nil {
 		return append([]byte(nil), t.raw...)
 	}
 	if t.batch == nil {
 		return nil
 	}
-	return t.batch.head(t.batch.boundary(t.sent) - t.sent)
+	return t.batch.copyHead(t.batch.nextBoundary(t.sent) - t.sent)
 }

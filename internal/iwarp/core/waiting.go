@@ -17,11 +17,11 @@ func (c *Conn) Resume(now time.Time) {
 		return
 	}
 	r.wait.message = false
-	if c.head(now); r.wait.message {
+	if c.headerReceived(now); r.wait.message {
 		return
 	}
 	r.heardAt = now
-	c.process(now, r.rest)
+	c.processInput(now, r.rest)
 	if int(r.owned) > 2*len(r.rest) { // do not keep much memory for bytes that were consumed
 		r.owned = 0
 		c.Keep()
@@ -34,7 +34,7 @@ func (c *Conn) Resume(now time.Time) {
 func (c *Conn) Keep() {
 	switch r := &c.rx; {
 	case r.wait.message && c.state == stFinishing:
-		c.deafen()
+		c.discardInput()
 	case r.owned == 0 && len(r.rest) > 0:
 		r.rest = bytes.Clone(r.rest)
 		r.owned = uint32(cap(r.rest)) // of one read
@@ -57,11 +57,11 @@ func (c *Conn) mustWait() bool {
 // letWait makes the message wait whose header has just arrived.
 func (c *Conn) letWait() {
 	c.rx.wait.message = true
-	c.heard()
+	c.fpduReceived()
 }
 
-// deafen drops all input up to the peer's FIN.
-func (c *Conn) deafen() {
+// discardInput drops all input up to the peer's FIN.
+func (c *Conn) discardInput() {
 	c.rx.wait, c.rx.rest, c.rx.owned = waiting{deaf: true}, nil, 0
 	c.rx.have, c.rx.need, c.rx.phase, c.rx.tag = 0, headLen, phHead, tagged{}
 }

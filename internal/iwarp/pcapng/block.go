@@ -38,15 +38,15 @@ const (
 // StatisticsLen is the number of bytes that AppendStatistics appends.
 const StatisticsLen = blockOverhead + statisticsFixed + 5*(4+8) + 4
 
-// open begins a block.
-func open(b []byte, kind uint32) (_ []byte, at int) {
+// beginBlock begins a block.
+func beginBlock(b []byte, kind uint32) (_ []byte, at int) {
 	at = len(b)
 	b = binary.LittleEndian.AppendUint32(b, kind)
 	return append(b, 0, 0, 0, 0), at // its length, which is not known yet
 }
 
-// closed ends the block that begins at at.
-func closed(b []byte, at int) []byte {
+// endBlock ends the block that begins at at.
+func endBlock(b []byte, at int) []byte {
 	n := uint32(len(b) - at + 4)
 	binary.LittleEndian.PutUint32(b[at+4:], n)
 	return binary.LittleEndian.AppendUint32(b, n)
@@ -60,7 +60,7 @@ func pad(b []byte, at int) []byte {
 	return b
 }
 
-func option(b []byte, code uint16, value string) []byte {
+func appendOption(b []byte, code uint16, value string) []byte {
 	value = value[:min(len(value), 1<<16-1)]
 	b = binary.LittleEndian.AppendUint16(b, code)
 	b = binary.LittleEndian.AppendUint16(b, uint16(len(value)))
@@ -91,22 +91,22 @@ func endOptions(b []byte) []byte { return append(b, endOfOptions, 0, 0, 0) }
 
 // AppendSection appends the header of a file: the writing program, and a remark for readers.
 func AppendSection(b []byte, program, remark string) []byte {
-	b, at := open(b, sectionHeader)
+	b, at := beginBlock(b, sectionHeader)
 	b = binary.LittleEndian.AppendUint32(b, byteOrder)
 	b = append(b, 1, 0, 0, 0)                        // version 1.0
 	b = binary.LittleEndian.AppendUint64(b, 1<<64-1) // of unknown length
-	b = option(option(b, comment, remark), application, program)
-	return closed(endOptions(b), at)
+	b = appendOption(appendOption(b, comment, remark), application, program)
+	return endBlock(endOptions(b), at)
 }
 
 // AppendInterface appends the description of the one interface. Times are in nanoseconds.
 func AppendInterface(b []byte, called, about string) []byte {
-	b, at := open(b, interfaceDescription)
+	b, at := beginBlock(b, interfaceDescription)
 	b = binary.LittleEndian.AppendUint16(b, rawIP)
 	b = append(b, 0, 0, 0, 0, 0, 0) // reserved; packets of any length
-	b = option(option(b, name, called), description, about)
-	b = option(b, resolution, string([]byte{nanoseconds}))
-	return closed(endOptions(b), at)
+	b = appendOption(appendOption(b, name, called), description, about)
+	b = appendOption(b, resolution, string([]byte{nanoseconds}))
+	return endBlock(endOptions(b), at)
 }
 
 // Statistics are the statistics of a capture, from its beginning to its end.
@@ -117,14 +117,14 @@ type Statistics struct {
 
 // AppendStatistics appends s.
 func AppendStatistics(b []byte, s Statistics) []byte {
-	b, at := open(b, interfaceStatistics)
+	b, at := beginBlock(b, interfaceStatistics)
 	b = append(b, 0, 0, 0, 0) // the interface
 	b = appendTime(b, s.End)
 	b = timeOption(timeOption(b, startTime, s.Start), endTime, s.End)
 	b = numberOption(b, received, s.Written+s.Dropped)
 	b = numberOption(b, dropped, s.Dropped)
 	b = numberOption(b, delivered, s.Written)
-	return closed(endOptions(b), at)
+	return endBlock(endOptions(b), at)
 }
 
 // Packet is a TCP segment of a connection, with its metadata.
@@ -141,21 +141,21 @@ func AppendPacket(b []byte, p *Packet, payload ...[]byte) []byte {
 	for _, piece := range payload {
 		n += len(piece)
 	}
-	b, at := open(b, enhancedPacket)
+	b, at := beginBlock(b, enhancedPacket)
 	b = append(b, 0, 0, 0, 0) // the interface
 	b = appendTime(b, p.Time)
 	b = binary.LittleEndian.AppendUint32(b, uint32(n)) // captured length
 	b = binary.LittleEndian.AppendUint32(b, uint32(n)) // original length
-	b = pad(p.append(b, payload), at)
+	b = pad(p.appendPacket(b, payload), at)
 	if p.Comment != "" {
-		b = option(b, comment, p.Comment)
+		b = appendOption(b, comment, p.Comment)
 	}
 	direction := byte(outbound)
 	if p.Inbound {
 		direction = inbound
 	}
-	b = option(b, packetFlags, string([]byte{direction, 0, 0, 0}))
-	return closed(endOptions(b), at)
+	b = appendOption(b, packetFlags, string([]byte{direction, 0, 0, 0}))
+	return endBlock(endOptions(b), at)
 }
 
 // PacketLen returns an upper limit for the length that AppendPacket appends for n bytes of payload.

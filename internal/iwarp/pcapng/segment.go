@@ -57,8 +57,8 @@ func (s *Segment) tcpHeader() int {
 	return tcpLen
 }
 
-// append appends the packet: IP header, TCP header, payload.
-func (s *Segment) append(b []byte, payload [][]byte) []byte {
+// appendPacket appends the packet: IP header, TCP header, payload.
+func (s *Segment) appendPacket(b []byte, payload [][]byte) []byte {
 	n := s.tcpHeader()
 	for _, p := range payload {
 		n += len(p)
@@ -73,7 +73,7 @@ func (s *Segment) append(b []byte, payload [][]byte) []byte {
 		b = append(b, p...)
 	}
 	sum := s.pseudoHeader(n)
-	binary.BigEndian.PutUint16(b[at+16:], ^fold(add(sum, b[at:])))
+	binary.BigEndian.PutUint16(b[at+16:], ^foldSum(addToSum(sum, b[at:])))
 	return b
 }
 
@@ -91,7 +91,7 @@ func (s *Segment) appendIP(b []byte, n int) []byte {
 	b = binary.BigEndian.AppendUint16(b, uint16(ip4Len+n))
 	b = append(b, 0, 0, 0x40, 0, hopLimit, protocolTCP, 0, 0) // do not fragment
 	b = appendAddr(appendAddr(b, from), to)
-	binary.BigEndian.PutUint16(b[at+10:], ^fold(add(0, b[at:])))
+	binary.BigEndian.PutUint16(b[at+10:], ^foldSum(addToSum(0, b[at:])))
 	return b
 }
 
@@ -123,11 +123,11 @@ func (s *Segment) appendTCP(b []byte) []byte {
 func (s *Segment) pseudoHeader(n int) uint64 {
 	var b [36]byte
 	h := appendAddr(appendAddr(b[:0], s.From.Addr()), s.To.Addr())
-	return add(uint64(protocolTCP)+uint64(n), h)
+	return addToSum(uint64(protocolTCP)+uint64(n), h)
 }
 
-// add adds b to a sum in one's complement, eight bytes at a time (RFC 1071, 2(B) and (C)).
-func add(sum uint64, b []byte) uint64 {
+// addToSum adds b to a sum in one's complement, eight bytes at a time (RFC 1071, 2(B) and (C)).
+func addToSum(sum uint64, b []byte) uint64 {
 	var carry uint64
 	for len(b) >= 32 {
 		sum, carry = bits.Add64(sum, binary.BigEndian.Uint64(b), 0)
@@ -150,8 +150,8 @@ func add(sum uint64, b []byte) uint64 {
 	return sum
 }
 
-// fold reduces a sum to 16 bits.
-func fold(sum uint64) uint16 {
+// foldSum reduces a sum to 16 bits.
+func foldSum(sum uint64) uint16 {
 	for sum>>16 != 0 {
 		sum = sum&0xffff + sum>>16
 	}

@@ -21,14 +21,14 @@ var canFold = cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasAVX512F && cpu.X86.HasSS
 // 256, 128 and 0 bits in a block.
 var folds = func() (k [16]uint64) {
 	for i, bits := range [...]int{2048, 1536, 1024, 512, 384, 256, 128} {
-		k[2*i], k[2*i+1] = power(bits+63), power(bits-1)
+		k[2*i], k[2*i+1] = powerOfX(bits+63), powerOfX(bits-1)
 	}
 	return k
 }()
 
-// power returns x^n modulo the polynomial, with x^63 in the lowest bit. The product of two such
+// powerOfX returns x^n modulo the polynomial, with x^63 in the lowest bit. The product of two such
 // numbers comes out one power too high, so the factors are one power lower.
-func power(n int) uint64 {
+func powerOfX(n int) uint64 {
 	const polynomial = 0x82f63b78
 	v := uint32(1 << 31)
 	for range n {

@@ -100,8 +100,8 @@ var termText = map[termKey]string{
 	{LayerMPA, 0, 0x07}:   "no matching RTR",
 }
 
-// known reports whether the standards define the combination.
-func known(l Layer, kind, code uint8) bool {
+// isDefined reports whether the standards define the combination.
+func isDefined(l Layer, kind, code uint8) bool {
 	if l == LayerRDMAP && kind == TypeCatastrophic {
 		return true // any code
 	}

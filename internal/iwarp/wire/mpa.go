@@ -91,7 +91,7 @@ func appendControl(b []byte, c Control) []byte {
 	return binary.BigEndian.AppendUint16(b, ord)
 }
 
-func control(b []byte) Control {
+func parseControl(b []byte) Control {
 	ird, ord := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	return Control{
 		PeerToPeer: ird&0x8000 != 0, RTREmpty: ird&0x4000 != 0, IRD: ird & NotNegotiated,
@@ -124,7 +124,7 @@ func ConsumeFrame(b []byte) (f Frame, n int, err error) {
 	}
 	f.Private = b[FrameLen : FrameLen+pd : FrameLen+pd]
 	if f.Enhanced() {
-		f.Control, f.Private = control(f.Private), f.Private[ControlLen:]
+		f.Control, f.Private = parseControl(f.Private), f.Private[ControlLen:]
 	}
 	return f, FrameLen + pd, nil
 }

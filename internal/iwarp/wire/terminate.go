@@ -53,7 +53,7 @@ func ConsumeTerminate(b []byte) (t Terminate, n int, err error) {
 	if len(b) < 4 {
 		return t, 0, ErrShort
 	}
-	t.Reversed = reversed(b)
+	t.Reversed = isSiwOrder(b)
 	t.Layer, t.Type, t.Code = Layer(b[0]>>4), b[0]&0x0f, b[1]
 	m, d, r := b[2]&termM != 0, b[2]&termD != 0, b[2]&termR != 0
 	if t.Reversed {
@@ -92,9 +92,9 @@ func ConsumeTerminate(b []byte) (t Terminate, n int, err error) {
 	return t, n, nil
 }
 
-// reversed recognizes siw's bit order. If byte 2 has a bit set, that bit decides. Otherwise the
+// isSiwOrder recognizes siw's bit order. If byte 2 has a bit set, that bit decides. Otherwise the
 // order is siw's if the type and code are defined only when read in that order.
-func reversed(b []byte) bool {
+func isSiwOrder(b []byte) bool {
 	switch {
 	case b[2]&(termM|termD|termR) != 0:
 		return false
@@ -102,5 +102,5 @@ func reversed(b []byte) bool {
 		return true
 	}
 	hi, lo := b[0]>>4, b[0]&0x0f
-	return !known(Layer(hi), lo, b[1]) && known(Layer(lo), hi, b[1])
+	return !isDefined(Layer(hi), lo, b[1]) && isDefined(Layer(lo), hi, b[1])
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// captures are the connections in testdata.
+// captures returns the connections in testdata.
 func captures(t testing.TB) map[string]capture.Conn {
 	t.Helper()
 	files, err := filepath.Glob("../testdata/*.pcap")

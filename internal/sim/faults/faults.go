@@ -82,35 +82,35 @@ func Of(device world.Kind) []*Kind {
 
 var anywhere = []*Kind{
 	{Kill, "is killed, and started again at once", First, 0, killAndRestart, nil},
-	{Kill, "is killed, and started again later", First, time.Minute, kill, restart},
-	{Freeze, "stands still", First, 2 * time.Minute, freeze, thaw},
+	{Kill, "is killed, and started again later", First, time.Minute, killMachine, restartMachine},
+	{Freeze, "stands still", First, 2 * time.Minute, freezeMachine, thawMachine},
 	{PowerOff, "loses its power", First, 2 * time.Minute, powerOff, powerOn},
 	{PowerOff, "loses its power for a moment", First, 0, powerCycle, nil},
-	{Cut, "is cut off", Link, 2 * time.Minute, cut, heal},
-	{Cut, "has its link flap", Link, 10 * time.Second, cut, heal},
+	{Cut, "is cut off", Link, 2 * time.Minute, cutLink, healLink},
+	{Cut, "has its link flap", Link, 10 * time.Second, cutLink, healLink},
 	{Device, "loses its device", First, time.Minute, removeDevice, addDevice},
-	{Delay, "is far away", All, time.Minute, far, near},
-	{Scarce, "runs out of memory and descriptors", All, 20 * time.Second, scarce, plenty},
-	{Suspend, "has its clock jump", All, 0, jump, nil},
+	{Delay, "is far away", All, time.Minute, setFarLatency, resetLatency},
+	{Scarce, "runs out of memory and descriptors", All, 20 * time.Second, startScarcity, clearScarcity},
+	{Suspend, "has its clock jump", All, 0, jumpTime, nil},
 }
 
 // InSetUp are kinds for the set-up of connections. They are useful before the first connections are
 // made, and when few other faults disturb those.
 var InSetUp = []*Kind{
 	{Reset, "has its first connections hung up on", Nobody, time.Minute, hangUp, pickUp},
-	{Freeze, "stands still when it has accepted a connection", Late, time.Minute, stall, unstall},
+	{Freeze, "stands still when it has accepted a connection", Late, time.Minute, startStall, clearStall},
 }
 
 // Twins have no segments that could be lost, and no connections that a middlebox sees.
 var onNetworks = []*Kind{
-	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, heal},
-	{Reset, "has a connection reset", Peers, 0, reset, nil},
-	{Delay, "has a bad link", All, time.Minute, bad, near},
+	{Cut, "is not heard", Link, 2 * time.Minute, cutOneWay, healLink},
+	{Reset, "has a connection reset", Peers, 0, resetConns, nil},
+	{Delay, "has a bad link", All, time.Minute, setLossyLatency, resetLatency},
 }
 
 // Only twins report completions and events separately.
 var onTwins = []*Kind{
-	{Reorder, "has its events overtake completions", All, time.Minute, reorder, ordered},
+	{Reorder, "has its events overtake completions", All, time.Minute, startReorder, clearReorder},
 }
 
 // OnPath lists the kinds for worlds with World.OnPath whose machines have such devices. Only
@@ -123,19 +123,19 @@ func OnPath(device world.Kind) []*Kind {
 }
 
 var onMessages = []*Kind{
-	{Attack, "has a bit changed", Attacked, 0, attack(onpath.Flip), nil},
-	{Attack, "has a message cut", Attacked, 0, attack(onpath.Cut), nil},
-	{Attack, "has an earlier message in a message's place", Attacked, 0, attack(onpath.Replay), nil},
-	{Attack, "has a message of another connection's in a message's place", Attacked, 0, attack(onpath.Graft), nil},
-	{Attack, "has its hello stripped", Attacked, 0, attack(onpath.Strip), nil},
+	{Attack, "has a bit changed", Attacked, 0, attackWith(onpath.Flip), nil},
+	{Attack, "has a message cut", Attacked, 0, attackWith(onpath.Cut), nil},
+	{Attack, "has an earlier message in a message's place", Attacked, 0, attackWith(onpath.Replay), nil},
+	{Attack, "has a message of another connection's in a message's place", Attacked, 0, attackWith(onpath.Graft), nil},
+	{Attack, "has its hello stripped", Attacked, 0, attackWith(onpath.Strip), nil},
 }
 
 var onFrames = []*Kind{
-	{Attack, "has a frame left out", Attacked, 0, attack(onpath.Drop), nil},
-	{Attack, "has a frame repeated", Attacked, 0, attack(onpath.Repeat), nil},
-	{Attack, "has two frames swapped", Attacked, 0, attack(onpath.Swap), nil},
-	{Attack, "has a frame of another connection's", Attacked, 0, attack(onpath.Splice), nil},
-	{Attack, "has a connection made to another listener", Attacked, 0, attack(onpath.Relay), nil},
+	{Attack, "has a frame left out", Attacked, 0, attackWith(onpath.Drop), nil},
+	{Attack, "has a frame repeated", Attacked, 0, attackWith(onpath.Repeat), nil},
+	{Attack, "has two frames swapped", Attacked, 0, attackWith(onpath.Swap), nil},
+	{Attack, "has a frame of another connection's", Attacked, 0, attackWith(onpath.Splice), nil},
+	{Attack, "has a connection made to another listener", Attacked, 0, attackWith(onpath.Relay), nil},
 }
 
 // Calm ends every fault.
@@ -159,20 +159,20 @@ func Calm(w *world.World, machines []*world.Machine, restart func(m *world.Machi
 	}
 }
 
-func attack(act onpath.Act) func(s *Scene) {
+func attackWith(act onpath.Act) func(s *Scene) {
 	return func(s *Scene) { s.A.Attack(act, s.Rand) }
 }
 
-func kill(s *Scene)    { s.Kill(s.A) }
-func restart(s *Scene) { s.Restart(s.A) }
+func killMachine(s *Scene)    { s.Kill(s.A) }
+func restartMachine(s *Scene) { s.Restart(s.A) }
 
 func killAndRestart(s *Scene) {
-	kill(s)
-	restart(s)
+	killMachine(s)
+	restartMachine(s)
 }
 
-func freeze(s *Scene) { s.A.Freeze() }
-func thaw(s *Scene)   { s.A.Thaw() }
+func freezeMachine(s *Scene) { s.A.Freeze() }
+func thawMachine(s *Scene)   { s.A.Thaw() }
 
 func powerOff(s *Scene) {
 	s.Kill(s.A)
@@ -189,24 +189,25 @@ func powerCycle(s *Scene) {
 	powerOn(s)
 }
 
-func cut(s *Scene)          { s.A.Cut(s.B, false) }
-func cutOneWay(s *Scene)    { s.A.Cut(s.B, true) }
-func heal(s *Scene)         { s.A.Heal(s.B) }
-func removeDevice(s *Scene) { s.A.RemoveDevice() }
-func addDevice(s *Scene)    { s.A.AddDevice() }
-func reset(s *Scene)        { s.A.Reset(s.Rand) }
-func hangUp(s *Scene)       { s.A.HangUp(true) }
-func pickUp(s *Scene)       { s.A.HangUp(false) }
-func unstall(s *Scene)      { s.A.FreezeOnAccept(0) }
-func far(s *Scene)          { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
-func bad(s *Scene)          { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
-func near(s *Scene)         { s.World.Latency(s.Latency, s.Latency/2, 0) }
-func plenty(s *Scene)       { s.World.Scarce(0) }
-func reorder(s *Scene)      { s.World.Reorder(true) }
-func ordered(s *Scene)      { s.World.Reorder(false) }
+func cutLink(s *Scene)         { s.A.Cut(s.B, false) }
+func cutOneWay(s *Scene)       { s.A.Cut(s.B, true) }
+func healLink(s *Scene)        { s.A.Heal(s.B) }
+func removeDevice(s *Scene)    { s.A.RemoveDevice() }
+func addDevice(s *Scene)       { s.A.AddDevice() }
+func resetConns(s *Scene)      { s.A.Reset(s.Rand) }
+func hangUp(s *Scene)          { s.A.HangUp(true) }
+func pickUp(s *Scene)          { s.A.HangUp(false) }
+func clearStall(s *Scene)      { s.A.FreezeOnAccept(0) }
+func setFarLatency(s *Scene)   { s.World.Latency(50*time.Millisecond, 20*time.Millisecond, 0) }
+func setLossyLatency(s *Scene) { s.World.Latency(time.Millisecond, 5*time.Millisecond, 0.2) }
+func resetLatency(s *Scene)    { s.World.Latency(s.Latency, s.Latency/2, 0) }
+func clearScarcity(s *Scene)   { s.World.Scarce(0) }
+func startReorder(s *Scene)    { s.World.Reorder(true) }
+func clearReorder(s *Scene)    { s.World.Reorder(false) }
 
-// scarce makes some calls fail. A twin's program makes few calls that can fail, so all of them may.
-func scarce(s *Scene) {
+// startScarcity makes some calls fail. A twin's program makes few calls that can fail, so all of
+// them may.
+func startScarcity(s *Scene) {
 	if s.World.Kind() == world.Embedded {
 		s.World.Scarce(0.05)
 		return
@@ -214,10 +215,10 @@ func scarce(s *Scene) {
 	s.World.Scarce([]float64{0.05, 0.3, 1}[s.Rand.IntN(3)])
 }
 
-// jump suspends the computers for a while: programs see time jump.
-func jump(s *Scene) { s.World.Suspend(time.Duration(1+s.Rand.IntN(100)) * time.Second) }
+// jumpTime suspends the computers for a while: programs see a jump in time.
+func jumpTime(s *Scene) { s.World.Suspend(time.Duration(1+s.Rand.IntN(100)) * time.Second) }
 
-// stall lasts longer than a device waits for a peer's Request, and less than for a Reply.
-func stall(s *Scene) {
+// startStall lasts longer than a device waits for a peer's Request, and less than for a Reply.
+func startStall(s *Scene) {
 	s.A.FreezeOnAccept(5*time.Second + time.Duration(1+s.Rand.Int64N(int64(4*time.Second))))
 }

@@ -26,8 +26,8 @@ type happening interface {
 	happen() string
 }
 
-// event makes an event that is not yet in the agenda.
-func (a *agenda) event(what happening) event {
+// newEvent makes an event that is not yet in the agenda.
+func (a *agenda) newEvent(what happening) event {
 	a.serial++
 	return event{serial: a.serial, what: what}
 }
@@ -41,20 +41,20 @@ func (a *agenda) set(e *event, due time.Time) {
 		a.stop(e)
 	}
 	e.due, e.on = due, true
-	a.events = slices.Insert(a.events, a.place(e), e)
+	a.events = slices.Insert(a.events, a.indexOf(e), e)
 }
 
 // stop removes e from the agenda if it is there.
 func (a *agenda) stop(e *event) {
 	if e.on {
-		i := a.place(e)
+		i := a.indexOf(e)
 		e.on = false
 		a.events = slices.Delete(a.events, i, i+1)
 	}
 }
 
-// place returns the index of e, or the one at which to insert it.
-func (a *agenda) place(e *event) int {
+// indexOf returns the index of e, or the one at which to insert it.
+func (a *agenda) indexOf(e *event) int {
 	return sort.Search(len(a.events), func(i int) bool {
 		if c := a.events[i].due.Compare(e.due); c != 0 {
 			return c > 0
@@ -76,8 +76,8 @@ func (a *agenda) due(now time.Time) int {
 	return sort.Search(len(a.events), func(i int) bool { return a.events[i].due.After(now) })
 }
 
-// happen removes event i from the agenda and runs it.
-func (a *agenda) happen(i int) string {
+// runEvent removes event i from the agenda and runs it.
+func (a *agenda) runEvent(i int) string {
 	e := a.events[i]
 	a.stop(e)
 	return e.what.happen()

@@ -16,7 +16,7 @@ func (s *sock) bind(to netip.AddrPort) error {
 	switch {
 	case s.state != stateClosed || s.local.Port() != 0:
 		return unix.EINVAL
-	case !ip.IsUnspecified() && !s.m.has(ip) && !ip.IsMulticast() && !s.m.broadcast(ip):
+	case !ip.IsUnspecified() && !s.m.hasAddr(ip) && !ip.IsMulticast() && !s.m.isBroadcast(ip):
 		return unix.EADDRNOTAVAIL
 	case ip.Is4() && s.domain == unix.AF_INET6 && s.options.v6only:
 		return unix.EINVAL
@@ -53,36 +53,36 @@ func (s *sock) takePort(port uint16) error {
 // tryPort claims a port. If share is set, sockets with SO_REUSEADDR share it.
 func (s *sock) tryPort(port uint16, share bool) error {
 	s.local = netip.AddrPortFrom(s.local.Addr(), port)
-	if s.conflict(share) {
+	if s.hasConflict(share) {
 		return unix.EADDRINUSE
 	}
-	s.claim()
+	s.claimPort()
 	return nil
 }
 
-// conflict reports whether another socket keeps s from its port.
-func (s *sock) conflict(share bool) bool {
+// hasConflict reports whether another socket keeps s from its port.
+func (s *sock) hasConflict(share bool) bool {
 	if s.dgram {
 		return false
 	}
 	for _, o := range s.m.ports[s.local.Port()] {
 		shared := share && s.options.reuse && o.options.reuse && o.state != stateListen
-		if o != s && overlap(s, o) && !shared {
+		if o != s && addrsOverlap(s, o) && !shared {
 			return true
 		}
 	}
-	s.m.waits.expire(s.m.now())
+	s.m.waits.removeExpired(s.m.now())
 	for _, w := range s.m.waits.order {
 		shared := share && s.options.reuse && w.s.options.reuse
-		if !w.gone && w.s.local.Port() == s.local.Port() && overlap(s, w.s) && !shared {
+		if !w.gone && w.s.local.Port() == s.local.Port() && addrsOverlap(s, w.s) && !shared {
 			return true
 		}
 	}
 	return false
 }
 
-// overlap reports whether two sockets have an address in common.
-func overlap(a, b *sock) bool {
+// addrsOverlap reports whether two sockets have an address in common.
+func addrsOverlap(a, b *sock) bool {
 	x, y := a.local.Addr(), b.local.Addr()
 	if x.Is4() && y.Is4() {
 		return x == y || x.IsUnspecified() || y.IsUnspecified()
@@ -96,8 +96,8 @@ func (s *sock) anyOf(ip netip.Addr) bool {
 	return own.Is6() && own.IsUnspecified() && (!s.options.v6only || ip.Is6())
 }
 
-// claim adds s to the table of ports.
-func (s *sock) claim() {
+// claimPort adds s to the table of ports.
+func (s *sock) claimPort() {
 	if !s.claims && !s.dgram {
 		s.claims = true
 		port := s.local.Port()
@@ -105,8 +105,8 @@ func (s *sock) claim() {
 	}
 }
 
-// unclaim releases the port.
-func (s *sock) unclaim() {
+// releasePort releases the port.
+func (s *sock) releasePort() {
 	if !s.claims {
 		return
 	}

@@ -47,11 +47,11 @@ func (o *sender) dataTo() uint64 {
 	return o.next
 }
 
-// waiting returns how many bytes are not acknowledged.
-func (o *sender) waiting() int { return int(o.next-o.una) + o.bytes.len() }
+// unackedBytes returns how many bytes are not acknowledged.
+func (o *sender) unackedBytes() int { return int(o.next-o.una) + o.bytes.len() }
 
-// roomy implements Linux's rule for writability: a third of the buffer is free.
-func (o *sender) roomy() bool { return o.size-o.waiting() >= (o.waiting()+1)/2 }
+// isWritable implements Linux's rule for writability: a third of the buffer is free.
+func (o *sender) isWritable() bool { return o.size-o.unackedBytes() >= (o.unackedBytes()+1)/2 }
 
 // receiver is the receiving half of a connection.
 type receiver struct {
@@ -62,5 +62,5 @@ type receiver struct {
 	before uint64 // how many of the peer's bytes were read
 }
 
-// edge returns the position up to which there is room.
-func (i *receiver) edge() uint64 { return i.before + uint64(max(i.size, i.bytes.len())) }
+// windowEdge returns the position up to which there is room.
+func (i *receiver) windowEdge() uint64 { return i.before + uint64(max(i.size, i.bytes.len())) }

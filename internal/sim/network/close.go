@@ -7,17 +7,17 @@ func (s *sock) close() {
 	s.closed = true
 	switch {
 	case s.dgram, s.state == stateClosed:
-		s.unclaim()
+		s.releasePort()
 	case s.state == stateListen:
-		s.unlisten()
+		s.closeListener()
 	case s.state == stateSynSent, s.options.linger && s.options.lingerFor == 0, s.in.bytes.len() > 0:
 		s.in.bytes.clear()
 		s.abort()
 	default:
 		s.in.bytes.clear()
 		s.rdShut = true
-		s.finish()
-		s.orphan()
+		s.queueFIN()
+		s.closeOrphan()
 	}
 }
 
@@ -30,7 +30,7 @@ func (s *sock) shutdown(how int) error {
 	switch s.state {
 	case stateListen:
 		if rd {
-			s.unlisten()
+			s.closeListener()
 		}
 		return nil
 	case stateSynSent:
@@ -40,7 +40,7 @@ func (s *sock) shutdown(how int) error {
 	}
 	s.rdShut = s.rdShut || rd
 	if wr {
-		s.finish()
+		s.queueFIN()
 	}
 	if s.state == stateClosed {
 		s.wrShut = s.wrShut || wr
@@ -49,8 +49,8 @@ func (s *sock) shutdown(how int) error {
 	return nil
 }
 
-// finish queues a FIN after the written bytes.
-func (s *sock) finish() {
+// queueFIN queues a FIN after the written bytes.
+func (s *sock) queueFIN() {
 	if s.wrShut {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *sock) finish() {
 		return
 	}
 	s.out.fin = true
-	s.transmit()
+	s.transmitData()
 }
 
 // finAcked is called when the peer has acknowledged this side's FIN.
@@ -72,11 +72,11 @@ func (s *sock) finAcked() {
 	switch s.state {
 	case stateFinWait1:
 		s.state = stateFinWait2
-		s.orphan()
+		s.closeOrphan()
 	case stateClosing:
-		s.wait(false)
+		s.enterTimeWait(false)
 	case stateLastAck:
-		s.done()
+		s.closeConnection()
 	}
 }
 
@@ -89,13 +89,13 @@ func (s *sock) finCame() {
 	case stateFinWait1:
 		s.state = stateClosing
 	case stateFinWait2:
-		s.wait(false)
+		s.enterTimeWait(false)
 	}
 }
 
-// orphan ends a closed socket that waits only for the peer's FIN.
-func (s *sock) orphan() {
+// closeOrphan ends a closed socket that waits only for the peer's FIN.
+func (s *sock) closeOrphan() {
 	if s.closed && s.state == stateFinWait2 {
-		s.wait(true)
+		s.enterTimeWait(true)
 	}
 }

@@ -20,7 +20,7 @@ func (s *sock) connect(to netip.AddrPort) error {
 		}
 		return unix.ECONNABORTED
 	}
-	to, from, err := s.route(to)
+	to, from, err := s.routeTo(to)
 	if err != nil {
 		return err
 	}
@@ -38,43 +38,43 @@ func (s *sock) connect(to netip.AddrPort) error {
 	if s.m.conns[t] != nil {
 		s.remote = before
 		if s.local = netip.AddrPortFrom(old.Addr(), s.local.Port()); old.Port() == 0 {
-			s.unclaim()
+			s.releasePort()
 			s.local = old
 		}
 		return unix.EADDRNOTAVAIL
 	}
 	if w := s.m.waits.find(t, s.m.now()); w != nil {
 		// Timestamps distinguish the new connection from the old one.
-		s.m.waits.end(w)
+		s.m.waits.removeEntry(w)
 	}
-	s.dial()
+	s.sendSYN()
 	return unix.EINPROGRESS
 }
 
-// dial sends the SYN.
-func (s *sock) dial() {
+// sendSYN sends the SYN.
+func (s *sock) sendSYN() {
 	n := s.m.net
 	s.mss = defaultMSS
-	if dst := s.m.owner(s.remote.Addr()); dst != nil {
+	if dst := s.m.machineAt(s.remote.Addr()); dst != nil {
 		s.mss = min(n.Link(s.m, dst).MSS, n.Link(dst, s.m).MSS)
 	}
 	n.conns++
 	s.conn = n.conns
-	s.relay()
-	s.flow.drop()
+	s.chooseDestination()
+	s.flow.dropAll()
 	s.state, s.err, s.connecting = stateSynSent, 0, true
 	s.rdShut, s.wrShut, s.finished = false, false, false
 	s.out = sender{size: s.out.size}
 	s.in = receiver{size: s.in.size}
 	s.began, s.heard, s.tries, s.probes = s.m.now(), s.m.now(), 0, 0
 	s.m.conns[s.tuple()] = s
-	s.flow.push(segment{kind: kindSyn})
-	s.arm()
+	s.flow.sendSegment(segment{kind: kindSyn})
+	s.armTimer()
 }
 
-// associate implements connect(2) of a datagram socket: it asks the routing table.
-func (s *sock) associate(to netip.AddrPort) error {
-	to, from, err := s.route(to)
+// setDatagramPeer implements connect(2) of a datagram socket: it asks the routing table.
+func (s *sock) setDatagramPeer(to netip.AddrPort) error {
+	to, from, err := s.routeTo(to)
 	if err != nil {
 		return err
 	}
@@ -86,11 +86,12 @@ func (s *sock) associate(to netip.AddrPort) error {
 	return nil
 }
 
-// dissociate removes a datagram socket's peer, and the address and port that bind(2) did not set.
-func (s *sock) dissociate() {
+// clearDatagramPeer removes a datagram socket's peer, and the address and port that bind(2) did not
+// set.
+func (s *sock) clearDatagramPeer() {
 	ip, port := s.local.Addr(), s.local.Port()
 	if !s.ownAddr {
-		ip = wildcard(s.domain)
+		ip = wildcardAddr(s.domain)
 	}
 	if !s.ownPort {
 		port = 0

@@ -88,7 +88,7 @@ func (q *poller) Wait(dst []eventloop.Ready, _ time.Duration) (n int, err error)
 func (*poller) Wake() error  { return nil }
 func (*poller) Close() error { return nil }
 
-// devices is a device on each of two machines. Poller is called for the active one first.
+// devices makes a device on each of two machines. Poller is called for the active one first.
 func devices(seed uint64, cfg network.Config) (sides.Config, *network.Network) {
 	rng := rand.New(rand.NewPCG(seed, 4))
 	cfg.Now, cfg.Rand = time.Now, rng

@@ -2,8 +2,8 @@ package network
 
 import "golang.org/x/sys/unix"
 
-// done ends the connection. An open descriptor stays.
-func (s *sock) done() {
+// closeConnection ends the connection. An open descriptor stays.
+func (s *sock) closeConnection() {
 	if s.state == stateClosed {
 		return
 	}
@@ -14,15 +14,15 @@ func (s *sock) done() {
 	s.out.bytes.clear()
 	s.m.net.agenda.stop(&s.timer.event)
 	if s.parent != nil {
-		s.parent.forget(s)
+		s.parent.removeRequest(s)
 	}
 	if !s.ownPort || s.closed {
-		s.unclaim()
+		s.releasePort()
 	}
 }
 
-// reset handles a reset from the peer.
-func (s *sock) reset() {
+// handleReset handles a reset from the peer.
+func (s *sock) handleReset() {
 	switch s.state {
 	case stateClosed, stateListen:
 		return
@@ -33,29 +33,29 @@ func (s *sock) reset() {
 	default:
 		s.err = unix.ECONNRESET
 	}
-	s.flow.drop()
-	s.done()
+	s.flow.dropAll()
+	s.closeConnection()
 }
 
 // abort ends the connection with a reset to the peer.
 func (s *sock) abort() {
-	if s.live() || s.state == stateSynReceived {
-		s.flow.push(segment{kind: kindReset})
+	if s.isLive() || s.state == stateSynReceived {
+		s.flow.sendSegment(segment{kind: kindReset})
 	} else {
-		s.flow.drop()
+		s.flow.dropAll()
 	}
-	s.done()
+	s.closeConnection()
 }
 
-// unlisten ends a listener and the connections that it has not accepted.
-func (s *sock) unlisten() {
+// closeListener ends a listener and the connections that it has not accepted.
+func (s *sock) closeListener() {
 	accepts, requests := s.accepts, s.requests
 	s.accepts, s.requests = nil, nil
 	for _, c := range requests {
 		c.parent = nil
-		c.flow.drop()
+		c.flow.dropAll()
 		c.closed = true
-		c.done()
+		c.closeConnection()
 	}
 	for _, c := range accepts {
 		c.parent = nil
@@ -64,12 +64,12 @@ func (s *sock) unlisten() {
 	}
 	s.state = stateClosed
 	if s.closed || !s.ownPort {
-		s.unclaim()
+		s.releasePort()
 	}
 }
 
-// wait replaces the connection by a timeWait.
-func (s *sock) wait(half bool) {
-	s.done()
+// enterTimeWait replaces the connection by a timeWait.
+func (s *sock) enterTimeWait(half bool) {
+	s.closeConnection()
 	s.m.waits.add(s, half, s.m.now())
 }

@@ -27,9 +27,9 @@ func Errnos(call string) []unix.Errno {
 	return nil
 }
 
-// fail returns the error of a call that fails through no fault of its caller, if the Config makes
-// it fail.
-func (m *Machine) fail(call string) error {
+// injectFault returns the error of a call that fails through no fault of its caller, if the Config
+// makes it fail.
+func (m *Machine) injectFault(call string) error {
 	if f := m.net.cfg.Fail; f != nil {
 		if errno := f(m, call); errno != 0 {
 			return errno
@@ -64,4 +64,4 @@ func (m *Machine) Connections() []Connection {
 
 // Reset resets this end of the connection, as if a middlebox had sent it a reset. The other end
 // notices when it sends something.
-func (c Connection) Reset() { c.sock.reset() }
+func (c Connection) Reset() { c.sock.handleReset() }

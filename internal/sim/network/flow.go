@@ -17,20 +17,20 @@ type flow struct {
 	tries int       // of the oldest, which have failed
 }
 
-// push sends a segment.
-func (f *flow) push(seg segment) {
+// sendSegment sends a segment.
+func (f *flow) sendSegment(seg segment) {
 	s, n := f.s, f.s.m.net
-	dst := s.m.owner(s.destination())
+	dst := s.m.machineAt(s.destAddr())
 	now := s.m.now()
 	var d time.Duration
 	if dst != nil {
 		var lost bool
-		d, lost = n.travel(s.m, dst)
-		if lost && !seg.repeated() {
+		d, lost = n.drawTravel(s.m, dst)
+		if lost && !seg.isRepeated() {
 			return
 		}
 		for i := 0; lost && i < 4; i++ {
-			d += backoff(firstRetry, i)
+			d += backoffTime(firstRetry, i)
 			lost = n.chance(n.Link(s.m, dst).Loss)
 		}
 	}
@@ -38,7 +38,7 @@ func (f *flow) push(seg segment) {
 		d += time.Duration(n.cfg.Rand.Int64N(int64(mostDelay)))
 	}
 	if f.segs.Len() == 1 && f.segs.At(0).kind == kindAck {
-		f.drop() // the segment sent now is an acknowledgement, too
+		f.dropAll() // the segment sent now is an acknowledgement, too
 	}
 	if seg.due = now.Add(d); f.segs.Len() > 0 && seg.due.Before(f.last) {
 		seg.due = f.last
@@ -52,8 +52,8 @@ func (f *flow) push(seg segment) {
 	}
 }
 
-// drop removes all segments.
-func (f *flow) drop() {
+// dropAll removes all segments.
+func (f *flow) dropAll() {
 	for f.segs.Len() > 0 {
 		f.pop()
 	}
@@ -64,14 +64,14 @@ func (f *flow) pop() {
 	f.s.m.net.inFlight -= len(f.segs.Pop().data)
 }
 
-// retry is called when the oldest segment has not arrived.
-func (f *flow) retry(seg segment, now time.Time, line *strings.Builder) {
+// retrySegment schedules another attempt when the oldest segment has not arrived.
+func (f *flow) retrySegment(seg segment, now time.Time, line *strings.Builder) {
 	switch {
 	case f.s.state == stateClosed: // no socket is left that would repeat it
 		line.WriteString(" lost")
-		f.drop()
+		f.dropAll()
 		return
-	case !seg.repeated():
+	case !seg.isRepeated():
 		line.WriteString(" lost")
 		f.pop()
 		if f.segs.Len() > 0 {
@@ -83,14 +83,14 @@ func (f *flow) retry(seg segment, now time.Time, line *strings.Builder) {
 	if seg.kind == kindSyn || seg.kind == kindSynAck {
 		first = firstSyn
 	}
-	d := backoff(first, f.tries)
+	d := backoffTime(first, f.tries)
 	f.tries++
 	fmt.Fprintf(line, " lost, again in %v", d)
 	f.s.m.net.agenda.set(&f.event, now.Add(d))
 }
 
-// arrived removes the oldest segment, which the other machine has received.
-func (f *flow) arrived() {
+// removeArrived removes the oldest segment, which the other machine has received.
+func (f *flow) removeArrived() {
 	f.tries = 0
 	f.pop()
 }

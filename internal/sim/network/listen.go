@@ -21,7 +21,7 @@ func (s *sock) listen(backlog int) error {
 		if err := s.takePort(s.local.Port()); err != nil {
 			return err
 		}
-	} else if s.conflict(true) {
+	} else if s.hasConflict(true) {
 		return unix.EADDRINUSE
 	}
 	s.state, s.backlog = stateListen, max(backlog, 0)
@@ -45,9 +45,9 @@ func (s *sock) accept() (*sock, error) {
 	return c, nil
 }
 
-// established ends the handshake of a request. It returns false if there is no room in the accept
-// queue.
-func (s *sock) established() bool {
+// completeHandshake ends the handshake of a request. It returns false if there is no room in the
+// accept queue.
+func (s *sock) completeHandshake() bool {
 	if l := s.parent; l != nil {
 		if len(l.accepts) > l.backlog {
 			return false
@@ -59,14 +59,14 @@ func (s *sock) established() bool {
 	return true
 }
 
-// forget removes a request that has ended. A connection in the accept queue stays there, because
-// accept(2) returns it nevertheless.
-func (s *sock) forget(child *sock) {
+// removeRequest removes a request that has ended. A connection in the accept queue stays there,
+// because accept(2) returns it nevertheless.
+func (s *sock) removeRequest(child *sock) {
 	s.requests = slices.DeleteFunc(s.requests, func(o *sock) bool { return o == child })
 }
 
-// listener finds the listener for a connection: one with exactly that address first.
-func (m *Machine) listener(t tuple) (best *sock) {
+// findListener finds the listener for a connection: one with exactly that address first.
+func (m *Machine) findListener(t tuple) (best *sock) {
 	score := 0
 	for _, s := range m.ports[t.local.Port()] {
 		if s.state != stateListen {

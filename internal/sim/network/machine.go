@@ -28,7 +28,7 @@ type Machine struct {
 // this way share a link. It panics if another machine has one of the addresses.
 func (n *Network) Machine(name string, addrs ...netip.Prefix) *Machine {
 	m := &Machine{net: n, name: name}
-	m.clear()
+	m.removeSockets()
 	n.machines = append(n.machines, m)
 	for _, a := range addrs {
 		m.AddAddr(a)
@@ -36,8 +36,8 @@ func (n *Network) Machine(name string, addrs ...netip.Prefix) *Machine {
 	return m
 }
 
-// clear removes all sockets.
-func (m *Machine) clear() {
+// removeSockets removes all sockets.
+func (m *Machine) removeSockets() {
 	m.ports = make(map[uint16][]*sock)
 	m.conns = make(map[tuple]*sock)
 	m.waits = waits{table: make(map[tuple]*timeWait)}
@@ -55,7 +55,7 @@ func (m *Machine) AddAddr(p netip.Prefix) {
 	if owner := m.net.owners[ip]; owner != nil && owner != m {
 		panic(fmt.Sprintf("network: %v belongs to %s already", ip, owner.name))
 	}
-	if !m.has(ip) {
+	if !m.hasAddr(ip) {
 		m.net.owners[ip] = m
 		m.addrs = append(m.addrs, p)
 	}
@@ -63,14 +63,14 @@ func (m *Machine) AddAddr(p netip.Prefix) {
 
 // RemoveAddr removes an address from the machine. Sockets keep it, but nothing is sent or received.
 func (m *Machine) RemoveAddr(ip netip.Addr) {
-	if !ip.IsLoopback() && m.has(ip) {
+	if !ip.IsLoopback() && m.hasAddr(ip) {
 		delete(m.net.owners, ip)
 		m.addrs = slices.DeleteFunc(m.addrs, func(p netip.Prefix) bool { return p.Addr() == ip })
 	}
 }
 
-// has reports whether ip is an address of the machine.
-func (m *Machine) has(ip netip.Addr) bool {
+// hasAddr reports whether ip is an address of the machine.
+func (m *Machine) hasAddr(ip netip.Addr) bool {
 	if ip.IsLoopback() {
 		return true
 	}

@@ -20,8 +20,8 @@ func (m *Machine) hangsUp(t tuple) bool {
 	return true
 }
 
-// swallow discards a connection's bytes at the middlebox.
-func (s *sock) swallow(n int) {
+// discardBytes discards a connection's bytes at the middlebox.
+func (s *sock) discardBytes(n int) {
 	s.in.before += uint64(n)
-	s.finish()
+	s.queueFIN()
 }

@@ -100,7 +100,7 @@ func (n *Network) Due(now time.Time) int { return n.agenda.due(now) }
 
 // Step runs event i of those that are due, and describes it in a line. i counts from 0, the event
 // that was due first.
-func (n *Network) Step(i int) string { return n.agenda.happen(i) }
+func (n *Network) Step(i int) string { return n.agenda.runEvent(i) }
 
 // InFlight returns how many bytes were sent and have not arrived.
 func (n *Network) InFlight() int { return n.inFlight }
@@ -132,21 +132,21 @@ func (n *Network) SetDown(from, to *Machine, down bool) {
 // chance returns true with probability p.
 func (n *Network) chance(p float64) bool { return p > 0 && n.cfg.Rand.Float64() < p }
 
-// short returns a number from 1 to at most most, and usually most.
-func (n *Network) short(most int) int {
+// drawLength returns a number from 1 to at most most, and usually most.
+func (n *Network) drawLength(most int) int {
 	if most > 1 && n.chance(n.cfg.Short) {
 		return 1 + n.cfg.Rand.IntN(most)
 	}
 	return most
 }
 
-// buffer draws the size of a socket's buffer.
-func (n *Network) buffer() int {
+// drawBufferSize draws the size of a socket's buffer.
+func (n *Network) drawBufferSize() int {
 	return n.cfg.MinBuffer + n.cfg.Rand.IntN(n.cfg.MaxBuffer-n.cfg.MinBuffer+1)
 }
 
-// travel draws how long a segment from one machine to another takes, and whether it is lost.
-func (n *Network) travel(from, to *Machine) (d time.Duration, lost bool) {
+// drawTravel draws how long a segment from one machine to another takes, and whether it is lost.
+func (n *Network) drawTravel(from, to *Machine) (d time.Duration, lost bool) {
 	l := n.Link(from, to)
 	d = l.Delay
 	if l.Jitter > 0 {

@@ -32,7 +32,7 @@ func (s *sock) setOption(level, opt, value int) error {
 		o.reuse = on
 	case optionName{unix.SOL_SOCKET, unix.SO_KEEPALIVE}:
 		o.keepAlive = on
-		s.arm()
+		s.armTimer()
 	case optionName{unix.SOL_SOCKET, unix.SO_SNDBUF}:
 		o.sndbuf = max(2*value, leastSend)
 		s.out.size = o.sndbuf
@@ -91,7 +91,7 @@ func (s *sock) setTCP(opt, value int) error {
 	default:
 		return unix.ENOPROTOOPT
 	}
-	s.arm()
+	s.armTimer()
 	return nil
 }
 
@@ -100,12 +100,12 @@ func (s *sock) setKeep(d *time.Duration, secs int) error {
 		return unix.EINVAL
 	}
 	*d = time.Duration(secs) * time.Second
-	s.arm()
+	s.armTimer()
 	return nil
 }
 
-// option implements getsockopt(2) for an int.
-func (s *sock) option(level, opt int) (int, error) {
+// intOption implements getsockopt(2) for an int.
+func (s *sock) intOption(level, opt int) (int, error) {
 	o := &s.options
 	switch (optionName{level, opt}) {
 	case optionName{unix.SOL_SOCKET, unix.SO_ERROR}:
@@ -120,17 +120,17 @@ func (s *sock) option(level, opt int) (int, error) {
 		}
 		return unix.SOCK_STREAM, nil
 	case optionName{unix.SOL_SOCKET, unix.SO_REUSEADDR}:
-		return number(o.reuse), nil
+		return boolToInt(o.reuse), nil
 	case optionName{unix.SOL_SOCKET, unix.SO_KEEPALIVE}:
-		return number(o.keepAlive), nil
+		return boolToInt(o.keepAlive), nil
 	case optionName{unix.SOL_SOCKET, unix.SO_ACCEPTCONN}:
-		return number(s.state == stateListen), nil
+		return boolToInt(s.state == stateListen), nil
 	case optionName{unix.SOL_SOCKET, unix.SO_SNDBUF}:
 		return s.out.size, nil
 	case optionName{unix.SOL_SOCKET, unix.SO_RCVBUF}:
 		return s.in.size, nil
 	case optionName{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY}:
-		return number(o.v6only), nil
+		return boolToInt(o.v6only), nil
 	case optionName{unix.IPPROTO_IPV6, unix.IPV6_TCLASS}:
 		return o.class, nil
 	case optionName{unix.IPPROTO_IP, unix.IP_TOS}:
@@ -146,9 +146,9 @@ func (s *sock) optionTCP(opt int) (int, error) {
 	o := &s.options
 	switch opt {
 	case unix.TCP_NODELAY:
-		return number(o.noDelay), nil
+		return boolToInt(o.noDelay), nil
 	case tcpQuickAck:
-		return number(o.quickAck), nil
+		return boolToInt(o.quickAck), nil
 	case tcpUserTimeout:
 		return int(o.userTimeout / time.Millisecond), nil
 	case tcpKeepIdle:
@@ -163,20 +163,21 @@ func (s *sock) optionTCP(opt int) (int, error) {
 	return 0, unix.ENOPROTOOPT
 }
 
-func number(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// child draws the sizes of an accepted socket's buffers, unless they are set on the listener.
-func (s *sock) child() (snd, rcv int) {
+// drawChildBuffers draws the sizes of an accepted socket's buffers, unless they are set on the
+// listener.
+func (s *sock) drawChildBuffers() (snd, rcv int) {
 	if snd = s.options.sndbuf; snd == 0 {
-		snd = s.m.net.buffer()
+		snd = s.m.net.drawBufferSize()
 	}
 	if rcv = s.options.rcvbuf; rcv == 0 {
-		rcv = s.m.net.buffer()
+		rcv = s.m.net.drawBufferSize()
 	}
 	return snd, rcv
 }

@@ -23,26 +23,26 @@ type Path interface {
 // OnPath puts p between the machines. It does not see loopback traffic.
 func (n *Network) OnPath(p Path) { n.between = p }
 
-// relay lets the Path choose the destination of a new connection.
-func (s *sock) relay() {
+// chooseDestination lets the Path choose the destination of a new connection.
+func (s *sock) chooseDestination() {
 	s.realPeer, s.knownAs = netip.AddrPort{}, netip.AddrPort{}
-	if p := s.m.net.between; p != nil && !s.m.has(s.remote.Addr()) {
+	if p := s.m.net.between; p != nil && !s.m.hasAddr(s.remote.Addr()) {
 		if to := p.Meet(Flow{s.conn, s.local, s.remote}); to != s.remote {
 			s.realPeer = to
 		}
 	}
 }
 
-// destination returns the address to which segments go.
-func (s *sock) destination() netip.Addr {
+// destAddr returns the address to which segments go.
+func (s *sock) destAddr() netip.Addr {
 	if s.realPeer.IsValid() {
 		return s.realPeer.Addr()
 	}
 	return s.remote.Addr()
 }
 
-// opposite returns the key of the connection at the peer.
-func (s *sock) opposite() tuple {
+// peerTuple returns the key of the connection at the peer.
+func (s *sock) peerTuple() tuple {
 	t := s.tuple()
 	t.local, t.remote = t.remote, t.local
 	if s.realPeer.IsValid() {
@@ -54,10 +54,11 @@ func (s *sock) opposite() tuple {
 	return t
 }
 
-// along passes the received bytes of a socket through the Path, and returns the bytes that arrive.
-func (s *sock) along(seg segment) []byte {
+// throughPath passes the received bytes of a socket through the Path, and returns the bytes that
+// arrive.
+func (s *sock) throughPath(seg segment) []byte {
 	p := s.m.net.between
-	if p == nil || s.m.has(s.remote.Addr()) || s.middlebox {
+	if p == nil || s.m.hasAddr(s.remote.Addr()) || s.middlebox {
 		return seg.data
 	}
 	f := Flow{s.conn, s.remote, s.local}

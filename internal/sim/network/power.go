@@ -7,21 +7,21 @@ func (m *Machine) PowerOff() {
 	for _, p := range m.procs {
 		for _, s := range p.files {
 			if s != nil {
-				s.vanish()
+				s.dropOnPowerOff()
 			}
 		}
-		p.end()
+		p.closeAll()
 	}
 	for _, list := range m.ports {
 		for _, s := range list {
-			s.vanish()
+			s.dropOnPowerOff()
 		}
 	}
 	for _, s := range m.conns {
-		s.vanish()
+		s.dropOnPowerOff()
 	}
 	m.procs = nil
-	m.clear()
+	m.removeSockets()
 }
 
 // PowerOn starts the machine again, with its addresses and without processes. It answers segments
@@ -31,9 +31,9 @@ func (m *Machine) PowerOn() { m.off = false }
 // Off reports whether the machine is switched off.
 func (m *Machine) Off() bool { return m.off }
 
-// vanish ends a socket of a machine that was switched off.
-func (s *sock) vanish() {
-	s.flow.drop()
+// dropOnPowerOff ends a socket of a machine that was switched off.
+func (s *sock) dropOnPowerOff() {
+	s.flow.dropAll()
 	s.m.net.agenda.stop(&s.timer.event)
 	s.state, s.claims, s.closed = stateClosed, false, true
 }

@@ -42,17 +42,17 @@ func (p *Process) Machine() *Machine { return p.m }
 // Ready returns a descriptor's ready events, as epoll would report them: Hangup and Error included.
 // It returns none if the descriptor is not open.
 func (p *Process) Ready(fd int) eventloop.Events {
-	s, err := p.file(fd)
+	s, err := p.sockOf(fd)
 	if err != nil {
 		return 0
 	}
-	return s.ready()
+	return s.readyEvents()
 }
 
 // File identifies the open file behind a descriptor, in the whole network. It is 0 if the
 // descriptor is not open. A reused descriptor has another file.
 func (p *Process) File(fd int) uint64 {
-	s, err := p.file(fd)
+	s, err := p.sockOf(fd)
 	if err != nil {
 		return 0
 	}
@@ -63,11 +63,11 @@ func (p *Process) File(fd int) uint64 {
 func (p *Process) Kill() {
 	for fd, s := range p.files {
 		if s != nil {
-			p.release(fd)
+			p.releaseFD(fd)
 			s.close()
 		}
 	}
-	p.end()
+	p.closeAll()
 	for i, q := range p.m.procs {
 		if q == p {
 			p.m.procs = append(p.m.procs[:i:i], p.m.procs[i+1:]...)
@@ -91,25 +91,25 @@ func (m *Machine) Left() (left []string) {
 	return left
 }
 
-func (p *Process) end() {
+func (p *Process) closeAll() {
 	for fd, s := range p.files {
 		if s != nil {
-			p.release(fd)
+			p.releaseFD(fd)
 		}
 	}
 	p.files, p.dead = nil, true
 }
 
-// file returns the socket behind a descriptor.
-func (p *Process) file(fd int) (*sock, error) {
+// sockOf returns the socket behind a descriptor.
+func (p *Process) sockOf(fd int) (*sock, error) {
 	if fd < 0 || fd >= len(p.files) || p.files[fd] == nil {
 		return nil, unix.EBADF
 	}
 	return p.files[fd], nil
 }
 
-// slot returns the lowest free descriptor.
-func (p *Process) slot() (int, error) {
+// lowestFree returns the lowest free descriptor.
+func (p *Process) lowestFree() (int, error) {
 	if p.dead {
 		return -1, unix.EMFILE
 	}
@@ -126,8 +126,8 @@ func (p *Process) slot() (int, error) {
 	return fd, nil
 }
 
-// open assigns s a descriptor returned by slot.
-func (p *Process) open(fd int, s *sock) {
+// assignFD assigns s a descriptor returned by lowestFree.
+func (p *Process) assignFD(fd int, s *sock) {
 	for len(p.files) <= fd {
 		p.files = append(p.files, nil)
 	}
@@ -135,8 +135,8 @@ func (p *Process) open(fd int, s *sock) {
 	p.m.files++
 }
 
-// release frees a descriptor.
-func (p *Process) release(fd int) {
+// releaseFD frees a descriptor.
+func (p *Process) releaseFD(fd int) {
 	p.files[fd] = nil
 	p.m.files--
 }

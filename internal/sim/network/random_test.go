@@ -306,7 +306,7 @@ func (w *world) rest() {
 		w.fatal("%d bytes in flight", n)
 	}
 	for _, m := range []*Machine{w.a, w.b} {
-		m.waits.expire(m.now())
+		m.waits.removeExpired(m.now())
 		if len(m.Left())+len(m.conns)+len(m.ports)+len(m.waits.table)+len(m.waits.order)+m.files+m.stray != 0 {
 			w.fatal("%s has left: %v, %d connections, ports %v, %d waits", m.name, m.Left(), len(m.conns), m.ports, len(m.waits.table))
 		}

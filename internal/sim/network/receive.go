@@ -13,12 +13,12 @@ func (f *flow) happen() string {
 	n := f.s.m.net
 	now := n.cfg.Now()
 	var line strings.Builder
-	line.WriteString(arrow(f.s.local, f.s.remote))
+	line.WriteString(arrowText(f.s.local, f.s.remote))
 	most := 0
 	for most < f.segs.Len() && (most == 0 || !f.segs.At(most).due.After(now)) {
 		most++
 	}
-	for range n.short(most) {
+	for range n.drawLength(most) {
 		if f.segs.Len() == 0 { // the answer has ended the socket
 			break
 		}
@@ -27,9 +27,9 @@ func (f *flow) happen() string {
 		if len(seg.data) > 0 {
 			fmt.Fprintf(&line, " %d", len(seg.data))
 		}
-		dst := n.path(f.s.m, f.s.local.Addr(), f.s.destination())
-		if dst == nil || !dst.receive(f, seg, &line) {
-			f.retry(seg, now, &line)
+		dst := n.machineReached(f.s.m, f.s.local.Addr(), f.s.destAddr())
+		if dst == nil || !dst.receiveSegment(f, seg, &line) {
+			f.retrySegment(seg, now, &line)
 			return line.String()
 		}
 	}
@@ -39,95 +39,95 @@ func (f *flow) happen() string {
 	return line.String()
 }
 
-// receive takes the oldest segment of a flow. It returns false if the machine ignores it.
-func (m *Machine) receive(f *flow, seg segment, line *strings.Builder) bool {
+// receiveSegment takes the oldest segment of a flow. It returns false if the machine ignores it.
+func (m *Machine) receiveSegment(f *flow, seg segment, line *strings.Builder) bool {
 	from := f.s
-	t := from.opposite()
+	t := from.peerTuple()
 	if to := m.conns[t]; to != nil {
 		switch {
 		case to.conn == from.conn:
-			return to.input(f, seg, line)
+			return to.handleSegment(f, seg, line)
 		case seg.kind == kindSyn && to.middlebox:
-			to.reset() // the SYN has overtaken the reset of the first connection
-			return m.request(f, t, line)
+			to.handleReset() // the SYN has overtaken the reset of the first connection
+			return m.handleSYN(f, t, line)
 		case seg.kind == kindSyn:
-			to.challenge(line)
+			to.challengeSYN(line)
 			return false
 		}
 	} else if seg.kind == kindSyn {
-		return m.request(f, t, line)
+		return m.handleSYN(f, t, line)
 	} else if w := m.waits.find(t, m.now()); w != nil && w.s.conn == from.conn {
-		m.late(w, f, seg)
+		m.handleLate(w, f, seg)
 		return true
 	}
-	f.arrived()
+	f.removeArrived()
 	if seg.kind != kindReset {
-		m.refuse(from, line)
+		m.answerWithReset(from, line)
 	}
 	return true
 }
 
-// input takes a segment of the connection.
-func (s *sock) input(f *flow, seg segment, line *strings.Builder) bool {
+// handleSegment takes a segment of the connection.
+func (s *sock) handleSegment(f *flow, seg segment, line *strings.Builder) bool {
 	from := f.s
 	s.heard, s.probes = s.m.now(), 0
 	switch s.state {
 	case stateSynReceived:
 		if seg.kind == kindReset {
-			f.arrived()
-			s.reset()
+			f.removeArrived()
+			s.handleReset()
 			return true
 		}
-		if !s.established() {
+		if !s.completeHandshake() {
 			line.WriteString(" dropped, accept queue full")
 			return false
 		}
-		s.acked(from)
+		s.handleAcked(from)
 	case stateSynSent:
 		if seg.kind == kindSynAck {
-			f.arrived()
+			f.removeArrived()
 			s.state, s.began, s.tries = stateEstablished, s.m.now(), 0
 			s.mss = min(s.mss, from.mss)
-			s.flow.push(segment{kind: kindOpen})
-			s.acked(from)
+			s.flow.sendSegment(segment{kind: kindOpen})
+			s.handleAcked(from)
 			return true
 		}
 	}
-	f.arrived()
+	f.removeArrived()
 	switch seg.kind {
 	case kindReset:
-		s.reset()
+		s.handleReset()
 		return true
 	case kindData:
 		if s.closed || s.rdShut && (s.state == stateFinWait1 || s.state == stateFinWait2) {
-			s.m.refuse(from, line)
-			s.flow.drop()
-			s.done()
+			s.m.answerWithReset(from, line)
+			s.flow.dropAll()
+			s.closeConnection()
 			return true
 		}
 		s.in.next += uint64(len(seg.data))
 		if s.middlebox {
-			s.swallow(len(seg.data))
+			s.discardBytes(len(seg.data))
 		} else {
-			s.in.bytes.push(s.along(seg))
+			s.in.bytes.push(s.throughPath(seg))
 		}
 	case kindFin:
 		s.in.next++
-		s.in.bytes.push(s.along(seg))
+		s.in.bytes.push(s.throughPath(seg))
 		s.finCame()
 	}
-	s.acked(from)
+	s.handleAcked(from)
 	if seg.kind == kindData || seg.kind == kindFin {
-		s.acknowledge()
+		s.sendAck()
 	}
-	s.arm()
+	s.armTimer()
 	return true
 }
 
-// acked is called when the peer has reported what it has received.
-func (s *sock) acked(peer *sock) {
-	peer.in.shown = peer.in.edge()
-	if !s.live() {
+// handleAcked handles the peer's report of what it has received.
+func (s *sock) handleAcked(peer *sock) {
+	peer.in.shown = peer.in.windowEdge()
+	if !s.isLive() {
 		return
 	}
 	s.out.edge = max(s.out.edge, peer.in.shown)
@@ -135,57 +135,57 @@ func (s *sock) acked(peer *sock) {
 		s.out.una = next
 		s.began, s.tries = s.m.now(), 0
 	}
-	s.transmit()
+	s.transmitData()
 	if s.out.finSent && s.out.una == s.out.next {
 		s.finAcked()
 	}
 }
 
-// challenge is called when a SYN arrives for a connection that exists: the peer has forgotten it.
-// The acknowledgement that answers the SYN makes the peer reset the old connection.
-func (s *sock) challenge(line *strings.Builder) {
-	if n := s.m.net; n.path(s.m, s.local.Addr(), s.destination()) != nil {
+// challengeSYN is called when a SYN arrives for a connection that exists: the peer has forgotten
+// it. The acknowledgement that answers the SYN makes the peer reset the old connection.
+func (s *sock) challengeSYN(line *strings.Builder) {
+	if n := s.m.net; n.machineReached(s.m, s.local.Addr(), s.destAddr()) != nil {
 		line.WriteString(" resets an old connection,")
-		s.reset()
+		s.handleReset()
 	}
 }
 
-// late takes a segment of a connection whose socket is gone on this side.
-func (m *Machine) late(w *timeWait, f *flow, seg segment) {
-	f.arrived()
+// handleLate takes a segment of a connection whose socket is gone on this side.
+func (m *Machine) handleLate(w *timeWait, f *flow, seg segment) {
+	f.removeArrived()
 	switch {
 	case seg.kind == kindReset:
-		m.waits.end(w)
+		m.waits.removeEntry(w)
 	case seg.kind == kindFin && w.half:
 		w.s.in.next++
 		m.waits.renew(w, m.now())
-		w.s.acknowledge()
+		w.s.sendAck()
 	case seg.kind == kindData && w.half:
-		m.waits.end(w)
-		m.refuse(f.s, nil)
+		m.waits.removeEntry(w)
+		m.answerWithReset(f.s, nil)
 	}
 }
 
-// request takes a SYN.
-func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
+// handleSYN takes a SYN.
+func (m *Machine) handleSYN(f *flow, t tuple, line *strings.Builder) bool {
 	from := f.s
 	if w := m.waits.find(t, m.now()); w != nil {
-		m.waits.end(w)
+		m.waits.removeEntry(w)
 	}
-	l := m.listener(t)
+	l := m.findListener(t)
 	if l == nil {
-		f.arrived()
-		m.refuse(from, line)
+		f.removeArrived()
+		m.answerWithReset(from, line)
 		return true
 	}
 	if len(l.accepts) > l.backlog || len(l.requests) > l.backlog {
 		line.WriteString(" dropped, backlog full")
 		return false
 	}
-	f.arrived()
-	s := m.sock(l.domain, false)
+	f.removeArrived()
+	s := m.newSock(l.domain, false)
 	s.options = l.options
-	s.out.size, s.in.size = l.child()
+	s.out.size, s.in.size = l.drawChildBuffers()
 	s.local, s.remote = t.local, t.remote
 	if from.realPeer.IsValid() {
 		s.knownAs = from.tuple().remote
@@ -197,24 +197,24 @@ func (m *Machine) request(f *flow, t tuple, line *strings.Builder) bool {
 	if s.middlebox = m.hangsUp(t); !s.middlebox {
 		s.parent = l
 		l.requests = append(l.requests, s)
-		s.claim()
+		s.claimPort()
 	}
-	s.flow.push(segment{kind: kindSynAck})
-	s.arm()
+	s.flow.sendSegment(segment{kind: kindSynAck})
+	s.armTimer()
 	return true
 }
 
-// refuse answers a segment with a reset.
-func (m *Machine) refuse(from *sock, line *strings.Builder) {
+// answerWithReset answers a segment with a reset.
+func (m *Machine) answerWithReset(from *sock, line *strings.Builder) {
 	if m.stray >= mostStray {
 		return
 	}
-	d, lost := m.net.travel(m, from.m)
+	d, lost := m.net.drawTravel(m, from.m)
 	if lost {
 		return
 	}
 	r := &stray{m: m, to: from, conn: from.conn}
-	r.event = m.net.agenda.event(r)
+	r.event = m.net.agenda.newEvent(r)
 	m.stray++
 	m.net.agenda.set(&r.event, m.now().Add(d))
 	if line != nil {
@@ -232,20 +232,20 @@ type stray struct {
 
 func (r *stray) happen() string {
 	n := r.m.net
-	line := fmt.Sprintf("%v RST", arrow(r.to.remote, r.to.local))
+	line := fmt.Sprintf("%v RST", arrowText(r.to.remote, r.to.local))
 	if p := r.to.peer; p != nil && p.conn == r.conn && p.flow.on { // it overtakes nothing
 		n.agenda.set(&r.event, p.flow.due)
 		return line + " comes later"
 	}
 	r.m.stray--
-	if n.path(r.m, r.to.destination(), r.to.local.Addr()) == nil {
+	if n.machineReached(r.m, r.to.destAddr(), r.to.local.Addr()) == nil {
 		return line + " lost"
 	}
 	if r.to.conn == r.conn {
 		if w := r.to.m.waits.find(r.to.tuple(), r.to.m.now()); w != nil && w.s == r.to {
-			r.to.m.waits.end(w)
+			r.to.m.waits.removeEntry(w)
 		}
-		r.to.reset()
+		r.to.handleReset()
 	}
 	return line
 }

@@ -8,32 +8,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// owner returns the machine that has address ip from m's point of view, or nil.
-func (m *Machine) owner(ip netip.Addr) *Machine {
-	if m.has(ip) {
+// machineAt returns the machine that has address ip from m's point of view, or nil.
+func (m *Machine) machineAt(ip netip.Addr) *Machine {
+	if m.hasAddr(ip) {
 		return m
 	}
 	return m.net.owners[ip.WithZone("")]
 }
 
-// path returns the machine that a segment from one address of m to another address reaches, or nil.
-func (n *Network) path(m *Machine, from, to netip.Addr) *Machine {
-	dst := m.owner(to)
-	if m.off || dst == nil || dst.off || !m.has(from) || n.Link(m, dst).Down || dst != m && from.IsLoopback() {
+// machineReached returns the machine that a segment from one address of m to another address
+// reaches, or nil.
+func (n *Network) machineReached(m *Machine, from, to netip.Addr) *Machine {
+	dst := m.machineAt(to)
+	if m.off || dst == nil || dst.off || !m.hasAddr(from) || n.Link(m, dst).Down || dst != m && from.IsLoopback() {
 		return nil
 	}
 	return dst
 }
 
-// unreachable reports whether the machine's network knows that no machine has the peer's address.
-func (s *sock) unreachable() bool {
-	dst := s.m.owner(s.destination())
+// isUnreachable reports whether the machine's network knows that no machine has the peer's address.
+func (s *sock) isUnreachable() bool {
+	dst := s.m.machineAt(s.destAddr())
 	return dst == nil || dst.off
 }
 
-// route returns the peer's address, with the machine's address in place of a wildcard, and the
+// routeTo returns the peer's address, with the machine's address in place of a wildcard, and the
 // source for it.
-func (s *sock) route(to netip.AddrPort) (netip.AddrPort, netip.Addr, error) {
+func (s *sock) routeTo(to netip.AddrPort) (netip.AddrPort, netip.Addr, error) {
 	ip := to.Addr()
 	switch {
 	case ip == netip.IPv4Unspecified():
@@ -43,29 +44,29 @@ func (s *sock) route(to netip.AddrPort) (netip.AddrPort, netip.Addr, error) {
 	}
 	own := s.local.Addr()
 	switch {
-	case !s.dgram && (ip.IsMulticast() || s.m.broadcast(ip)):
+	case !s.dgram && (ip.IsMulticast() || s.m.isBroadcast(ip)):
 		return to, own, unix.ENETUNREACH
-	case s.m.broadcast(ip):
+	case s.m.isBroadcast(ip):
 		return to, own, unix.EACCES
 	case s.domain == unix.AF_INET6 && ip.Is4() && (s.options.v6only || own.Is6() && !own.IsUnspecified()):
 		return to, own, unix.ENETUNREACH
 	case ip.Is6() && own.Is4(): // an IPv6 socket bound to a mapped address
 		return to, own, unix.EAFNOSUPPORT
 	}
-	from, err := s.m.source(own, ip)
+	from, err := s.m.sourceFor(own, ip)
 	return netip.AddrPortFrom(ip, to.Port()), from, err
 }
 
-// source returns the source address towards to. from is the socket's address, or unspecified. IPv6
-// lets a socket keep an address from which nothing arrives.
-func (m *Machine) source(from, to netip.Addr) (netip.Addr, error) {
+// sourceFor returns the source address towards to. from is the socket's address, or unspecified.
+// IPv6 lets a socket keep an address from which nothing arrives.
+func (m *Machine) sourceFor(from, to netip.Addr) (netip.Addr, error) {
 	chosen := !from.IsUnspecified()
-	own := m.has(to)
-	best, routed := m.nearest(to)
+	own := m.hasAddr(to)
+	best, routed := m.nearestAddr(to)
 	switch {
 	case !own && !routed:
 		return netip.Addr{}, unix.ENETUNREACH
-	case chosen && to.Is4() && !m.has(from):
+	case chosen && to.Is4() && !m.hasAddr(from):
 		return netip.Addr{}, unix.ENETUNREACH
 	case chosen && to.Is4() && !own && from.IsLoopback():
 		return netip.Addr{}, unix.EINVAL
@@ -79,8 +80,8 @@ func (m *Machine) source(from, to netip.Addr) (netip.Addr, error) {
 	return best.WithZone(to.Zone()), nil
 }
 
-// nearest returns the machine's first address in the smallest of its networks that contains ip.
-func (m *Machine) nearest(ip netip.Addr) (netip.Addr, bool) {
+// nearestAddr returns the machine's first address in the smallest of its networks that contains ip.
+func (m *Machine) nearestAddr(ip netip.Addr) (netip.Addr, bool) {
 	var best netip.Prefix
 	for _, p := range m.addrs {
 		if p.Contains(ip.WithZone("")) && (!best.IsValid() || p.Bits() > best.Bits()) {
@@ -90,8 +91,8 @@ func (m *Machine) nearest(ip netip.Addr) (netip.Addr, bool) {
 	return best.Addr(), best.IsValid()
 }
 
-// broadcast reports whether ip is the broadcast address of one of the machine's networks.
-func (m *Machine) broadcast(ip netip.Addr) bool {
+// isBroadcast reports whether ip is the broadcast address of one of the machine's networks.
+func (m *Machine) isBroadcast(ip netip.Addr) bool {
 	if !ip.Is4() {
 		return false
 	}

@@ -25,8 +25,8 @@ type segment struct {
 	due  time.Time
 }
 
-// repeated reports whether the sender repeats the segment until it has arrived.
-func (s *segment) repeated() bool {
+// isRepeated reports whether the sender repeats the segment until it has arrived.
+func (s *segment) isRepeated() bool {
 	return s.kind != kindOpen && s.kind != kindAck && s.kind != kindReset
 }
 
@@ -38,7 +38,7 @@ const (
 	mostDelay  = 40 * time.Millisecond // of an acknowledgement
 )
 
-// backoff returns how long to wait after n attempts.
-func backoff(first time.Duration, n int) time.Duration {
+// backoffTime returns how long to wait after n attempts.
+func backoffTime(first time.Duration, n int) time.Duration {
 	return min(first<<min(n, 20), mostRetry)
 }

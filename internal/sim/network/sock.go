@@ -99,21 +99,21 @@ type options struct {
 // mapped.
 type tuple struct{ local, remote netip.AddrPort }
 
-// sock makes a socket without a descriptor.
-func (m *Machine) sock(domain int, dgram bool) *sock {
+// newSock makes a socket without a descriptor.
+func (m *Machine) newSock(domain int, dgram bool) *sock {
 	s := &sock{m: m, domain: domain, dgram: dgram, mss: 536}
 	s.options = options{keepIdle: 2 * time.Hour, keepInterval: 75 * time.Second, keepCount: 9}
-	s.flow = flow{event: m.net.agenda.event(&s.flow), s: s}
-	s.timer = timer{event: m.net.agenda.event(&s.timer), s: s}
-	s.local = netip.AddrPortFrom(wildcard(domain), 0)
+	s.flow = flow{event: m.net.agenda.newEvent(&s.flow), s: s}
+	s.timer = timer{event: m.net.agenda.newEvent(&s.timer), s: s}
+	s.local = netip.AddrPortFrom(wildcardAddr(domain), 0)
 	if !dgram {
-		s.out.size, s.in.size = m.net.buffer(), m.net.buffer()
+		s.out.size, s.in.size = m.net.drawBufferSize(), m.net.drawBufferSize()
 	}
 	return s
 }
 
-// wildcard returns the address of an unbound socket.
-func wildcard(domain int) netip.Addr {
+// wildcardAddr returns the address of an unbound socket.
+func wildcardAddr(domain int) netip.Addr {
 	if domain == unix.AF_INET6 {
 		return netip.IPv6Unspecified()
 	}
@@ -124,7 +124,7 @@ func (s *sock) String() string {
 	if s.dgram {
 		return fmt.Sprintf("datagram socket at %v", s.local)
 	}
-	return fmt.Sprintf("%v, %v", arrow(s.local, s.remote), s.state)
+	return fmt.Sprintf("%v, %v", arrowText(s.local, s.remote), s.state)
 }
 
 // tuple returns the key of the connection.
@@ -135,11 +135,11 @@ func (s *sock) tuple() tuple {
 	}
 }
 
-// live reports whether a connection exists and its handshake is over.
-func (s *sock) live() bool { return s.state >= stateEstablished }
+// isLive reports whether a connection exists and its handshake is over.
+func (s *sock) isLive() bool { return s.state >= stateEstablished }
 
-// ready implements Linux's tcp_poll.
-func (s *sock) ready() (ev eventloop.Events) {
+// readyEvents implements Linux's tcp_poll.
+func (s *sock) readyEvents() (ev eventloop.Events) {
 	switch {
 	case s.dgram:
 		return eventloop.Writable
@@ -159,7 +159,7 @@ func (s *sock) ready() (ev eventloop.Events) {
 		if s.in.bytes.len() > 0 {
 			ev |= eventloop.Readable
 		}
-		if s.wrShut || s.out.roomy() {
+		if s.wrShut || s.out.isWritable() {
 			ev |= eventloop.Writable
 		}
 	}
@@ -179,4 +179,4 @@ func (s *sock) takeError() error {
 	return err
 }
 
-func arrow(from, to netip.AddrPort) string { return fmt.Sprintf("%v > %v", from, to) }
+func arrowText(from, to netip.AddrPort) string { return fmt.Sprintf("%v > %v", from, to) }

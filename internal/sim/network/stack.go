@@ -37,24 +37,24 @@ func (k *Stack) Socket(domain, typ int) (int, error) {
 	if typ != unix.SOCK_STREAM && typ != unix.SOCK_DGRAM {
 		return -1, unix.EINVAL
 	}
-	if err := k.p.m.fail("socket"); err != nil {
+	if err := k.p.m.injectFault("socket"); err != nil {
 		return -1, err
 	}
-	fd, err := k.p.slot()
+	fd, err := k.p.lowestFree()
 	if err != nil {
 		return -1, err
 	}
-	k.p.open(fd, k.p.m.sock(domain, typ == unix.SOCK_DGRAM))
+	k.p.assignFD(fd, k.p.m.newSock(domain, typ == unix.SOCK_DGRAM))
 	return fd, nil
 }
 
 // Bind implements bind(2).
 func (k *Stack) Bind(fd int, sa unix.Sockaddr) error {
-	s, to, err := k.address(fd, sa)
+	s, to, err := k.sockAndAddr(fd, sa)
 	if err != nil {
 		return err
 	}
-	if err := k.p.m.fail("bind"); err != nil {
+	if err := k.p.m.injectFault("bind"); err != nil {
 		return err
 	}
 	return s.bind(to)
@@ -62,11 +62,11 @@ func (k *Stack) Bind(fd int, sa unix.Sockaddr) error {
 
 // Listen implements listen(2).
 func (k *Stack) Listen(fd, backlog int) error {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return err
 	}
-	if err := k.p.m.fail("listen"); err != nil {
+	if err := k.p.m.injectFault("listen"); err != nil {
 		return err
 	}
 	return s.listen(backlog)
@@ -74,17 +74,17 @@ func (k *Stack) Listen(fd, backlog int) error {
 
 // Accept implements accept4(2).
 func (k *Stack) Accept(fd int) (int, unix.Sockaddr, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return -1, nil, err
 	}
 	if s.dgram {
 		return -1, nil, unix.EOPNOTSUPP
 	}
-	if err := k.p.m.fail("accept"); err != nil {
+	if err := k.p.m.injectFault("accept"); err != nil {
 		return -1, nil, err
 	}
-	slot, err := k.p.slot()
+	slot, err := k.p.lowestFree()
 	if err != nil {
 		return -1, nil, err
 	}
@@ -92,45 +92,45 @@ func (k *Stack) Accept(fd int) (int, unix.Sockaddr, error) {
 	if err != nil {
 		return -1, nil, err
 	}
-	k.p.open(slot, c)
-	if f := k.p.m.net.cfg.Accepted; f != nil && c.in.bytes.len() == 0 && !k.p.m.has(c.remote.Addr()) {
+	k.p.assignFD(slot, c)
+	if f := k.p.m.net.cfg.Accepted; f != nil && c.in.bytes.len() == 0 && !k.p.m.hasAddr(c.remote.Addr()) {
 		f(k.p.m)
 	}
-	return slot, k.sockaddr(c, c.remote), nil
+	return slot, k.toSockaddr(c, c.remote), nil
 }
 
 // Connect implements connect(2).
 func (k *Stack) Connect(fd int, sa unix.Sockaddr) error {
-	s, to, err := k.address(fd, sa)
+	s, to, err := k.sockAndAddr(fd, sa)
 	if err != nil {
 		return err
 	}
-	if err := k.p.m.fail("connect"); err != nil {
+	if err := k.p.m.injectFault("connect"); err != nil {
 		return err
 	}
 	if s.dgram {
-		return s.associate(to)
+		return s.setDatagramPeer(to)
 	}
 	return s.connect(to)
 }
 
 // Disconnect removes a datagram socket's peer, address and port.
 func (k *Stack) Disconnect(fd int) error {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return err
 	}
-	s.dissociate()
+	s.clearDatagramPeer()
 	return nil
 }
 
 // Send implements sendmsg(2). The flags make no difference.
 func (k *Stack) Send(fd int, bufs [][]byte, _ int) (int, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return 0, err
 	}
-	if err := k.p.m.fail("send"); err != nil {
+	if err := k.p.m.injectFault("send"); err != nil {
 		return 0, err
 	}
 	return s.send(bufs)
@@ -141,11 +141,11 @@ func (k *Stack) Recv(fd int, b []byte) (int, error) { return k.Readv(fd, [][]byt
 
 // Readv implements readv(2).
 func (k *Stack) Readv(fd int, bufs [][]byte) (int, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return 0, err
 	}
-	if err := k.p.m.fail("recv"); err != nil {
+	if err := k.p.m.injectFault("recv"); err != nil {
 		return 0, err
 	}
 	return s.recv(bufs)
@@ -153,7 +153,7 @@ func (k *Stack) Readv(fd int, bufs [][]byte) (int, error) {
 
 // Shutdown implements shutdown(2).
 func (k *Stack) Shutdown(fd, how int) error {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return err
 	}
@@ -162,43 +162,43 @@ func (k *Stack) Shutdown(fd, how int) error {
 
 // Close implements close(2).
 func (k *Stack) Close(fd int) error {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return err
 	}
-	k.p.release(fd)
+	k.p.releaseFD(fd)
 	s.close()
 	return nil
 }
 
 // Local implements getsockname(2).
 func (k *Stack) Local(fd int) (unix.Sockaddr, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return nil, err
 	}
-	return k.sockaddr(s, s.local), nil
+	return k.toSockaddr(s, s.local), nil
 }
 
 // Peer implements getpeername(2).
 func (k *Stack) Peer(fd int) (unix.Sockaddr, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return nil, err
 	}
-	if s.dgram && !s.remote.IsValid() || !s.dgram && !s.live() {
+	if s.dgram && !s.remote.IsValid() || !s.dgram && !s.isLive() {
 		return nil, unix.ENOTCONN
 	}
-	return k.sockaddr(s, s.remote), nil
+	return k.toSockaddr(s, s.remote), nil
 }
 
 // SetOption implements setsockopt(2).
 func (k *Stack) SetOption(fd, level, opt, value int) error {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return err
 	}
-	if err := k.p.m.fail("setsockopt"); err != nil {
+	if err := k.p.m.injectFault("setsockopt"); err != nil {
 		return err
 	}
 	return s.setOption(level, opt, value)
@@ -206,16 +206,16 @@ func (k *Stack) SetOption(fd, level, opt, value int) error {
 
 // Option implements getsockopt(2).
 func (k *Stack) Option(fd, level, opt int) (int, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return 0, err
 	}
-	return s.option(level, opt)
+	return s.intOption(level, opt)
 }
 
 // SetLinger sets SO_LINGER.
 func (k *Stack) SetLinger(fd int, l *unix.Linger) error {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return err
 	}
@@ -225,16 +225,16 @@ func (k *Stack) SetLinger(fd int, l *unix.Linger) error {
 
 // Unacknowledged implements SIOCOUTQ.
 func (k *Stack) Unacknowledged(fd int) (int, error) {
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	switch {
 	case err != nil:
 		return 0, err
 	case s.state == stateListen:
 		return 0, unix.EINVAL
-	case !s.live():
+	case !s.isLive():
 		return 0, nil
 	}
-	return s.out.waiting() + number(s.out.fin && !s.out.finSent), nil
+	return s.out.unackedBytes() + boolToInt(s.out.fin && !s.out.finSent), nil
 }
 
 // InterfaceIndex implements SIOCGIFINDEX.
@@ -277,10 +277,10 @@ func (k *Stack) Random(b []byte) {
 	}
 }
 
-// address returns the socket behind fd, and sa in the form of its family.
-func (k *Stack) address(fd int, sa unix.Sockaddr) (*sock, netip.AddrPort, error) {
+// sockAndAddr returns the socket behind fd, and sa in the form of its family.
+func (k *Stack) sockAndAddr(fd int, sa unix.Sockaddr) (*sock, netip.AddrPort, error) {
 	var to netip.AddrPort
-	s, err := k.p.file(fd)
+	s, err := k.p.sockOf(fd)
 	if err != nil {
 		return nil, to, err
 	}
@@ -308,8 +308,8 @@ func (k *Stack) address(fd int, sa unix.Sockaddr) (*sock, netip.AddrPort, error)
 	return s, to, nil
 }
 
-// sockaddr returns an address in the form of the socket's family.
-func (k *Stack) sockaddr(s *sock, a netip.AddrPort) unix.Sockaddr {
+// toSockaddr returns an address in the form of the socket's family.
+func (k *Stack) toSockaddr(s *sock, a netip.AddrPort) unix.Sockaddr {
 	ip := a.Addr()
 	if s.domain == unix.AF_INET {
 		k.in4.Addr, k.in4.Port = ip.As4(), int(a.Port())

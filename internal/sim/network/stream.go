@@ -2,7 +2,7 @@ package network
 
 import "golang.org/x/sys/unix"
 
-func length(bufs [][]byte) (n int) {
+func totalLength(bufs [][]byte) (n int) {
 	for _, b := range bufs {
 		n += len(b)
 	}
@@ -20,21 +20,21 @@ func (s *sock) send(bufs [][]byte) (int, error) {
 		}
 		return 0, unix.EPIPE
 	}
-	total := length(bufs)
+	total := totalLength(bufs)
 	if total == 0 {
 		return 0, nil
 	}
-	room := min(total, s.out.size-s.out.waiting())
+	room := min(total, s.out.size-s.out.unackedBytes())
 	if room <= 0 {
 		return 0, unix.EAGAIN
 	}
-	sent := s.m.net.short(room)
+	sent := s.m.net.drawLength(room)
 	for left := sent; left > 0; bufs = bufs[1:] {
 		k := min(left, len(bufs[0]))
 		s.out.bytes.push(bufs[0][:k])
 		left -= k
 	}
-	s.transmit()
+	s.transmitData()
 	return sent, nil
 }
 
@@ -43,9 +43,9 @@ func (s *sock) recv(bufs [][]byte) (int, error) {
 	if s.state == stateListen {
 		return 0, unix.ENOTCONN
 	}
-	total := length(bufs)
+	total := totalLength(bufs)
 	if n := min(total, s.in.bytes.len()); n > 0 {
-		return s.take(bufs, s.m.net.short(n)), nil
+		return s.takeBytes(bufs, s.m.net.drawLength(n)), nil
 	}
 	switch {
 	case total == 0:
@@ -62,39 +62,39 @@ func (s *sock) recv(bufs [][]byte) (int, error) {
 	return 0, unix.EAGAIN
 }
 
-// take moves n bytes to bufs. It reports the new room to the peer when there is much.
-func (s *sock) take(bufs [][]byte, n int) int {
+// takeBytes moves n bytes to bufs. It reports the new room to the peer when there is much.
+func (s *sock) takeBytes(bufs [][]byte, n int) int {
 	for left := n; left > 0; bufs = bufs[1:] {
 		left -= s.in.bytes.pop(bufs[0][:min(left, len(bufs[0]))])
 	}
 	s.in.before += uint64(n)
-	if s.live() && s.in.edge()-s.in.shown >= uint64(min(s.in.size/2, 2*s.mss)) {
-		s.acknowledge()
+	if s.isLive() && s.in.windowEdge()-s.in.shown >= uint64(min(s.in.size/2, 2*s.mss)) {
+		s.sendAck()
 	}
 	return n
 }
 
-// transmit sends as much as the peer has room for.
-func (s *sock) transmit() {
+// transmitData sends as much as the peer has room for.
+func (s *sock) transmitData() {
 	for s.out.bytes.len() > 0 && s.out.next < s.out.edge {
 		n := min(s.out.bytes.len(), s.mss, int(s.out.edge-s.out.next))
-		b := make([]byte, s.m.net.short(n))
+		b := make([]byte, s.m.net.drawLength(n))
 		s.out.bytes.pop(b)
 		s.out.next += uint64(len(b))
-		s.flow.push(segment{kind: kindData, data: b})
+		s.flow.sendSegment(segment{kind: kindData, data: b})
 	}
 	if s.out.fin && !s.out.finSent && s.out.bytes.len() == 0 {
 		s.out.finSent = true
 		s.out.next++
-		s.flow.push(segment{kind: kindFin})
+		s.flow.sendSegment(segment{kind: kindFin})
 	}
-	s.arm()
+	s.armTimer()
 }
 
-// acknowledge reports the received bytes and the room to the peer. A segment in flight carries
+// sendAck reports the received bytes and the room to the peer. A segment in flight carries
 // that, too.
-func (s *sock) acknowledge() {
+func (s *sock) sendAck() {
 	if s.flow.segs.Len() == 0 {
-		s.flow.push(segment{kind: kindAck})
+		s.flow.sendSegment(segment{kind: kindAck})
 	}
 }

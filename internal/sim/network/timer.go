@@ -29,12 +29,12 @@ type timer struct {
 	why why
 }
 
-// why returns what s waits for now.
-func (s *sock) why() why {
+// waitReason returns what s waits for now.
+func (s *sock) waitReason() why {
 	switch {
 	case s.state == stateSynSent, s.state == stateSynReceived:
 		return whyHandshake
-	case !s.live():
+	case !s.isLive():
 		return whyNothing
 	case s.out.next > s.out.una:
 		return whyAck
@@ -46,9 +46,9 @@ func (s *sock) why() why {
 	return whyNothing
 }
 
-// arm sets the timer to the time of the next action.
-func (s *sock) arm() {
-	n, why := s.m.net, s.why()
+// armTimer sets the timer to the time of the next action.
+func (s *sock) armTimer() {
+	n, why := s.m.net, s.waitReason()
 	if why != s.timer.why {
 		s.timer.why = why
 		if why == whyAck || why == whyWindow {
@@ -74,7 +74,7 @@ func (s *sock) nextTry() time.Time {
 		return s.heard.Add(s.options.keepIdle + time.Duration(s.probes)*s.options.keepInterval)
 	case whyHandshake:
 		if first = firstSyn; s.state == stateSynSent { // the flow repeats the SYN
-			if s.unreachable() && s.tries == 0 {
+			if s.isUnreachable() && s.tries == 0 {
 				return s.began.Add(resolveFor)
 			}
 			return s.giveUp()
@@ -82,7 +82,7 @@ func (s *sock) nextTry() time.Time {
 	}
 	at := s.began
 	for i := range s.tries + 1 {
-		at = at.Add(backoff(first, i))
+		at = at.Add(backoffTime(first, i))
 	}
 	return at
 }

@@ -26,23 +26,23 @@ func (l *waits) add(s *sock, half bool, now time.Time) {
 	if len(l.table) >= mostWait {
 		return
 	}
-	l.expire(now)
+	l.removeExpired(now)
 	w := &timeWait{s: s, half: half, over: now.Add(waitFor)}
 	l.table[s.tuple()] = w
 	l.order = append(l.order, w)
 }
 
-// expire removes the timeWaits whose time is over.
-func (l *waits) expire(now time.Time) {
+// removeExpired removes the timeWaits whose time is over.
+func (l *waits) removeExpired(now time.Time) {
 	i := 0
 	for i < len(l.order) && (l.order[i].gone || !l.order[i].over.After(now)) {
-		l.end(l.order[i])
+		l.removeEntry(l.order[i])
 		i++
 	}
 	l.order = l.order[i:]
 }
 
-func (l *waits) end(w *timeWait) {
+func (l *waits) removeEntry(w *timeWait) {
 	if !w.gone {
 		w.gone = true
 		delete(l.table, w.s.tuple())
@@ -51,12 +51,12 @@ func (l *waits) end(w *timeWait) {
 
 // find returns the timeWait of a connection, or nil.
 func (l *waits) find(t tuple, now time.Time) *timeWait {
-	l.expire(now)
+	l.removeExpired(now)
 	return l.table[t]
 }
 
 // renew restarts a timeWait, as a full one.
 func (l *waits) renew(w *timeWait, now time.Time) {
-	l.end(w)
+	l.removeEntry(w)
 	l.add(w.s, false, now)
 }

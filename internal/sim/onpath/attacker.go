@@ -74,8 +74,8 @@ func (a *Attacker) Arm(act Act, skip int, to func(f network.Flow) bool) {
 // Disarm cancels all planned acts.
 func (a *Attacker) Disarm() { a.armed = nil }
 
-// due returns the act for something in a flow: the oldest planned one that fits.
-func (a *Attacker) due(to network.Flow, fits func(act Act) bool) Act {
+// dueAct returns the act for something in a flow: the oldest planned one that fits.
+func (a *Attacker) dueAct(to network.Flow, fits func(act Act) bool) Act {
 	i := slices.IndexFunc(a.armed, func(x *arm) bool {
 		if !x.to(to) || !fits(x.act) {
 			return false
@@ -88,11 +88,11 @@ func (a *Attacker) due(to network.Flow, fits func(act Act) bool) Act {
 	}
 	act := a.armed[i].act
 	a.armed = slices.Delete(a.armed, i, i+1)
-	a.acted(to, act)
+	a.reportActed(to, act)
 	return act
 }
 
-func (a *Attacker) acted(f network.Flow, act Act) {
+func (a *Attacker) reportActed(f network.Flow, act Act) {
 	if a.Acted != nil {
 		a.Acted(f, act)
 	}
@@ -110,26 +110,26 @@ func (a *Attacker) Meet(f network.Flow) netip.AddrPort {
 	if !slices.Contains(a.dialled, f.To) {
 		a.dialled = append(a.dialled, f.To)
 	}
-	if len(others) == 0 || a.due(f, func(act Act) bool { return act == Relay }) == Nothing {
+	if len(others) == 0 || a.dueAct(f, func(act Act) bool { return act == Relay }) == Nothing {
 		return f.To
 	}
 	to := others[a.Rand.IntN(len(others))]
-	a.acted(network.Flow{Conn: f.Conn, From: f.From, To: to}, Relay) // also for that listener
+	a.reportActed(network.Flow{Conn: f.Conn, From: f.From, To: to}, Relay) // also for that listener
 	return to
 }
 
 // inSetUp reports whether an act changes private data.
 func inSetUp(act Act) bool { return act == Strip || act == Flip }
 
-// flip changes one of the last bits.
-func (a *Attacker) flip(b []byte) {
+// flipBit changes one of the last bits.
+func (a *Attacker) flipBit(b []byte) {
 	if len(b) > 0 {
 		b[len(b)-1-a.Rand.IntN(min(len(b), 16))] ^= 1 << a.Rand.IntN(8)
 	}
 }
 
-// strip removes some or all of the security fields of private data.
-func (a *Attacker) strip(b []byte) {
+// stripSecurity removes some or all of the security fields of private data.
+func (a *Attacker) stripSecurity(b []byte) {
 	const features = 6 // of a hello
 	if len(b) > features && a.Rand.IntN(2) == 0 {
 		b[features] = 0

@@ -14,10 +14,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// send is a Send's frame.
+// send returns a Send's frame.
 func send(text string) []byte { return segment(text, 0x40, 0) }
 
-// segment is a part of a Send.
+// segment returns a part of a Send.
 func segment(text string, last byte, offset byte) []byte {
 	f := wire.FPDU{ULPDU: append(make([]byte, wire.UntaggedLen), text...)}
 	f.ULPDU[0], f.ULPDU[1], f.ULPDU[wire.UntaggedLen-1] = last, 0x43, offset
@@ -61,17 +61,17 @@ func TestAttacker(t *testing.T) {
 		}
 	}
 	a := attacker()
-	f, _, err := wire.ConsumeFPDU(a.flipped(bytes.Clone(two)))
+	f, _, err := wire.ConsumeFPDU(a.flipInFrame(bytes.Clone(two)))
 	if err != nil || f.CRC != f.Checksum() || bytes.Equal(f.ULPDU, two[2:2+len(f.ULPDU)]) {
 		t.Errorf("a flipped frame: %+v, %v", f, err)
 	}
 	for range 50 {
-		f, _, err := wire.ConsumeFPDU(a.cut(two))
+		f, _, err := wire.ConsumeFPDU(a.cutPayload(two))
 		if whole := int(two[1]); err != nil || len(f.ULPDU) >= whole || f.CRC != f.Checksum() || !bytes.HasPrefix(two[2:], f.ULPDU) || len(f.ULPDU) < wire.UntaggedLen {
 			t.Errorf("a cut frame: %+v, %v", f, err)
 		}
 	}
-	if empty := send(""); !bytes.Equal(a.cut(empty), empty) {
+	if empty := send(""); !bytes.Equal(a.cutPayload(empty), empty) {
 		t.Error("a frame that carries nothing is changed")
 	}
 }

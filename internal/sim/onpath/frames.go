@@ -29,16 +29,16 @@ func (a *Attacker) Pass(to network.Flow, b []byte) []byte {
 	f.part = append(f.part, b...)
 	var out []byte
 	for {
-		n := f.whole()
+		n := f.frameLength()
 		if n == 0 {
 			return out
 		}
 		frame := slices.Clone(f.part[:n])
 		f.part = f.part[n:]
 		if f.history == nil {
-			f.history = a.history(to, bytes.HasPrefix(frame, []byte("MPA ID Req")))
+			f.history = a.newHistory(to, bytes.HasPrefix(frame, []byte("MPA ID Req")))
 		}
-		out = append(out, a.frame(to, f, frame)...)
+		out = append(out, a.replaceFrame(to, f, frame)...)
 		f.set = true
 	}
 }
@@ -56,8 +56,8 @@ func (a *Attacker) End(to network.Flow) []byte {
 // header is the length of a set-up frame without its private data.
 const header = 20
 
-// whole returns the length of the first frame; 0: it is incomplete.
-func (f *flow) whole() int {
+// frameLength returns the length of the first frame; 0: it is incomplete.
+func (f *flow) frameLength() int {
 	n := header
 	switch {
 	case f.set && len(f.part) < wire.LengthLen, !f.set && len(f.part) < header:
@@ -73,22 +73,22 @@ func (f *flow) whole() int {
 	return n
 }
 
-// frame returns the bytes that arrive instead of a frame.
-func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
+// replaceFrame returns the bytes that arrive instead of a frame.
+func (a *Attacker) replaceFrame(to network.Flow, f *flow, b []byte) []byte {
 	if !f.set {
 		return a.setUp(to, b)
 	}
 	if late := f.late; late != nil {
 		f.late = nil
-		f.keep(b)
+		f.recordMessage(b)
 		return append(b, late...)
 	}
 	before, from := a.last, a.from
 	var earlier, others [][]byte
 	if len(a.armed) > 0 {
-		earlier, others = a.choices(f, b)
+		earlier, others = a.replacingMessages(f, b)
 	}
-	act := a.due(to, func(act Act) bool {
+	act := a.dueAct(to, func(act Act) bool {
 		switch act {
 		case Strip, Relay:
 			return false
@@ -104,10 +104,10 @@ func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 	if !bytes.Equal(b, before) {
 		a.last, a.from = slices.Clone(b), to
 	}
-	f.keep(b)
+	f.recordMessage(b)
 	switch act {
 	case Flip:
-		return a.flipped(b)
+		return a.flipInFrame(b)
 	case Drop:
 		return nil
 	case Repeat:
@@ -116,13 +116,13 @@ func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 		f.late = b
 		return nil
 	case Cut:
-		return a.cut(b)
+		return a.cutPayload(b)
 	case Splice:
 		return before
 	case Replay:
-		return put(b, earlier[a.Rand.IntN(len(earlier))])
+		return putMessage(b, earlier[a.Rand.IntN(len(earlier))])
 	case Graft:
-		return put(b, others[a.Rand.IntN(len(others))])
+		return putMessage(b, others[a.Rand.IntN(len(others))])
 	}
 	return b
 }
@@ -130,35 +130,35 @@ func (a *Attacker) frame(to network.Flow, f *flow, b []byte) []byte {
 // setUp returns the bytes that arrive instead of a set-up frame. The device's part of it is
 // unchanged.
 func (a *Attacker) setUp(to network.Flow, b []byte) []byte {
-	act := a.due(to, inSetUp)
+	act := a.dueAct(to, inSetUp)
 	private := b[header:]
 	if hello := []byte{0x7e, 0xda}; !bytes.HasPrefix(private, hello) && len(private) >= 4 {
 		private = private[4:] // how many Reads each side answers at a time
 	}
 	switch act {
 	case Strip:
-		a.strip(private)
+		a.stripSecurity(private)
 	case Flip:
-		a.flip(private)
+		a.flipBit(private)
 	}
 	return b
 }
 
-// flipped changes a bit of the last bytes of a frame, and its CRC.
-func (a *Attacker) flipped(b []byte) []byte {
+// flipInFrame changes a bit of the last bytes of a frame, and its CRC.
+func (a *Attacker) flipInFrame(b []byte) []byte {
 	f, _, err := wire.ConsumeFPDU(b)
 	if err != nil || len(f.ULPDU) == 0 {
 		return b
 	}
-	a.flip(f.ULPDU)
+	a.flipBit(f.ULPDU)
 	f.CRC = f.Checksum()
 	return wire.AppendFPDU(nil, &f)
 }
 
-// cut removes the end of a frame's payload, and corrects its length and its CRC. If bytes of the
-// frame itself were missing, the receiver would take those after it for headers. They are sealed,
-// with keys that do not depend on the seed, so no two runs would be the same.
-func (a *Attacker) cut(b []byte) []byte {
+// cutPayload removes the end of a frame's payload, and corrects its length and its CRC. If bytes of
+// the frame itself were missing, the receiver would take those after it for headers. They are
+// sealed, with keys that do not depend on the seed, so no two runs would be the same.
+func (a *Attacker) cutPayload(b []byte) []byte {
 	f, _, err := wire.ConsumeFPDU(b)
 	if err != nil || len(f.ULPDU) == 0 {
 		return b
@@ -175,28 +175,29 @@ func (a *Attacker) cut(b []byte) []byte {
 	return wire.AppendFPDU(nil, &f)
 }
 
-// choices returns the messages that may replace the one in a frame: earlier ones, and those of
-// other connections. A message of several frames has none.
-func (a *Attacker) choices(f *flow, b []byte) (earlier, others [][]byte) {
-	m, last := message(b)
+// replacingMessages returns the messages that may replace the one in a frame: earlier ones, and
+// those of other connections. A message of several frames has none.
+func (a *Attacker) replacingMessages(f *flow, b []byte) (earlier, others [][]byte) {
+	m, last := sendInFrame(b)
 	if m == nil || !last {
 		return nil, nil
 	}
-	return f.earlier(m), a.others(f.history, m)
+	return f.earlierMessages(m), a.otherMessages(f.history, m)
 }
 
-// keep records the message that a frame contains or ends.
-func (f *flow) keep(b []byte) {
-	switch m, last := message(b); {
+// recordMessage records the message that a frame contains or ends.
+func (f *flow) recordMessage(b []byte) {
+	switch m, last := sendInFrame(b); {
 	case m != nil && last:
-		f.sent(m)
+		f.addMessage(m)
 	case last:
-		f.sent(nil)
+		f.addMessage(nil)
 	}
 }
 
-// message returns a Send that starts in a frame; nil: none. last reports that a Send ends in it.
-func message(b []byte) (m []byte, last bool) {
+// sendInFrame returns a Send that starts in a frame; nil: none. last reports that a Send ends in
+// it.
+func sendInFrame(b []byte) (m []byte, last bool) {
 	f, _, err := wire.ConsumeFPDU(b)
 	if err != nil || len(f.ULPDU) < wire.UntaggedLen || f.ULPDU[0]&0x80 != 0 || f.ULPDU[1]&0xf != 3 {
 		return nil, false
@@ -209,9 +210,9 @@ func message(b []byte) (m []byte, last bool) {
 	return f.ULPDU[wire.UntaggedLen:], last
 }
 
-// put puts a message into a frame that has one.
-func put(b, m []byte) []byte {
-	f, _, _ := wire.ConsumeFPDU(b) // message has checked it
+// putMessage puts a message into a frame that has one.
+func putMessage(b, m []byte) []byte {
+	f, _, _ := wire.ConsumeFPDU(b) // sendInFrame has checked it
 	f.ULPDU = slices.Concat(f.ULPDU[:wire.UntaggedLen], m)
 	f.CRC = f.Checksum()
 	return wire.AppendFPDU(nil, &f)

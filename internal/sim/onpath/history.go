@@ -27,8 +27,8 @@ type history struct {
 	last [messages][]byte
 }
 
-// history starts the history of a flow.
-func (a *Attacker) history(to network.Flow, asks bool) *history {
+// newHistory starts the history of a flow.
+func (a *Attacker) newHistory(to network.Flow, asks bool) *history {
 	h := &history{to: to, asks: asks}
 	if len(a.histories) == flows {
 		a.histories = slices.Delete(a.histories, 0, 1)
@@ -37,8 +37,8 @@ func (a *Attacker) history(to network.Flow, asks bool) *history {
 	return h
 }
 
-// sent records a message; nil: one that is too long, or has several frames.
-func (h *history) sent(m []byte) {
+// addMessage records a message; nil: one that is too long, or has several frames.
+func (h *history) addMessage(m []byte) {
 	if len(m) > longest {
 		m = nil
 	}
@@ -46,43 +46,43 @@ func (h *history) sent(m []byte) {
 	h.n++
 }
 
-// at returns the message with a number; nil: unknown, or no longer kept.
-func (h *history) at(n int) []byte {
+// messageAt returns the message with a number; nil: unknown, or no longer kept.
+func (h *history) messageAt(n int) []byte {
 	if n >= h.n || n < h.n-messages {
 		return nil
 	}
 	return h.last[n%messages]
 }
 
-// earlier returns the earlier messages that differ from now.
-func (h *history) earlier(now []byte) (all [][]byte) {
+// earlierMessages returns the earlier messages that differ from now.
+func (h *history) earlierMessages(now []byte) (all [][]byte) {
 	for n := max(first, h.n-messages); n < h.n; n++ {
-		if m := h.at(n); m != nil && !bytes.Equal(m, now) {
+		if m := h.messageAt(n); m != nil && !bytes.Equal(m, now) {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// client returns the address of the connecting machine.
-func (h *history) client() netip.Addr {
+// clientAddr returns the address of the connecting machine.
+func (h *history) clientAddr() netip.Addr {
 	if h.asks {
 		return h.to.From.Addr()
 	}
 	return h.to.To.Addr()
 }
 
-// others returns the messages with the next number in other connections of the same machine, in the
-// same direction.
-func (a *Attacker) others(h *history, now []byte) (all [][]byte) {
+// otherMessages returns the messages with the next number in other connections of the same machine,
+// in the same direction.
+func (a *Attacker) otherMessages(h *history, now []byte) (all [][]byte) {
 	if h.n < first {
 		return nil
 	}
 	for _, o := range a.histories {
-		if o == h || o.asks != h.asks || o.client() != h.client() {
+		if o == h || o.asks != h.asks || o.clientAddr() != h.clientAddr() {
 			continue
 		}
-		if m := o.at(h.n); m != nil && !bytes.Equal(m, now) {
+		if m := o.messageAt(h.n); m != nil && !bytes.Equal(m, now) {
 			all = append(all, m)
 		}
 	}

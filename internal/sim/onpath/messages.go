@@ -20,33 +20,33 @@ const (
 // Message returns the bytes that arrive instead of a message. It may change b. Each flow has a
 // different Conn.
 func (a *Attacker) Message(to network.Flow, kind Message, b []byte) []byte {
-	h := a.remembered(to, kind)
+	h := a.findHistory(to, kind)
 	switch kind {
 	case Request, Reply:
-		switch a.due(to, inSetUp) {
+		switch a.dueAct(to, inSetUp) {
 		case Strip:
-			a.strip(b)
+			a.stripSecurity(b)
 		case Flip:
-			a.flip(b)
+			a.flipBit(b)
 		}
 		return b
 	case Answer:
-		if a.due(to, func(act Act) bool { return act == Flip }) == Flip {
-			a.flip(b)
+		if a.dueAct(to, func(act Act) bool { return act == Flip }) == Flip {
+			a.flipBit(b)
 		}
 		return b
 	}
 	var earlier, others [][]byte
 	if len(a.armed) > 0 {
-		earlier, others = h.earlier(b), a.others(h, b)
+		earlier, others = h.earlierMessages(b), a.otherMessages(h, b)
 	}
-	act := a.due(to, func(act Act) bool {
+	act := a.dueAct(to, func(act Act) bool {
 		return act == Flip || act == Cut && len(b) > 0 || act == Replay && len(earlier) > 0 || act == Graft && len(others) > 0
 	})
-	h.sent(b)
+	h.addMessage(b)
 	switch act {
 	case Flip:
-		a.flip(b)
+		a.flipBit(b)
 	case Cut:
 		return b[:a.Rand.IntN(len(b))]
 	case Replay:
@@ -57,11 +57,11 @@ func (a *Attacker) Message(to network.Flow, kind Message, b []byte) []byte {
 	return b
 }
 
-// remembered returns the history of a flow.
-func (a *Attacker) remembered(to network.Flow, kind Message) *history {
+// findHistory returns the history of a flow.
+func (a *Attacker) findHistory(to network.Flow, kind Message) *history {
 	i := slices.IndexFunc(a.histories, func(h *history) bool { return h.to == to })
 	if i < 0 {
-		return a.history(to, kind == Request)
+		return a.newHistory(to, kind == Request)
 	}
 	return a.histories[i]
 }

@@ -21,11 +21,11 @@ func (w *World) OnPath(attacked func(from, to netip.AddrPort)) {
 		w.net.OnPath(w.attacker)
 		return
 	}
-	w.fabric.InterceptPassing(w.passing)
+	w.fabric.InterceptPassing(w.replaceMessage)
 }
 
-// passing returns the bytes that arrive instead of a twin's message.
-func (w *World) passing(p cmidtest.Passing) []byte {
+// replaceMessage returns the bytes that arrive instead of a twin's message.
+func (w *World) replaceMessage(p cmidtest.Passing) []byte {
 	kind := onpath.Send
 	switch p.Message {
 	case cmidtest.MsgREQ:

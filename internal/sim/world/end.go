@@ -15,8 +15,8 @@ import (
 // endPatience limits how long a runtime may take to shut down.
 const endPatience = 2 * time.Minute
 
-// end shuts all processes down, and checks for leftovers.
-func (w *World) end() {
+// shutDownAll shuts all processes down, and checks for leftovers.
+func (w *World) shutDownAll() {
 	if w.Failed() {
 		return
 	}
@@ -35,7 +35,7 @@ func (w *World) end() {
 		}
 		open++
 		p.Go(func() {
-			p.shutdown()
+			p.shutDown()
 			open--
 		})
 	}
@@ -48,10 +48,10 @@ func (w *World) end() {
 	for _, d := range []time.Duration{10 * time.Millisecond, endPatience} {
 		w.RunFor(d)
 		for _, p := range w.procs {
-			p.exit()
+			p.cancelWaits()
 		}
 		synctest.Wait()
-		if left = leftovers(); len(left) == 0 {
+		if left = leftoverStacks(); len(left) == 0 {
 			break
 		}
 	}
@@ -70,11 +70,11 @@ func (w *World) end() {
 			}
 		}
 	}
-	w.trace.line(w.Now(), "the end, after %d steps", w.steps)
+	w.trace.addLine(w.Now(), "the end, after %d steps", w.steps)
 }
 
-// shutdown ends a process. It runs on one of the process's goroutines.
-func (p *Process) shutdown() {
+// shutDown ends a process. It runs on one of the process's goroutines.
+func (p *Process) shutDown() {
 	p.cancel()
 	for p.opening > 0 { // it was killed in the middle of Open
 		p.Sleep(time.Millisecond)
@@ -116,9 +116,9 @@ func (w *World) close() {
 // header matches the first line of the stack of a goroutine in a bubble.
 var header = regexp.MustCompile(`^goroutine \d+ .*\[.*synctest bubble (\d+).*\]:`)
 
-// leftovers returns the stacks of the bubble's goroutines, without the caller, the testing
+// leftoverStacks returns the stacks of the bubble's goroutines, without the caller, the testing
 // package's, and the one that waits for the script.
-func leftovers() (all []string) {
+func leftoverStacks() (all []string) {
 	buf := make([]byte, 64<<10)
 	for {
 		n := runtime.Stack(buf, true)
@@ -138,7 +138,7 @@ func leftovers() (all []string) {
 			bubble = string(m[1])
 			continue
 		}
-		ours := bytes.Contains(stack, []byte("testing/synctest.Test")) || bytes.Contains(stack, []byte(".(*World).apart("))
+		ours := bytes.Contains(stack, []byte("testing/synctest.Test")) || bytes.Contains(stack, []byte(".(*World).runApart("))
 		if m != nil && string(m[1]) == bubble && !ours {
 			all = append(all, string(stack))
 		}

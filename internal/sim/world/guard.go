@@ -25,14 +25,14 @@ func newGuard(t *testing.T, seed uint64) *guard {
 	t.Helper()
 	g := &guard{seed: seed, over: make(chan struct{})}
 	deadline, _ := t.Deadline()
-	go g.run(deadline)
+	go g.watchSteps(deadline)
 	return g
 }
 
 func (g *guard) end() { close(g.over) }
 
-// run ends the program when no steps happen, or shortly before the test's deadline.
-func (g *guard) run(deadline time.Time) {
+// watchSteps ends the program when no steps happen, or shortly before the test's deadline.
+func (g *guard) watchSteps(deadline time.Time) {
 	tick := time.NewTicker(silence / 120)
 	defer tick.Stop()
 	seen, since := int64(-1), time.Now()
@@ -48,16 +48,16 @@ func (g *guard) run(deadline time.Time) {
 		}
 		switch {
 		case now.Sub(since) >= silence:
-			g.stop(fmt.Sprintf("nothing has happened for %v of real time: a goroutine runs without end, or waits for"+
+			g.endProgram(fmt.Sprintf("nothing has happened for %v of real time: a goroutine runs without end, or waits for"+
 				" something from outside of the simulation (a channel, a mutex, a socket)", silence))
 		case !deadline.IsZero() && deadline.Sub(now) < time.Second:
-			g.stop(fmt.Sprintf("the time of -timeout is over; the last step was %v ago", now.Sub(since).Round(time.Millisecond)))
+			g.endProgram(fmt.Sprintf("the time of -timeout is over; the last step was %v ago", now.Sub(since).Round(time.Millisecond)))
 		}
 	}
 }
 
-// stop ends the program, and prints all goroutines.
-func (g *guard) stop(why string) {
+// endProgram ends the program, and prints all goroutines.
+func (g *guard) endProgram(why string) {
 	debug.SetTraceback("all")
 	if f := g.failure.Load(); f != nil {
 		why += "\nbefore that it has failed: " + *f
@@ -65,9 +65,9 @@ func (g *guard) stop(why string) {
 	panic(fmt.Sprintf("simulation: seed %d: %s", g.seed, why))
 }
 
-// apart calls fn on a new goroutine. A panic there, or t.FailNow, fails the World, and does not end
-// the test program.
-func (w *World) apart(fn func()) {
+// runApart calls fn on a new goroutine. A panic there, or t.FailNow, fails the World, and does not
+// end the test program.
+func (w *World) runApart(fn func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -88,7 +88,7 @@ var (
 	count  = rpc.NewStream[rpc.Bytes, rpc.Bytes]("order.Count")
 )
 
-// calls has goroutines that call, with deadlines that some calls miss, and read streams that some
+// calls makes goroutines call, with deadlines that some calls miss, and read streams that some
 // of them give up. The server drains during that.
 func calls(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {
@@ -149,7 +149,7 @@ func calls(w *World) {
 	})
 }
 
-// streams has goroutines write, and two read on each connection, with deadlines.
+// streams makes goroutines write, and two read on each connection, with deadlines.
 func streams(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {
 		l, err := rdmanet.Listen(p.Context(), rt, at)
@@ -199,7 +199,7 @@ func streams(w *World) {
 	})
 }
 
-// links has links that reconnect, to a server that closes the connections it accepts, and actors
+// links makes links that reconnect, to a server that closes the connections it accepts, and actors
 // that may block.
 func links(w *World) {
 	pair(w, func(p *Process, rt *rdma.Runtime) error {

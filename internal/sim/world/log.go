@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// logger writes into the trace. Its lines are not hashed, because they may contain parts that
+// newLogger writes into the trace. Its lines are not hashed, because they may contain parts that
 // differ from run to run, such as a goroutine's number. Lines other than debugging ones are written
 // by goroutines, so they are written even if the trace is not printed: a printed run must equal an
 // unprinted one.
-func (p *Process) logger() *slog.Logger {
+func (p *Process) newLogger() *slog.Logger {
 	var h slog.Handler = lines{p: p}
 	if p.w.cfg.Log != nil {
 		h = p.w.cfg.Log(h)
@@ -42,7 +42,7 @@ func (l lines) Handle(_ context.Context, r slog.Record) error {
 		fmt.Fprintf(&s, " %s%s=%v", l.prefix, a.Key, a.Value)
 		return true
 	})
-	l.p.w.note(s.String())
+	l.p.w.addNote(s.String())
 	return nil
 }
 

@@ -66,7 +66,7 @@ func (m *Machine) PowerOff() {
 			m.w.fabric.Cut(m.host, other.host).Optional()
 		}
 	}
-	m.crash()
+	m.crashPrograms()
 }
 
 // PowerOn starts the machine again, without processes.
@@ -86,8 +86,8 @@ func (m *Machine) PowerOn() {
 	}
 }
 
-// crash ends all programs of a twin's host. Its devices leave with them.
-func (m *Machine) crash() {
+// crashPrograms ends all programs of a twin's host. Its devices leave with them.
+func (m *Machine) crashPrograms() {
 	m.host.Crash()
 	m.procs, m.out = nil, true
 }
@@ -189,8 +189,8 @@ func (m *Machine) Thaw() {
 // connection, in the middle of its set-up. 0 ends that. It does nothing on twins.
 func (m *Machine) FreezeOnAccept(d time.Duration) { m.stall = d }
 
-// accepted is called by a loop that has accepted a connection. Its turn continues to the end.
-func (w *World) accepted(on *network.Machine) {
+// handleAccepted handles that a loop has accepted a connection. Its turn continues to the end.
+func (w *World) handleAccepted(on *network.Machine) {
 	for _, m := range w.machines {
 		if m.net == on && m.stall > 0 {
 			w.Trace("%s stands still for %v", m.name, m.stall)
@@ -242,8 +242,8 @@ func (w *World) Scarce(rate float64) {
 	}
 }
 
-// fault decides whether a system call fails.
-func (w *World) fault(call string) unix.Errno {
+// drawErrno decides whether a system call fails.
+func (w *World) drawErrno(call string) unix.Errno {
 	if w.scarce == 0 || w.errnos.Float64() >= w.scarce {
 		return 0
 	}

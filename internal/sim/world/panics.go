@@ -32,7 +32,7 @@ func (f failures) Enabled(ctx context.Context, l slog.Level) bool {
 // Handle implements slog.Handler.
 func (f failures) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == failed {
-		f.failed(r)
+		f.reportRecord(r)
 	}
 	if !f.Handler.Enabled(ctx, r.Level) {
 		return nil
@@ -40,7 +40,7 @@ func (f failures) Handle(ctx context.Context, r slog.Record) error {
 	return f.Handler.Handle(ctx, r)
 }
 
-func (f failures) failed(r slog.Record) {
+func (f failures) reportRecord(r slog.Record) {
 	p := eventloop.Panic{Holder: eventloop.Holder{Kind: "actor"}, Stack: debug.Stack()}
 	r.Attrs(func(a slog.Attr) bool {
 		switch v := a.Value.Any(); a.Key {

@@ -39,14 +39,14 @@ func newPoller(p *Process) *poller {
 	return &poller{p: p, name: fmt.Sprintf("%s/%d", p.name, n), number: n, turn: make(chan []eventloop.Ready)}
 }
 
-func (q *poller) find(fd int) (int, bool) {
+func (q *poller) findFD(fd int) (int, bool) {
 	return slices.BinarySearchFunc(q.watched, fd, func(w watch, fd int) int { return w.fd - fd })
 }
 
-// forget removes descriptors that were closed without being removed, as epoll does.
-func (q *poller) forget() {
+// forgetClosed removes descriptors that were closed without being removed, as epoll does.
+func (q *poller) forgetClosed() {
 	if !q.p.dead {
-		q.watched = slices.DeleteFunc(q.watched, func(w watch) bool { return q.p.file(w.fd) != w.file })
+		q.watched = slices.DeleteFunc(q.watched, func(w watch) bool { return q.p.fileID(w.fd) != w.file })
 	}
 }
 
@@ -54,18 +54,18 @@ func (q *poller) forget() {
 func (q *poller) Add(fd int, ev eventloop.Events, tag uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.forget()
-	i, ok := q.find(fd)
+	q.forgetClosed()
+	i, ok := q.findFD(fd)
 	switch {
-	case q.p.file(fd) == 0:
+	case q.p.fileID(fd) == 0:
 		return unix.EBADF
 	case ok:
 		return unix.EEXIST
 	}
-	if errno := q.p.w.fault("epoll_ctl"); errno != 0 {
+	if errno := q.p.w.drawErrno("epoll_ctl"); errno != 0 {
 		return errno
 	}
-	q.watched = slices.Insert(q.watched, i, watch{fd, q.p.file(fd), ev, tag})
+	q.watched = slices.Insert(q.watched, i, watch{fd, q.p.fileID(fd), ev, tag})
 	return nil
 }
 
@@ -73,7 +73,7 @@ func (q *poller) Add(fd int, ev eventloop.Events, tag uint64) error {
 func (q *poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i, ok := q.find(fd)
+	i, ok := q.findFD(fd)
 	if !ok {
 		return unix.ENOENT
 	}
@@ -85,7 +85,7 @@ func (q *poller) Modify(fd int, ev eventloop.Events, tag uint64) error {
 func (q *poller) Remove(fd int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	i, ok := q.find(fd)
+	i, ok := q.findFD(fd)
 	if !ok {
 		return unix.ENOENT
 	}
@@ -102,8 +102,8 @@ func (q *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 		q.due = time.Now().Add(timeout)
 	}
 	q.mu.Unlock()
-	q.p.w.ran(q)
-	q.p.w.kick()
+	q.p.w.recordRunner(q)
+	q.p.w.wakeScript()
 	got, ok := <-q.turn
 	if !ok {
 		return 0, fmt.Errorf("the simulation is over: %w", unix.EIO)
@@ -111,11 +111,11 @@ func (q *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	return copy(dst, got), nil
 }
 
-// ran records which goroutine runs a twin's loop. A Goexit may have changed it.
-func (w *World) ran(q *poller) {
+// recordRunner records which goroutine runs a twin's loop. A Goexit may have changed it.
+func (w *World) recordRunner(q *poller) {
 	if w.loops != nil {
 		w.mu.Lock()
-		w.loops[goid()] = q
+		w.loops[goroutineID()] = q
 		w.mu.Unlock()
 	}
 }
@@ -125,7 +125,7 @@ func (q *poller) Wake() error {
 	q.mu.Lock()
 	q.woken = true
 	q.mu.Unlock()
-	q.p.w.kick()
+	q.p.w.wakeScript()
 	return nil
 }
 
@@ -137,35 +137,35 @@ func (q *poller) Close() error {
 	return nil
 }
 
-// ready returns the events that Wait could report now, by descriptor, and whether the loop may have
-// a turn.
-func (q *poller) ready(now time.Time) (all []eventloop.Ready, turn bool) {
+// readyEvents returns the events that Wait could report now, by descriptor, and whether the loop
+// may have a turn.
+func (q *poller) readyEvents(now time.Time) (all []eventloop.Ready, turn bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.waiting {
 		return nil, false
 	}
-	q.forget()
+	q.forgetClosed()
 	for _, w := range q.watched {
-		if ev := q.p.events(w.fd) & (w.interest | eventloop.Hangup | eventloop.Error); ev != 0 {
+		if ev := q.p.readyEvents(w.fd) & (w.interest | eventloop.Hangup | eventloop.Error); ev != 0 {
 			all = append(all, eventloop.Ready{Tag: w.tag, Events: ev})
 		}
 	}
-	return all, len(all) > 0 || q.woken || q.expired(now)
+	return all, len(all) > 0 || q.woken || q.expiredAt(now)
 }
 
-// expired reports whether Wait's time is over.
-func (q *poller) expired(now time.Time) bool { return !q.due.IsZero() && !now.Before(q.due) }
+// expiredAt reports whether Wait's time is over.
+func (q *poller) expiredAt(now time.Time) bool { return !q.due.IsZero() && !now.Before(q.due) }
 
-// late reports whether the time of the loop's Wait is over.
-func (q *poller) late() bool {
+// isExpired reports whether the time of the loop's Wait is over.
+func (q *poller) isExpired() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.expired(time.Now())
+	return q.expiredAt(time.Now())
 }
 
-// deadline returns the end of Wait: zero for never.
-func (q *poller) deadline() time.Time {
+// waitDeadline returns the end of Wait: zero for never.
+func (q *poller) waitDeadline() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.waiting {
@@ -174,16 +174,16 @@ func (q *poller) deadline() time.Time {
 	return q.due
 }
 
-// grant gives the loop a turn in which Wait reports got.
-func (q *poller) grant(got []eventloop.Ready) {
+// grantTurn grants the loop a turn in which Wait reports got.
+func (q *poller) grantTurn(got []eventloop.Ready) {
 	q.mu.Lock()
 	q.waiting, q.woken = false, false
 	q.mu.Unlock()
 	q.turn <- got
 }
 
-// describe lists reports for the trace, by descriptor, because tags are private to the loop.
-func (q *poller) describe(got []eventloop.Ready) string {
+// describeEvents lists reports for the trace, by descriptor, because tags are private to the loop.
+func (q *poller) describeEvents(got []eventloop.Ready) string {
 	var s strings.Builder
 	for _, r := range got {
 		i := slices.IndexFunc(q.watched, func(w watch) bool { return w.tag == r.Tag })

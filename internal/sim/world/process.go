@@ -53,7 +53,7 @@ func (m *Machine) Start(main func(p *Process)) *Process {
 		m.AddDevice()
 	}
 	p.sys = actor.NewActorSystem(
-		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return p.logger() }),
+		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return p.newLogger() }),
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -88,12 +88,12 @@ func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
 	}
 	p.opening++
 	defer func() { p.opening-- }()
-	cfg.Device, cfg.Scheduler = p.device(), p.scheduler()
+	cfg.Device, cfg.Scheduler = p.newDevice(), p.newScheduler()
 	cfg.Loops = make([]eventloop.Config, max(len(cfg.Loops), 1))
 	for i := range cfg.Loops {
 		q := newPoller(p)
 		p.pollers = append(p.pollers, q)
-		cfg.Loops[i] = eventloop.Config{Name: q.name, Poller: q, StallAfter: -1, OnPanic: p.panicked}
+		cfg.Loops[i] = eventloop.Config{Name: q.name, Poller: q, StallAfter: -1, OnPanic: p.failWithPanic}
 	}
 	rt, err := rdma.Open(p.sys, cfg)
 	if err == nil {
@@ -102,7 +102,7 @@ func (p *Process) Open(cfg rdma.Config) (*rdma.Runtime, error) {
 	return rt, err
 }
 
-func (p *Process) device() cmid.Driver {
+func (p *Process) newDevice() cmid.Driver {
 	if p.net == nil {
 		return p.m.host.Driver()
 	}
@@ -117,16 +117,17 @@ func (p *Process) Sockets() sockets.Stack {
 	return p.net.Stack()
 }
 
-// file identifies the file that the process has open under a descriptor. 0: none. Twins have none.
-func (p *Process) file(fd int) uint64 {
+// fileID identifies the file that the process has open under a descriptor. 0: none. Twins have
+// none.
+func (p *Process) fileID(fd int) uint64 {
 	if p.net == nil {
 		return 0
 	}
 	return p.net.File(fd)
 }
 
-// events returns a descriptor's ready events.
-func (p *Process) events(fd int) eventloop.Events {
+// readyEvents returns a descriptor's ready events.
+func (p *Process) readyEvents(fd int) eventloop.Events {
 	if p.net == nil {
 		return 0
 	}
@@ -136,24 +137,24 @@ func (p *Process) events(fd int) eventloop.Events {
 // Freeze stops the process, as SIGSTOP does. Its kernel keeps running.
 func (p *Process) Freeze() {
 	if !p.frozen {
-		p.frozen, p.since = true, p.w.awake()
+		p.frozen, p.since = true, p.w.awakeTime()
 	}
 }
 
 // Thaw ends Freeze.
-func (p *Process) Thaw() { p.stood, p.frozen = p.still(), false }
+func (p *Process) Thaw() { p.stood, p.frozen = p.frozenTime(), false }
 
-// still returns how long the process has been frozen in all.
-func (p *Process) still() time.Duration {
+// frozenTime returns how long the process has been frozen in all.
+func (p *Process) frozenTime() time.Duration {
 	if p.frozen {
-		return p.stood + p.w.awake() - p.since
+		return p.stood + p.w.awakeTime() - p.since
 	}
 	return p.stood
 }
 
 // Awake returns how long the process could run: the World's time without that in which it was
 // frozen, or its computer suspended.
-func (p *Process) Awake() time.Duration { return p.w.awake() - p.still() }
+func (p *Process) Awake() time.Duration { return p.w.awakeTime() - p.frozenTime() }
 
 // Dead reports whether the process was killed.
 func (p *Process) Dead() bool { return p.dead }
@@ -168,7 +169,7 @@ func (p *Process) Kill() {
 		for _, other := range p.m.procs {
 			other.dead = true
 		}
-		p.m.crash()
+		p.m.crashPrograms()
 		return
 	}
 	p.dead = true
@@ -176,13 +177,13 @@ func (p *Process) Kill() {
 	p.m.procs = slices.DeleteFunc(p.m.procs, func(other *Process) bool { return other == p })
 }
 
-// runs reports whether the process may run.
-func (p *Process) runs() bool { return !p.frozen && !p.dead }
+// mayRun reports whether the process may run.
+func (p *Process) mayRun() bool { return !p.frozen && !p.dead }
 
-// turns reports whether the process's loops may have turns. Those of a killed twin have one more,
+// mayTurn reports whether the process's loops may have turns. Those of a killed twin have one more,
 // in which the twin stops them.
-func (p *Process) turns() bool { return p.runs() || p.dead && p.net == nil }
+func (p *Process) mayTurn() bool { return p.mayRun() || p.dead && p.net == nil }
 
-func (p *Process) panicked(x eventloop.Panic) {
+func (p *Process) failWithPanic(x eventloop.Panic) {
 	p.w.Fail("%s: %v has panicked: %v\n%s", p.name, x.Holder, x.Value, x.Stack)
 }

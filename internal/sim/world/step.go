@@ -33,15 +33,15 @@ func (w *World) RunUntil(d time.Duration, done func() bool) bool {
 			w.Fail("%d steps, and no rest", w.steps)
 			return false
 		}
-		choices := w.choices()
-		if len(choices) > 0 && !w.lets(end) {
-			w.do(choices[w.order.IntN(len(choices))])
+		choices := w.possibleSteps()
+		if len(choices) > 0 && !w.timeMayPass(end) {
+			w.takeStep(choices[w.order.IntN(len(choices))])
 			continue
 		}
 		if !time.Now().Before(end) {
 			return false
 		}
-		w.pass(end, len(choices) > 0)
+		w.advanceTime(end, len(choices) > 0)
 	}
 }
 
@@ -52,27 +52,27 @@ func (w *World) RunFor(d time.Duration) { w.RunUntil(d, func() bool { return fal
 // other work.
 const slow = 64
 
-// lets decides whether time passes before the next step.
-func (w *World) lets(end time.Time) bool {
+// timeMayPass decides whether time passes before the next step.
+func (w *World) timeMayPass(end time.Time) bool {
 	return w.order.IntN(slow) == 0 && time.Now().Before(end)
 }
 
-// choices lists the possible steps, in an order that depends only on the past.
-func (w *World) choices() (all []choice) {
+// possibleSteps lists the possible steps, in an order that depends only on the past.
+func (w *World) possibleSteps() (all []choice) {
 	now := time.Now()
 	w.mu.Lock()
 	for _, t := range w.parked {
-		if t.may() && !now.Before(t.due) {
+		if t.mayContinue() && !now.Before(t.due) {
 			all = append(all, choice{task: t})
 		}
 	}
 	w.mu.Unlock()
 	for _, p := range w.procs {
-		if !p.turns() {
+		if !p.mayTurn() {
 			continue
 		}
 		for _, q := range p.pollers {
-			if got, turn := q.ready(now); turn {
+			if got, turn := q.readyEvents(now); turn {
 				all = append(all, choice{loop: q, got: got})
 			}
 		}
@@ -90,8 +90,8 @@ func (w *World) choices() (all []choice) {
 	return all
 }
 
-// do takes one step.
-func (w *World) do(c choice) {
+// takeStep takes one step.
+func (w *World) takeStep(c choice) {
 	w.steps++
 	switch {
 	case c.task != nil:
@@ -107,9 +107,9 @@ func (w *World) do(c choice) {
 		c.task.due = time.Time{}
 		c.task.turn <- true
 	case c.loop != nil:
-		got := w.some(c.got, c.loop.late())
-		w.Trace("%s has a turn:%s", c.loop.name, c.loop.describe(got))
-		c.loop.grant(got)
+		got := w.drawEvents(c.got, c.loop.isExpired())
+		w.Trace("%s has a turn:%s", c.loop.name, c.loop.describeEvents(got))
+		c.loop.grantTurn(got)
 	case c.event != 0:
 		w.Trace("%s", w.net.Step(c.event-1))
 	case c.plan != 0:
@@ -120,10 +120,11 @@ func (w *World) do(c choice) {
 	}
 }
 
-// some takes a part of the events that a loop could report, in any order. The rest is reported in a
-// later turn, as epoll does when more is ready than fits. A loop whose time is over may get
-// nothing: epoll has returned before anything was ready, and the process was late after that.
-func (w *World) some(all []eventloop.Ready, late bool) []eventloop.Ready {
+// drawEvents takes a part of the events that a loop could report, in any order. The rest is
+// reported in a later turn, as epoll does when more is ready than fits. A loop whose time is over
+// may get nothing: epoll has returned before anything was ready, and the process was late after
+// that.
+func (w *World) drawEvents(all []eventloop.Ready, late bool) []eventloop.Ready {
 	if len(all) == 0 || late && w.order.IntN(2) == 0 {
 		return nil
 	}
@@ -134,16 +135,16 @@ func (w *World) some(all []eventloop.Ready, late bool) []eventloop.Ready {
 	return all
 }
 
-// pass lets time pass: until the next event is due, or for a moment if a step is possible. How long
-// that is does not depend on the due times: a loop that is woken while it starts may have an
-// expired time-out, or none, and Go decides which.
-func (w *World) pass(end time.Time, busy bool) {
+// advanceTime lets time pass: until the next event is due, or for a moment if a step is possible.
+// How long that is does not depend on the due times: a loop that is woken while it starts may have
+// an expired time-out, or none, and Go decides which.
+func (w *World) advanceTime(end time.Time, busy bool) {
 	if busy {
 		time.Sleep(time.Duration(1 + w.order.Int64N(int64(2*time.Millisecond))))
 		return
 	}
 	until := end
-	for _, at := range w.dues() {
+	for _, at := range w.dueTimes() {
 		if at.Before(until) {
 			until = at
 		}
@@ -160,21 +161,21 @@ func (w *World) pass(end time.Time, busy bool) {
 	}
 }
 
-// dues lists the times for which something waits.
-func (w *World) dues() (all []time.Time) {
+// dueTimes lists the times for which something waits.
+func (w *World) dueTimes() (all []time.Time) {
 	w.mu.Lock()
 	for _, t := range w.parked {
-		if t.may() && !t.due.IsZero() {
+		if t.mayContinue() && !t.due.IsZero() {
 			all = append(all, t.due)
 		}
 	}
 	w.mu.Unlock()
 	for _, p := range w.procs {
-		if !p.runs() {
+		if !p.mayRun() {
 			continue
 		}
 		for _, q := range p.pollers {
-			if at := q.deadline(); !at.IsZero() {
+			if at := q.waitDeadline(); !at.IsZero() {
 				all = append(all, at)
 			}
 		}

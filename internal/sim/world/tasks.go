@@ -23,59 +23,59 @@ type task struct {
 	machine bool
 }
 
-// may reports whether the task's goroutine may continue.
-func (t *task) may() bool { return t.machine || t.p.runs() }
+// mayContinue reports whether the task's goroutine may continue.
+func (t *task) mayContinue() bool { return t.machine || t.p.mayRun() }
 
-// scheduler returns the sched.Scheduler of a process's program.
-func (p *Process) scheduler() *sched.Scheduler {
-	return &sched.Scheduler{Turn: p.turn, Wait: p.resume, Source: p.source}
+// newScheduler returns the sched.Scheduler of a process's program.
+func (p *Process) newScheduler() *sched.Scheduler {
+	return &sched.Scheduler{Turn: p.assignNumber, Wait: p.awaitTurn, Source: p.source}
 }
 
 // Go runs fn on a goroutine of the process. Any of the process's goroutines and actors may call
 // it.
-func (p *Process) Go(fn func()) { go p.turn(fn)() }
+func (p *Process) Go(fn func()) { go p.assignNumber(fn)() }
 
-// turn assigns fn the next number of a goroutine.
-func (p *Process) turn(fn func()) func() {
+// assignNumber assigns fn the next number of a goroutine.
+func (p *Process) assignNumber(fn func()) func() {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.started++
 	t := &task{p: p, n: p.started, turn: make(chan bool)}
 	return func() {
-		id := goid()
-		p.w.enter(id, t)
-		defer p.w.leave(id)
-		defer t.recover()
-		p.w.park(t)
+		id := goroutineID()
+		p.w.addTask(id, t)
+		defer p.w.removeTask(id)
+		defer t.recoverPanic()
+		p.w.parkTask(t)
 		fn()
 	}
 }
 
-// recover fails the World if the task's goroutine panics. Outside of a simulation that would end
-// its program.
-func (t *task) recover() {
+// recoverPanic fails the World if the task's goroutine panics. Outside of a simulation that would
+// end its program.
+func (t *task) recoverPanic() {
 	if r := recover(); r != nil {
 		t.p.w.Fail("%s: goroutine %d has panicked: %v\n%s", t.p.name, t.n, r, debug.Stack())
 	}
 }
 
-// resume parks the calling goroutine until its turn, unless it is a loop's, which has its turn.
-func (p *Process) resume() {
-	if t := p.current(); t != nil {
-		p.w.park(t)
+// awaitTurn parks the calling goroutine until its turn, unless it is a loop's, which has its turn.
+func (p *Process) awaitTurn() {
+	if t := p.currentTask(); t != nil {
+		p.w.parkTask(t)
 	}
 }
 
-// current returns the calling goroutine's task, or nil.
-func (p *Process) current() *task {
+// currentTask returns the calling goroutine's task, or nil.
+func (p *Process) currentTask() *task {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return p.w.tasks[goid()]
+	return p.w.tasks[goroutineID()]
 }
 
-// exit ends the process's goroutines that sleep, or wait for their turn, one after the other: their
-// deferred calls belong to the workload, which has no locks. A deferred call may wait once more.
-func (p *Process) exit() {
+// cancelWaits ends the goroutines of the process that sleep or wait for their turn, one by one. A
+// deferred call may wait once more.
+func (p *Process) cancelWaits() {
 	var all []*task
 	p.w.mu.Lock()
 	p.w.parked = slices.DeleteFunc(p.w.parked, func(t *task) bool {
@@ -95,40 +95,40 @@ func (p *Process) exit() {
 
 // Sleep is time.Sleep for the process's goroutines. It ends the goroutine when the process ends.
 func (p *Process) Sleep(d time.Duration) {
-	t := p.current()
+	t := p.currentTask()
 	if t == nil {
 		p.w.Fail("%s: Sleep on a goroutine that Process.Go has not started", p.name)
 		runtime.Goexit()
 	}
 	t.due = time.Now().Add(d)
-	p.w.park(t)
+	p.w.parkTask(t)
 }
 
-// stand parks the goroutine of a loop whose twin runs the machine without its program.
-func (w *World) stand() {
+// parkLoop parks the goroutine of a loop whose twin runs the machine without its program.
+func (w *World) parkLoop() {
 	w.mu.Lock()
-	q := w.loops[goid()]
+	q := w.loops[goroutineID()]
 	w.mu.Unlock()
 	if q != nil {
-		w.park(&task{p: q.p, n: -1 - q.number, turn: make(chan bool), machine: true})
+		w.parkTask(&task{p: q.p, n: -1 - q.number, turn: make(chan bool), machine: true})
 	}
 }
 
-// enter and leave maintain the map from goroutines to tasks.
-func (w *World) enter(id uint64, t *task) {
+// addTask and removeTask maintain the map from goroutines to tasks.
+func (w *World) addTask(id uint64, t *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tasks[id] = t
 }
 
-func (w *World) leave(id uint64) {
+func (w *World) removeTask(id uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.tasks, id)
 }
 
-// park blocks the task's goroutine until the World lets it continue, or ends it.
-func (w *World) park(t *task) {
+// parkTask blocks the task's goroutine until the World lets it continue, or ends it.
+func (w *World) parkTask(t *task) {
 	w.mu.Lock()
 	if w.over {
 		w.mu.Unlock()
@@ -139,14 +139,14 @@ func (w *World) park(t *task) {
 	})
 	w.parked = slices.Insert(w.parked, i, t)
 	w.mu.Unlock()
-	w.kick()
+	w.wakeScript()
 	if !<-t.turn {
 		runtime.Goexit()
 	}
 }
 
-// goid returns the calling goroutine's number, parsed from its stack.
-func goid() uint64 {
+// goroutineID returns the calling goroutine's number, parsed from its stack.
+func goroutineID() uint64 {
 	var buf [64]byte
 	s := buf[:runtime.Stack(buf[:], false)]
 	s = bytes.TrimPrefix(s, []byte("goroutine "))

@@ -19,8 +19,8 @@ type trace struct {
 
 func newTrace(print func(string)) *trace { return &trace{hash: fnv.New64a(), print: print} }
 
-// line adds one line.
-func (t *trace) line(at time.Duration, format string, args ...any) {
+// addLine adds one line.
+func (t *trace) addLine(at time.Duration, format string, args ...any) {
 	t.buf = fmt.Appendf(t.buf[:0], "%12s  ", at)
 	t.buf = fmt.Appendf(t.buf, format, args...)
 	_, _ = t.hash.Write(t.buf) // never fails
@@ -29,8 +29,8 @@ func (t *trace) line(at time.Duration, format string, args ...any) {
 	}
 }
 
-// note adds a line that is not part of the hash. It starts with Aside.
-func (t *trace) note(at time.Duration, text string) {
+// addNote adds a line that is not part of the hash. It starts with Aside.
+func (t *trace) addNote(at time.Duration, text string) {
 	if t.print != nil {
 		t.print(fmt.Sprintf("%s%12s  %s", Aside, at, text))
 	}

@@ -110,15 +110,15 @@ func Run(t *testing.T, cfg Config, script func(w *World)) (result Result) {
 		if r := recover(); r != nil && (w == nil || w.failure == "") {
 			panic(r)
 		}
-		result = w.result()
+		result = w.newResult()
 	}()
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(cfg)
 		w.guard = g
 		defer w.close()
-		w.apart(func() {
+		w.runApart(func() {
 			script(w)
-			w.end()
+			w.shutDownAll()
 		})
 	})
 	return
@@ -132,7 +132,7 @@ func newWorld(cfg Config) *World {
 	w.order = w.Rand("order")
 	if cfg.Kind != Embedded {
 		w.loops = make(map[uint64]*poller)
-		f := cmidtest.Config{Seed: cfg.Seed, Scheduler: &sched.Scheduler{Wait: w.stand}}
+		f := cmidtest.Config{Seed: cfg.Seed, Scheduler: &sched.Scheduler{Wait: w.parkLoop}}
 		f.Reserved = cfg.Kind != Twin // the kernel's devices have their receives posted from the
 		// start
 		if cfg.Kind != TwinSoftRoCE {
@@ -145,13 +145,13 @@ func newWorld(cfg Config) *World {
 	w.net = network.New(network.Config{
 		Now: time.Now, Rand: w.Rand("network"),
 		Short: 0.1, MinBuffer: 4 << 10, MaxBuffer: 256 << 10,
-		Fail:     func(_ *network.Machine, call string) unix.Errno { return w.fault(call) },
-		Accepted: w.accepted,
+		Fail:     func(_ *network.Machine, call string) unix.Errno { return w.drawErrno(call) },
+		Accepted: w.handleAccepted,
 	})
 	return w
 }
 
-func (w *World) result() Result {
+func (w *World) newResult() Result {
 	return Result{
 		Seed: w.cfg.Seed, Hash: w.trace.hash.Sum64(), Steps: w.steps,
 		Elapsed: w.elapsed, Failure: w.failure,
@@ -176,14 +176,14 @@ func (w *World) Now() time.Duration { return time.Since(w.start) }
 func (w *World) Trace(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trace.line(w.Now(), format, args...)
+	w.trace.addLine(w.Now(), format, args...)
 }
 
-// note adds a line that is not hashed: its text may differ from run to run.
-func (w *World) note(text string) {
+// addNote adds a line that is not hashed: its text may differ from run to run.
+func (w *World) addNote(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trace.note(w.Now(), text)
+	w.trace.addNote(w.Now(), text)
 }
 
 // Fail ends the World with a failure. Only the first one counts. Everything continues until the end
@@ -194,7 +194,7 @@ func (w *World) Fail(format string, args ...any) {
 	if w.failure == "" {
 		w.failure = fmt.Sprintf(format, args...)
 		w.guard.failure.Store(&w.failure)
-		w.trace.line(w.Now(), "FAILED: %s", w.failure)
+		w.trace.addLine(w.Now(), "FAILED: %s", w.failure)
 	}
 }
 
@@ -221,11 +221,11 @@ func (w *World) Suspend(d time.Duration) {
 // Suspended returns how long the computers were suspended.
 func (w *World) Suspended() time.Duration { return w.suspended }
 
-// awake returns how long the computers were not suspended.
-func (w *World) awake() time.Duration { return w.Now() - w.suspended }
+// awakeTime returns how long the computers were not suspended.
+func (w *World) awakeTime() time.Duration { return w.Now() - w.suspended }
 
-// kick makes the script's goroutine compute the steps again.
-func (w *World) kick() {
+// wakeScript makes the script's goroutine compute the steps again.
+func (w *World) wakeScript() {
 	select {
 	case w.moved <- struct{}{}:
 	default:

@@ -47,7 +47,7 @@ type end struct {
 	fd int
 }
 
-func (w *world) add(p Process, fd int, err error) *end {
+func (w *world) addEnd(p Process, fd int, err error) *end {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
@@ -60,13 +60,13 @@ func (w *world) add(p Process, fd int, err error) *end {
 func (w *world) socket(p Process, domain, typ int) *end {
 	w.Helper()
 	fd, err := p.Socket(domain, typ)
-	return w.add(p, fd, err)
+	return w.addEnd(p, fd, err)
 }
 
-// tcp makes a stream socket of Address's family.
-func (w *world) tcp(p Process) *end {
+// newTCP makes a stream socket of Address's family.
+func (w *world) newTCP(p Process) *end {
 	w.Helper()
-	return w.socket(p, family(w.Address), unix.SOCK_STREAM)
+	return w.socket(p, familyOf(w.Address), unix.SOCK_STREAM)
 }
 
 // must fails the test if err is not nil.
@@ -99,8 +99,8 @@ func (w *world) until(what string, done func() bool) {
 	w.Fatalf("%s: it has not happened", what)
 }
 
-// ready waits until e is ready for exactly want.
-func (e *end) ready(what string, want eventloop.Events) {
+// awaitReady waits until e is ready for exactly want.
+func (e *end) awaitReady(what string, want eventloop.Events) {
 	e.w.Helper()
 	got := e.p.Ready(e.fd)
 	for range most {
@@ -115,8 +115,8 @@ func (e *end) ready(what string, want eventloop.Events) {
 	e.w.Fatalf("%s: ready for %v, want %v", what, got, want)
 }
 
-// stays checks for a while that e is ready for exactly want.
-func (e *end) stays(what string, want eventloop.Events) {
+// staysReady checks for a while that e is ready for exactly want.
+func (e *end) staysReady(what string, want eventloop.Events) {
 	e.w.Helper()
 	for range 20 {
 		if got := e.p.Ready(e.fd); got != want {
@@ -126,8 +126,8 @@ func (e *end) stays(what string, want eventloop.Events) {
 	}
 }
 
-// settle lets pending activity proceed.
-func (w *world) settle() {
+// letSettle lets pending activity proceed.
+func (w *world) letSettle() {
 	for range 20 {
 		w.Wait()
 	}
@@ -155,51 +155,51 @@ func (e *end) shutdown(how int) {
 // bind binds e and returns its address.
 func (e *end) bind(at netip.AddrPort) netip.AddrPort {
 	e.w.Helper()
-	e.w.must(e.p.Bind(e.fd, sockaddr(at)))
-	return e.local()
+	e.w.must(e.p.Bind(e.fd, toSockaddr(at)))
+	return e.localAddr()
 }
 
-func (e *end) local() netip.AddrPort {
+func (e *end) localAddr() netip.AddrPort {
 	e.w.Helper()
 	sa, err := e.p.Local(e.fd)
 	e.w.must(err)
 	return addrPort(sa)
 }
 
-func (e *end) peer() netip.AddrPort {
+func (e *end) peerAddr() netip.AddrPort {
 	e.w.Helper()
 	sa, err := e.p.Peer(e.fd)
 	e.w.must(err)
 	return addrPort(sa)
 }
 
-func (e *end) set(level, opt, value int) {
+func (e *end) setOption(level, opt, value int) {
 	e.w.Helper()
 	e.w.must(e.p.SetOption(e.fd, level, opt, value))
 }
 
-func (e *end) share() { e.w.Helper(); e.set(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }
+func (e *end) setReuseAddr() { e.w.Helper(); e.setOption(unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) }
 
-func (e *end) get(level, opt int) int {
+func (e *end) getOption(level, opt int) int {
 	e.w.Helper()
 	v, err := e.p.Option(e.fd, level, opt)
 	e.w.must(err)
 	return v
 }
 
-// pending takes SO_ERROR.
-func (e *end) pending() error {
+// takeError takes SO_ERROR.
+func (e *end) takeError() error {
 	e.w.Helper()
-	if v := e.get(unix.SOL_SOCKET, unix.SO_ERROR); v != 0 {
+	if v := e.getOption(unix.SOL_SOCKET, unix.SO_ERROR); v != 0 {
 		return unix.Errno(v)
 	}
 	return nil
 }
 
-// listen makes a listener on Address.
-func (w *world) listen(backlog int) (*end, netip.AddrPort) {
+// newListener makes a listener on Address.
+func (w *world) newListener(backlog int) (*end, netip.AddrPort) {
 	w.Helper()
-	l := w.tcp(w.Server)
+	l := w.newTCP(w.Server)
 	at := l.bind(netip.AddrPortFrom(w.Address, 0))
 	w.must(l.p.Listen(l.fd, backlog))
 	return l, at
@@ -208,7 +208,7 @@ func (w *world) listen(backlog int) (*end, netip.AddrPort) {
 // connect starts to connect e to at.
 func (e *end) connect(at netip.AddrPort) {
 	e.w.Helper()
-	if err := e.p.Connect(e.fd, sockaddr(at)); err != nil {
+	if err := e.p.Connect(e.fd, toSockaddr(at)); err != nil {
 		e.w.want("connect", err, unix.EINPROGRESS)
 	}
 }
@@ -216,7 +216,7 @@ func (e *end) connect(at netip.AddrPort) {
 // dial connects to at.
 func (w *world) dial(at netip.AddrPort) *end {
 	w.Helper()
-	c := w.tcp(w.Client)
+	c := w.newTCP(w.Client)
 	c.bind(netip.AddrPortFrom(w.Source, 0))
 	c.connect(at)
 	return c
@@ -224,18 +224,18 @@ func (w *world) dial(at netip.AddrPort) *end {
 
 func (l *end) accept() *end {
 	l.w.Helper()
-	l.ready("a connection has come", eventloop.Readable)
+	l.awaitReady("a connection has come", eventloop.Readable)
 	fd, _, err := l.p.Accept(l.fd)
-	return l.w.add(l.p, fd, err)
+	return l.w.addEnd(l.p, fd, err)
 }
 
-// pair makes a connection.
-func (w *world) pair() (client, server *end) {
+// connectedPair makes a connection.
+func (w *world) connectedPair() (client, server *end) {
 	w.Helper()
-	l, at := w.listen(16)
+	l, at := w.newListener(16)
 	c := w.dial(at)
 	s := l.accept()
-	c.ready("the handshake is over", writable)
+	c.awaitReady("the handshake is over", writable)
 	l.close()
 	return c, s
 }
@@ -270,7 +270,7 @@ func (e *end) read(want []byte) {
 	}
 }
 
-// recv is one recv(2), which must return want: nil stands for the end of the stream.
+// recv calls recv(2) once, which must return want: nil stands for the end of the stream.
 func (e *end) recv(what string, want error) {
 	e.w.Helper()
 	n, err := e.p.Recv(e.fd, make([]byte, 64))
@@ -279,7 +279,7 @@ func (e *end) recv(what string, want error) {
 	}
 }
 
-// send is one send(2) of a byte, which must return want.
+// send sends a byte with send(2), which must return want.
 func (e *end) send(what string, want error) {
 	e.w.Helper()
 	if _, err := e.p.Send(e.fd, [][]byte{{1}}, 0); err != want {
@@ -287,10 +287,10 @@ func (e *end) send(what string, want error) {
 	}
 }
 
-// fill writes until there is no room, even after a while, and returns the bytes written.
-func (e *end) fill() (sent []byte) {
+// fillBuffer writes until there is no room, even after a while, and returns the bytes written.
+func (e *end) fillBuffer() (sent []byte) {
 	e.w.Helper()
-	b := pattern(1 << 16)
+	b := patternBytes(1 << 16)
 	idle := 0
 	for range most {
 		n, err := e.p.Send(e.fd, [][]byte{b}, 0)
@@ -312,8 +312,8 @@ func (e *end) fill() (sent []byte) {
 	return nil
 }
 
-// pattern returns n bytes.
-func pattern(n int) []byte {
+// patternBytes returns n bytes.
+func patternBytes(n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte(i ^ i>>8)
@@ -321,14 +321,14 @@ func pattern(n int) []byte {
 	return b
 }
 
-func family(a netip.Addr) int {
+func familyOf(a netip.Addr) int {
 	if a.Is4() {
 		return unix.AF_INET
 	}
 	return unix.AF_INET6
 }
 
-func sockaddr(a netip.AddrPort) unix.Sockaddr {
+func toSockaddr(a netip.AddrPort) unix.Sockaddr {
 	if a.Addr().Is4() {
 		return &unix.SockaddrInet4{Addr: a.Addr().As4(), Port: int(a.Port())}
 	}

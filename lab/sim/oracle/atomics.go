@@ -29,14 +29,14 @@ type Atomic struct {
 func (l *Grants) Integer(name string) *Integer { return &Integer{Fail: l.Fail, name: name} }
 
 // Add enters a FetchAdd that is about to be requested.
-func (i *Integer) Add(n uint64) *Atomic { return i.enter(&Atomic{a: n}) }
+func (i *Integer) Add(n uint64) *Atomic { return i.addOp(&Atomic{a: n}) }
 
 // Swap enters a CompareSwap that is about to be requested.
 func (i *Integer) Swap(compare, swap uint64) *Atomic {
-	return i.enter(&Atomic{swap: true, a: compare, b: swap})
+	return i.addOp(&Atomic{swap: true, a: compare, b: swap})
 }
 
-func (i *Integer) enter(op *Atomic) *Atomic {
+func (i *Integer) addOp(op *Atomic) *Atomic {
 	i.entries++
 	op.i, op.asked = i, i.entries
 	i.ops = append(i.ops, op)
@@ -53,8 +53,8 @@ func (op *Atomic) Done(old uint64) {
 // that fails in another way, may have had its effect.
 func (op *Atomic) Refused() { op.refused = true }
 
-// after returns the integer's value after the operation.
-func (op *Atomic) after(v uint64) uint64 {
+// valueAfter returns the integer's value after the operation.
+func (op *Atomic) valueAfter(v uint64) uint64 {
 	switch {
 	case !op.swap:
 		return v + op.a
@@ -77,7 +77,7 @@ func (i *Integer) End(now time.Duration, value uint64) {
 		return
 	}
 	s := search{ops: ops, want: value, seen: make(map[place]bool)}
-	if !s.from(place{}) {
+	if !s.tryFrom(place{}) {
 		i.Fail("%v: %s: no order of the %d atomic operations explains what they found, and the %d that is left", now, i.name, len(ops), value)
 	}
 }
@@ -92,27 +92,28 @@ type search struct {
 // place is a state of the search.
 type place struct{ done, value uint64 }
 
-func (s *search) from(p place) bool {
+func (s *search) tryFrom(p place) bool {
 	if s.seen[p] {
 		return false
 	}
 	s.seen[p] = true
-	if s.enough(p) {
+	if s.isComplete(p) {
 		return true
 	}
 	for n, op := range s.ops {
-		if p.done>>n&1 == 1 || !s.first(p, op) || op.done && op.old != p.value {
+		if p.done>>n&1 == 1 || !s.canBeNext(p, op) || op.done && op.old != p.value {
 			continue
 		}
-		if s.from(place{p.done | 1<<n, op.after(p.value)}) {
+		if s.tryFrom(place{p.done | 1<<n, op.valueAfter(p.value)}) {
 			return true
 		}
 	}
 	return false
 }
 
-// enough reports whether all answered operations are executed, and the integer has its final value.
-func (s *search) enough(p place) bool {
+// isComplete reports whether all answered operations are executed, and the integer has its final
+// value.
+func (s *search) isComplete(p place) bool {
 	for n, op := range s.ops {
 		if op.done && p.done>>n&1 == 0 {
 			return false
@@ -121,9 +122,9 @@ func (s *search) enough(p place) bool {
 	return p.value == s.want
 }
 
-// first reports whether op can be the next one: no pending operation had ended when op was
+// canBeNext reports whether op can be the next one: no pending operation had ended when op was
 // requested.
-func (s *search) first(p place, op *Atomic) bool {
+func (s *search) canBeNext(p place, op *Atomic) bool {
 	for n, o := range s.ops {
 		if p.done>>n&1 == 0 && o != op && o.done && o.ended < op.asked {
 			return false

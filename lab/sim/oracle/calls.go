@@ -62,12 +62,12 @@ func (l *Calls) Call(name string, request, reply int, deadline time.Duration, re
 func (c *Call) Number() uint64 { return c.number }
 
 // Request returns the bytes of its request.
-func (c *Call) Request() []byte { return c.bytes(c.request, requests) }
+func (c *Call) Request() []byte { return c.newPayload(c.request, requests) }
 
 // Reply returns the bytes of its answer.
-func (c *Call) Reply() []byte { return c.bytes(c.reply, replies) }
+func (c *Call) Reply() []byte { return c.newPayload(c.reply, replies) }
 
-func (c *Call) bytes(n int, direction uint64) []byte {
+func (c *Call) newPayload(n int, direction uint64) []byte {
 	p := make([]byte, n)
 	Fill(p, direction, c.number)
 	binary.LittleEndian.PutUint64(p, c.number)
@@ -77,7 +77,7 @@ func (c *Call) bytes(n int, direction uint64) []byte {
 // wrongIn returns the index of the first byte of p that differs from the call's, or -1.
 func (c *Call) wrongIn(p []byte, direction uint64) int {
 	for i := MinCall; i < len(p); i++ {
-		if p[i] != at(direction, c.number, i) {
+		if p[i] != byteAt(direction, c.number, i) {
 			return i
 		}
 	}
@@ -114,12 +114,12 @@ func (l *Calls) Begins(now time.Duration, q []byte, deadline time.Duration) *Cal
 	case c.begun > 1 && !c.repeat:
 		l.Fail("%v: %s is executed %d times", now, c.name, c.begun)
 	}
-	c.timely(now, deadline)
+	c.judgeStart(now, deadline)
 	return c
 }
 
-// timely judges when a handler is called.
-func (c *Call) timely(now, deadline time.Duration) {
+// judgeStart judges when a handler is called.
+func (c *Call) judgeStart(now, deadline time.Duration) {
 	l := c.l
 	switch {
 	case c.deadline != 0 && deadline == 0:
@@ -168,7 +168,7 @@ func (c *Call) Gone() { c.moot = true }
 
 // Answered enters a successful outcome with its handler's answer.
 func (c *Call) Answered(now time.Duration, r []byte) {
-	c.end(now)
+	c.recordOutcome(now)
 	switch i := c.wrongIn(r, replies); {
 	case len(r) != c.reply:
 		c.l.Fail("%v: %s is answered with %d bytes, want %d", now, c.name, len(r), c.reply)
@@ -177,7 +177,7 @@ func (c *Call) Answered(now time.Duration, r []byte) {
 	case i >= 0:
 		c.l.Fail("%v: %s: byte %d of its answer is wrong", now, c.name, i)
 	}
-	c.explained(now, "")
+	c.judgeResult(now, "")
 }
 
 func (l *Calls) nameOf(number uint64) string {
@@ -189,12 +189,12 @@ func (l *Calls) nameOf(number uint64) string {
 
 // Refused enters an outcome that is its handler's error.
 func (c *Call) Refused(now time.Duration, how string) {
-	c.end(now)
-	c.explained(now, how)
+	c.recordOutcome(now)
+	c.judgeResult(now, how)
 }
 
-// explained judges whether a handler has ended with that result.
-func (c *Call) explained(now time.Duration, how string) {
+// judgeResult judges whether a handler has ended with that result.
+func (c *Call) judgeResult(now time.Duration, how string) {
 	for _, r := range c.returned {
 		if r == how {
 			return
@@ -205,7 +205,7 @@ func (c *Call) explained(now time.Duration, how string) {
 
 // Executed enters another outcome, which implies that its handler has ended.
 func (c *Call) Executed(now time.Duration) {
-	c.end(now)
+	c.recordOutcome(now)
 	if len(c.returned) == 0 {
 		c.l.Fail("%v: %s is reported as answered by its handler, which was called %d times and has not returned", now, c.name, c.begun)
 	}
@@ -213,7 +213,7 @@ func (c *Call) Executed(now time.Duration) {
 
 // NotExecuted enters the outcome that it was certainly not executed.
 func (c *Call) NotExecuted(now time.Duration) {
-	c.end(now)
+	c.recordOutcome(now)
 	c.never = true
 	if c.begun > 0 {
 		c.l.Fail("%v: %s is reported as not executed, and was executed %d times", now, c.name, c.begun)
@@ -221,18 +221,18 @@ func (c *Call) NotExecuted(now time.Duration) {
 }
 
 // Unknown enters an outcome that leaves open whether it was executed.
-func (c *Call) Unknown(now time.Duration) { c.end(now) }
+func (c *Call) Unknown(now time.Duration) { c.recordOutcome(now) }
 
-func (c *Call) end(now time.Duration) {
+func (c *Call) recordOutcome(now time.Duration) {
 	if c.over {
 		c.l.Fail("%v: %s has another outcome, and had one at %v", now, c.name, c.ended)
 	}
-	c.late(now)
+	c.judgeLateness(now)
 	c.over, c.ended = true, now
 }
 
-// late judges whether its outcome is overdue.
-func (c *Call) late(now time.Duration) {
+// judgeLateness judges whether the call's outcome is overdue.
+func (c *Call) judgeLateness(now time.Duration) {
 	if l := c.l; !c.over && !c.moot && !c.reported && !c.slow && c.deadline != 0 && now > c.deadline+l.Late {
 		c.reported = true
 		l.Fail("%v: %s has had no outcome, and its deadline was %v", now, c.name, c.deadline)
@@ -242,7 +242,7 @@ func (c *Call) late(now time.Duration) {
 // Check judges the calls now.
 func (l *Calls) Check(now time.Duration) {
 	for _, c := range l.calls {
-		c.late(now)
+		c.judgeLateness(now)
 	}
 }
 
@@ -269,7 +269,7 @@ func (l *Calls) Running() (all []string) {
 // End judges the remaining calls at the end of the world.
 func (l *Calls) End(now time.Duration) {
 	if left := l.Outstanding(); len(left) > 0 {
-		l.Fail("%v: %d calls have no outcome: %s", now, len(left), some(left))
+		l.Fail("%v: %d calls have no outcome: %s", now, len(left), firstFew(left))
 	}
 }
 

@@ -26,8 +26,8 @@ import "fmt"
 // Fail receives the verdicts. Each is a sentence that names the violation, and where it was found.
 type Fail func(format string, args ...any)
 
-// some prints the first few of many.
-func some[T any](all []T) string {
+// firstFew prints the first few of many.
+func firstFew[T any](all []T) string {
 	const most = 5
 	if len(all) <= most {
 		return fmt.Sprint(all)

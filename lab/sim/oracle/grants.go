@@ -74,11 +74,11 @@ func (m *Memory) Live() bool { return m.granted }
 // Set enters that the owner has written bytes, while no operation of its peer was under way.
 func (m *Memory) Set(off int, p []byte) {
 	for _, w := range m.over {
-		w.apply(m.base)
+		w.applyTo(m.base)
 	}
 	m.over = nil
 	copy(m.base[off:], p)
-	m.alternatives(off, p)
+	m.allowInReads(off, p)
 }
 
 // Write enters that the peer is about to write. A Write that Grant does not allow must not arrive.
@@ -86,7 +86,7 @@ func (m *Memory) Write(off int, p []byte) *Write {
 	w := &Write{m: m, off: off, data: bytes.Clone(p), dead: !m.granted || m.closed || off < 0 || off+len(p) > len(m.base)}
 	if !w.dead {
 		m.over = append(m.over, w)
-		m.alternatives(off, p)
+		m.allowInReads(off, p)
 	}
 	return w
 }
@@ -110,27 +110,27 @@ func (w *Write) Arrived() {
 			continue
 		}
 		for _, o := range w.m.over[:i+1] {
-			o.apply(w.m.base)
+			o.applyTo(w.m.base)
 		}
 		w.m.over = w.m.over[i+1:]
 		return
 	}
 }
 
-func (w *Write) apply(to []byte) { copy(to[w.off:], w.data) }
+func (w *Write) applyTo(to []byte) { copy(to[w.off:], w.data) }
 
-// covers returns the Write's byte for a place, if there is one.
-func (w *Write) covers(at int) (b byte, ok bool) {
+// coveredByte returns the Write's byte for a place, if there is one.
+func (w *Write) coveredByte(at int) (b byte, ok bool) {
 	if at < w.off || at >= w.off+len(w.data) {
 		return 0, false
 	}
 	return w.data[at-w.off], true
 }
 
-// alternatives allows pending Reads to return bytes that were just written.
-func (m *Memory) alternatives(off int, p []byte) {
+// allowInReads allows pending Reads to return bytes that were just written.
+func (m *Memory) allowInReads(off int, p []byte) {
 	for _, r := range m.reads {
-		r.allow(off, p)
+		r.allowBytes(off, p)
 	}
 }
 
@@ -142,7 +142,7 @@ func (m *Memory) Look(now time.Duration, p []byte) {
 		return
 	}
 	for i, b := range p {
-		if !m.may(i, b) {
+		if !m.mayHold(i, b) {
 			m.l.Fail("%v: %s: byte %d is %#02x, was %#02x, and nobody has written that", now, m.name, i, b, m.base[i])
 			break
 		}
@@ -152,12 +152,12 @@ func (m *Memory) Look(now time.Duration, p []byte) {
 	}
 }
 
-func (m *Memory) may(at int, b byte) bool {
+func (m *Memory) mayHold(at int, b byte) bool {
 	if m.base[at] == b {
 		return true
 	}
 	for _, w := range m.over {
-		if c, ok := w.covers(at); ok && c == b {
+		if c, ok := w.coveredByte(at); ok && c == b {
 			return true
 		}
 	}
@@ -171,16 +171,16 @@ func (m *Memory) Read(off, n int) *Read {
 		r.n = -1 // it must not be answered
 		return r
 	}
-	r.allow(off, m.base[off:off+n])
+	r.allowBytes(off, m.base[off:off+n])
 	for _, w := range m.over {
-		r.allow(w.off, w.data)
+		r.allowBytes(w.off, w.data)
 	}
 	m.reads = append(m.reads, r)
 	return r
 }
 
-// allow adds possible bytes at an offset of the memory.
-func (r *Read) allow(off int, p []byte) {
+// allowBytes adds possible bytes at an offset of the memory.
+func (r *Read) allowBytes(off int, p []byte) {
 	from, to := max(off, r.off), min(off+len(p), r.off+r.n)
 	if from < to {
 		r.where = append(r.where, span{from - r.off, to - r.off})
@@ -191,7 +191,7 @@ func (r *Read) allow(off int, p []byte) {
 // Done enters the bytes that the Read returned. Each byte must have been there at some time since
 // the Read was requested.
 func (r *Read) Done(now time.Duration, p []byte) {
-	r.leave()
+	r.leaveMemory()
 	switch {
 	case r.n < 0:
 		r.m.l.Fail("%v: %s: %d bytes at %d were read, which is not granted", now, r.m.name, len(p), r.off)
@@ -201,14 +201,14 @@ func (r *Read) Done(now time.Duration, p []byte) {
 		return
 	}
 	for i, b := range p {
-		if !r.may(i, b) {
+		if !r.mayReturn(i, b) {
 			r.m.l.Fail("%v: %s: byte %d is read as %#02x, which it never was since the Read was asked", now, r.m.name, r.off+i, b)
 			return
 		}
 	}
 }
 
-func (r *Read) may(at int, b byte) bool {
+func (r *Read) mayReturn(at int, b byte) bool {
 	for i, s := range r.where {
 		if at >= s.from && at < s.to && r.allowed[i][at-s.from] == b {
 			return true
@@ -218,9 +218,9 @@ func (r *Read) may(at int, b byte) bool {
 }
 
 // Failed enters that the Read was not answered with bytes.
-func (r *Read) Failed() { r.leave() }
+func (r *Read) Failed() { r.leaveMemory() }
 
-func (r *Read) leave() {
+func (r *Read) leaveMemory() {
 	for i, o := range r.m.reads {
 		if o == r {
 			r.m.reads = append(r.m.reads[:i:i], r.m.reads[i+1:]...)

@@ -42,8 +42,8 @@ type identifier struct {
 // tally counts events that must not come twice.
 type tally struct{ established, disconnected, removed, closed int }
 
-// ended counts the ends.
-func (t *tally) ended() int { return t.disconnected + t.removed }
+// countEnds counts the ends.
+func (t *tally) countEnds() int { return t.disconnected + t.removed }
 
 // heard counts the events of an identifier that an owner received.
 type heard struct{ tally }
@@ -59,7 +59,7 @@ type Question struct {
 // Made enters an identifier. flavor is that of its device; whether a device is attached need not be
 // known. child: it was created by a request.
 func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
-	i := l.id(id)
+	i := l.findOrAdd(id)
 	i.made, i.flavor = true, flavor&^states.Device
 	if child {
 		i.now = states.ConnectRequested
@@ -67,21 +67,21 @@ func (l *Identifiers) Made(id string, flavor states.Flavor, child bool) {
 }
 
 // Manual enters that the identifier's owner drives its queue pair.
-func (l *Identifiers) Manual(id string) { l.id(id).manual = true }
+func (l *Identifiers) Manual(id string) { l.findOrAdd(id).manual = true }
 
 // Orphan enters that the identifier's owner has stopped, and may not have received its events.
-func (l *Identifiers) Orphan(id string) { l.id(id).orphan = true }
+func (l *Identifiers) Orphan(id string) { l.findOrAdd(id).orphan = true }
 
 // Child enters which listener's request created a child. The listener's owner is also the child's,
 // unless another one has received events of the child.
-func (l *Identifiers) Child(id, listener string) { l.id(id).listener = l.id(listener) }
+func (l *Identifiers) Child(id, listener string) { l.findOrAdd(id).listener = l.findOrAdd(listener) }
 
-// orphaned reports whether the identifier's owner has stopped.
-func (i *identifier) orphaned() bool {
+// isOrphaned reports whether the identifier's owner has stopped.
+func (i *identifier) isOrphaned() bool {
 	return i.orphan || i.listener != nil && i.listener.orphan && len(i.owners) == 0
 }
 
-func (l *Identifiers) id(name string) *identifier {
+func (l *Identifiers) findOrAdd(name string) *identifier {
 	i := l.ids[name]
 	if i == nil {
 		if l.ids == nil {
@@ -97,7 +97,7 @@ func (l *Identifiers) id(name string) *identifier {
 // Transition enters a state transition of an identifier. One actor may use several identifiers with
 // different handles: Dial takes a new one for each address.
 func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, from, to states.State) {
-	i := l.id(id)
+	i := l.findOrAdd(id)
 	if i.moot {
 		return
 	}
@@ -111,7 +111,7 @@ func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, fr
 		if from != i.now {
 			l.Fail("%v: %s goes from %v to %v, and was in %v", now, id, from, to, i.now)
 		}
-		if !i.reaches(from, to) {
+		if !i.canReach(from, to) {
 			l.Fail("%v: %s goes from %v to %v, which no command and no event does", now, id, from, to)
 		}
 	default: // a new identifier that replaces a failed one
@@ -119,14 +119,14 @@ func (l *Identifiers) Transition(now time.Duration, id string, handle uint64, fr
 	i.handle, i.from, i.now = handle, from, to
 }
 
-// reaches reports whether at most two inputs lead from one state to another: a state that is passed
-// within one command is not reported.
-func (i *identifier) reaches(from, to states.State) bool {
+// canReach reports whether at most two inputs lead from one state to another: a state that is
+// passed within one command is not reported.
+func (i *identifier) canReach(from, to states.State) bool {
 	r := reach()
 	return r[i.flavor][from][to] || r[i.flavor|states.Device][from][to]
 }
 
-// reach returns the table for reaches. The first of the two inputs may attach a device.
+// reach returns the table for canReach. The first of the two inputs may attach a device.
 var reach = sync.OnceValue(func() (r [states.NumFlavors][states.NumStates][states.NumStates]bool) {
 	step := func(f states.Flavor, from states.State, do func(to states.State)) {
 		for in := range states.Input(states.NumInputs) {
@@ -149,7 +149,7 @@ var reach = sync.OnceValue(func() (r [states.NumFlavors][states.NumStates][state
 // Event enters that an identifier has sent an event to some actor. An event of the device must be
 // one that the state machine reports in the identifier's current or previous state.
 func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
-	i := l.id(id)
+	i := l.findOrAdd(id)
 	if i.moot {
 		return
 	}
@@ -158,20 +158,20 @@ func (l *Identifiers) Event(now time.Duration, id string, kind states.Kind) {
 	}
 	i.closed = i.closed || kind == states.KindClosed
 	i.introduced = i.introduced || kind == states.KindConnectRequest
-	if int(kind) < states.NumKernelKinds && !i.reports(kind) && (!l.Secured || !i.behind(kind)) {
+	if int(kind) < states.NumKernelKinds && !i.mayReport(kind) && (!l.Secured || !i.deviceConnected(kind)) {
 		l.Fail("%v: %s sends %v in %v (from %v), where the state machine has none", now, id, kind, i.now, i.from)
 	}
 }
 
-// behind reports whether the device has already connected the identifier. In a secured world owners
-// learn of requests, answers and rejections after that. A disconnect by either side before the
-// dial's answer is reported as an error.
-func (i *identifier) behind(kind states.Kind) bool {
+// deviceConnected reports whether the device has already connected the identifier. In a secured
+// world owners learn of requests, answers and rejections after that. A disconnect by either side
+// before the dial's answer is reported as an error.
+func (i *identifier) deviceConnected(kind states.Kind) bool {
 	return i.now == states.Connected || i.from == states.Connected ||
 		(i.from == states.Disconnecting || i.from == states.PeerDisconnected) && kind == states.KindConnectError
 }
 
-func (i *identifier) reports(kind states.Kind) bool {
+func (i *identifier) mayReport(kind states.Kind) bool {
 	if kind == states.KindConnectRequest { // the table has it at the listener, where it arises
 		return i.now == states.ConnectRequested
 	}
@@ -189,7 +189,7 @@ func (i *identifier) reports(kind states.Kind) bool {
 // Heard enters an event of the identifier that an owner has received, in the order of receipt.
 // Answers to the owner's commands count, too.
 func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kind) {
-	i := l.id(id)
+	i := l.findOrAdd(id)
 	if i.moot {
 		return
 	}
@@ -201,18 +201,18 @@ func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kin
 	if h.closed > 0 {
 		l.Fail("%v: %s gets %v from %s after Closed", now, owner, kind, id)
 	}
-	i.all.count(kind)
-	h.count(kind)
+	i.all.countEvent(kind)
+	h.countEvent(kind)
 	switch kind {
 	case states.KindEstablished:
 		if i.all.established > 1 {
 			l.Fail("%v: %s gets Established from %s, which it has sent before", now, owner, id)
 		}
-		if h.ended() > 0 {
+		if h.countEnds() > 0 {
 			l.Fail("%v: %s gets Established from %s after its end", now, owner, id)
 		}
 	case states.KindDisconnected, states.KindDeviceRemoval:
-		twice := i.all.ended() > 1
+		twice := i.all.countEnds() > 1
 		if i.manual { // also learns of a removal that follows
 			twice = i.all.disconnected > 1 || i.all.removed > 1
 		}
@@ -220,7 +220,7 @@ func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kin
 			l.Fail("%v: %s gets %v from %s, which has reported its end before", now, owner, kind, id)
 		}
 	case states.KindReceived:
-		if h.ended() > 0 {
+		if h.countEnds() > 0 {
 			l.Fail("%v: %s gets a message from %s after its end", now, owner, id)
 		}
 	case states.KindClosed:
@@ -230,7 +230,7 @@ func (l *Identifiers) Heard(now time.Duration, owner, id string, kind states.Kin
 	}
 }
 
-func (t *tally) count(kind states.Kind) {
+func (t *tally) countEvent(kind states.Kind) {
 	switch kind {
 	case states.KindEstablished:
 		t.established++
@@ -257,7 +257,7 @@ func (l *Identifiers) Answered(now time.Duration, q *Question, what string) {
 	}
 	q.answers = append(q.answers, what)
 	if len(q.answers) > 1 {
-		l.Fail("%v: the %s that %s got at %v is answered more than once: %s", now, q.command, q.id, q.asked, some(q.answers))
+		l.Fail("%v: the %s that %s got at %v is answered more than once: %s", now, q.command, q.id, q.asked, firstFew(q.answers))
 	}
 }
 
@@ -291,7 +291,7 @@ func (l *Identifiers) Unanswered(before time.Duration) (all []string) {
 }
 
 // Closed reports whether the identifier has sent Closed.
-func (l *Identifiers) Closed(id string) bool { return l.id(id).closed }
+func (l *Identifiers) Closed(id string) bool { return l.findOrAdd(id).closed }
 
 // End judges the end of the world. Each identifier that had an owner must be Closed, and each
 // command answered.
@@ -306,7 +306,7 @@ func (l *Identifiers) End(now time.Duration) {
 			if len(i.owners) > 0 {
 				l.Fail("%v: owners have heard of %s, whose peer was not authenticated", now, name)
 			}
-		case i.all.closed == 0 && !i.orphaned():
+		case i.all.closed == 0 && !i.isOrphaned():
 			l.Fail("%v: the owner of %s has not got its Closed", now, name)
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Items) Item(now time.Duration, p []byte) {
 	}
 	i := s.got
 	s.got++
-	switch w := wrong(p, s.direction, uint64(i)); {
+	switch w := wrongIndex(p, s.direction, uint64(i)); {
 	case len(p) != s.lengths[i]:
 		l.Fail("%v: %s: item %d has %d bytes, %d were sent", now, s.c.name, i, len(p), s.lengths[i])
 	case w >= 0:

@@ -73,11 +73,11 @@ type group struct {
 	got     int // received messages
 }
 
-// unsent returns how many were certainly not sent.
-func (g *group) unsent() int { return g.reports[Unsent] + g.reports[Dead] }
+// countUnsent returns how many were certainly not sent.
+func (g *group) countUnsent() int { return g.reports[Unsent] + g.reports[Dead] }
 
-// failed returns how many are reported as failed.
-func (g *group) failed() int { return g.unsent() + g.reports[Unknown] }
+// countFailed returns how many are reported as failed.
+func (g *group) countFailed() int { return g.countUnsent() + g.reports[Unknown] }
 
 // distinct is the length from which a message differs from all others.
 const distinct = 8
@@ -135,19 +135,19 @@ func (d *Direction) Fate(now time.Duration, sender string, f Fate, n int) {
 	if f != Sent {
 		d.failed += n
 	}
-	switch sent, failed, all := g.reports[Sent], g.failed(), len(g.numbers); {
+	switch sent, failed, all := g.reports[Sent], g.countFailed(), len(g.numbers); {
 	case sent > g.notify:
 		d.l.Fail("%v: %s: Sent is reported to %s %d times, and was asked for %d times", now, d.name, sender, sent, g.notify)
 	case sent+failed > all:
 		d.l.Fail("%v: %s: %d times Sent and %d failures are reported to %s, which has sent %d messages", now, d.name, sent, failed, sender, all)
 	}
-	d.honest(now, g)
+	d.judgeFates(now, g)
 }
 
-// honest compares the fates that are reported to a sender with the received messages.
-func (d *Direction) honest(now time.Duration, g *group) {
-	if all := len(g.numbers); !g.vague && g.got > all-g.unsent() {
-		d.l.Fail("%v: %s: %d of %d messages of %s were received, and %d are reported not to have been sent", now, d.name, g.got, all, g.name, g.unsent())
+// judgeFates compares the fates that are reported to a sender with the received messages.
+func (d *Direction) judgeFates(now time.Duration, g *group) {
+	if all := len(g.numbers); !g.vague && g.got > all-g.countUnsent() {
+		d.l.Fail("%v: %s: %d of %d messages of %s were received, and %d are reported not to have been sent", now, d.name, g.got, all, g.name, g.countUnsent())
 	}
 }
 
@@ -155,22 +155,22 @@ func (d *Direction) honest(now time.Duration, g *group) {
 // is not possible.
 func (d *Direction) Received(now time.Duration, p []byte) (number uint64, ok bool) {
 	for n := d.next; n < len(d.sent); n++ {
-		if m := d.sent[n]; !m.received && m.length == len(p) && is(p, d.id, uint64(n)) {
-			d.take(now, n)
+		if m := d.sent[n]; !m.received && m.length == len(p) && isMessage(p, d.id, uint64(n)) {
+			d.recordReceived(now, n)
 			return uint64(n), true
 		}
 	}
-	d.l.Fail("%v: %s: %s", now, d.name, d.stray(p))
+	d.l.Fail("%v: %s: %s", now, d.name, d.describeStray(p))
 	return 0, false
 }
 
-// take records the receipt of a message.
-func (d *Direction) take(now time.Duration, n int) {
+// recordReceived records the receipt of a message.
+func (d *Direction) recordReceived(now time.Duration, n int) {
 	m := d.sent[n]
 	m.received = true
 	m.group.got++
 	d.received++
-	d.honest(now, m.group)
+	d.judgeFates(now, m.group)
 	for ; d.next < n; d.next++ {
 		if d.sent[d.next].length >= distinct {
 			d.lost = append(d.lost, d.next)
@@ -179,10 +179,10 @@ func (d *Direction) take(now time.Duration, n int) {
 	d.next = n + 1
 }
 
-// stray describes an unexpected message.
-func (d *Direction) stray(p []byte) string {
+// describeStray describes an unexpected message.
+func (d *Direction) describeStray(p []byte) string {
 	for n, m := range d.sent {
-		if m.length == len(p) && is(p, d.id, uint64(n)) {
+		if m.length == len(p) && isMessage(p, d.id, uint64(n)) {
 			if m.received {
 				return fmt.Sprintf("message %d (%d bytes) is received twice", n, m.length)
 			}
@@ -191,14 +191,14 @@ func (d *Direction) stray(p []byte) string {
 	}
 	for _, o := range d.l.order {
 		for n, m := range o.sent {
-			if len(p) >= distinct && m.length == len(p) && is(p, o.id, uint64(n)) {
+			if len(p) >= distinct && m.length == len(p) && isMessage(p, o.id, uint64(n)) {
 				return fmt.Sprintf("message %d of %s is received here", n, o.name)
 			}
 		}
 	}
 	if d.next < len(d.sent) {
 		if m := d.sent[d.next]; m.length == len(p) {
-			return fmt.Sprintf("byte %d of message %d (%d bytes) is wrong", wrong(p, d.id, uint64(d.next)), d.next, m.length)
+			return fmt.Sprintf("byte %d of message %d (%d bytes) is wrong", wrongIndex(p, d.id, uint64(d.next)), d.next, m.length)
 		}
 	}
 	return fmt.Sprintf("%d bytes are received that nobody has sent; message %d would be next, of %d", len(p), d.next, len(d.sent))
@@ -206,7 +206,7 @@ func (d *Direction) stray(p []byte) string {
 
 // Check enters a second look at a received message, before it is released.
 func (d *Direction) Check(now time.Duration, number uint64, p []byte) {
-	if i := wrong(p, d.id, number); i >= 0 {
+	if i := wrongIndex(p, d.id, number); i >= 0 {
 		d.l.Fail("%v: %s: byte %d of message %d has changed while its owner had it", now, d.name, i, number)
 	}
 }
@@ -231,7 +231,7 @@ func (d *Direction) Outstanding() int {
 	n := len(d.sent) - d.received - d.failed
 	for _, g := range d.groups {
 		if g.mute {
-			n -= max(len(g.numbers)-g.got-g.failed(), 0)
+			n -= max(len(g.numbers)-g.got-g.countFailed(), 0)
 		}
 	}
 	return max(n, 0)
@@ -263,8 +263,8 @@ func (d *Direction) End(now time.Duration, delivered bool) {
 		lost[d.sent[n].group] = append(lost[d.sent[n].group], n)
 	}
 	dead := 0
-	for _, g := range d.senders() {
-		failed := g.failed()
+	for _, g := range d.sortedGroups() {
+		failed := g.countFailed()
 		dead += g.reports[Dead]
 		if g.mute {
 			continue
@@ -273,7 +273,7 @@ func (d *Direction) End(now time.Duration, delivered bool) {
 			d.l.Fail("%v: %s: the fates of %d messages are reported to %s, which has asked for %d", now, d.name, n, g.name, g.notify)
 		}
 		if len(lost[g]) > failed {
-			d.l.Fail("%v: %s: later messages than %s were received, and %d of %s are reported to have failed", now, d.name, some(lost[g]), failed, g.name)
+			d.l.Fail("%v: %s: later messages than %s were received, and %d of %s are reported to have failed", now, d.name, firstFew(lost[g]), failed, g.name)
 		}
 		if n := len(g.numbers) - g.got; delivered && !g.vague && n > failed {
 			d.l.Fail("%v: %s: %d of %d messages of %s were not received, and %d are reported to have failed", now, d.name, n, len(g.numbers), g.name, failed)
@@ -284,8 +284,8 @@ func (d *Direction) End(now time.Duration, delivered bool) {
 	}
 }
 
-// senders returns the groups, in the order of their names.
-func (d *Direction) senders() (all []*group) {
+// sortedGroups returns the groups, in the order of their names.
+func (d *Direction) sortedGroups() (all []*group) {
 	for _, name := range slices.Sorted(maps.Keys(d.groups)) {
 		all = append(all, d.groups[name])
 	}

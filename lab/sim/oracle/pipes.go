@@ -79,11 +79,11 @@ func (x *Piece) Written(now time.Duration, n int) {
 		p.l.Fail("%v: %s: a Write has taken %d of %d bytes, and %d of them were read", now, p.name, n, x.length, p.read)
 	}
 	x.length, x.written = n, true
-	p.settle()
+	p.advancePiece()
 }
 
-// settle moves on from a piece that was read completely.
-func (p *Pipe) settle() {
+// advancePiece moves on from a piece that was read completely.
+func (p *Pipe) advancePiece() {
 	if x := p.at; x != nil && p.read == x.length && x.written {
 		x.w.next++
 		p.at, p.read = nil, 0
@@ -119,13 +119,13 @@ func (p *Pipe) Read(now time.Duration, b []byte) {
 	b = append(p.unclear, b...)
 	p.unclear = nil
 	for len(b) > 0 {
-		if p.at == nil && !p.choose(now, b) {
+		if p.at == nil && !p.choosePiece(now, b) {
 			return
 		}
 		x := p.at
 		n := min(len(b), x.length-p.read)
 		for i, c := range b[:n] {
-			if c != at(p.id, x.number, p.read+i) {
+			if c != byteAt(p.id, x.number, p.read+i) {
 				p.l.Fail("%v: %s: byte %d of the stream is wrong: byte %d of a piece of %d", now, p.name, p.total-len(b)+i, p.read+i, x.length)
 				return
 			}
@@ -138,7 +138,7 @@ func (p *Pipe) Read(now time.Duration, b []byte) {
 		if !x.written && len(b) > 0 { // the Write is about to return
 			x.written = true
 		}
-		p.settle()
+		p.advancePiece()
 		if p.at != nil && len(b) > 0 {
 			p.l.Fail("%v: %s: %d bytes are read beyond what was written", now, p.name, len(b))
 			return
@@ -146,8 +146,8 @@ func (p *Pipe) Read(now time.Duration, b []byte) {
 	}
 }
 
-// choose finds the piece that begins with b. Not ok: there is none, or it is not known yet.
-func (p *Pipe) choose(now time.Duration, b []byte) (ok bool) {
+// choosePiece finds the piece that begins with b. Not ok: there is none, or it is not known yet.
+func (p *Pipe) choosePiece(now time.Duration, b []byte) (ok bool) {
 	var may []*Piece
 	for _, w := range p.writers {
 		for w.next < len(w.pieces) && w.pieces[w.next].written && w.pieces[w.next].length == 0 {
@@ -156,7 +156,7 @@ func (p *Pipe) choose(now time.Duration, b []byte) (ok bool) {
 		if w.next == len(w.pieces) {
 			continue
 		}
-		if x := w.pieces[w.next]; begins(b, p.id, x) {
+		if x := w.pieces[w.next]; canBegin(b, p.id, x) {
 			may = append(may, x)
 		}
 	}
@@ -172,10 +172,10 @@ func (p *Pipe) choose(now time.Duration, b []byte) (ok bool) {
 	return false
 }
 
-// begins reports whether b can be the piece's first bytes.
-func begins(b []byte, id uint64, x *Piece) bool {
+// canBegin reports whether b can be the piece's first bytes.
+func canBegin(b []byte, id uint64, x *Piece) bool {
 	for i := range min(len(b), MinPiece, x.length) {
-		if b[i] != at(id, x.number, i) {
+		if b[i] != byteAt(id, x.number, i) {
 			return false
 		}
 	}

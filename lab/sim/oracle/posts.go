@@ -54,11 +54,11 @@ type granted struct {
 	to    map[*Life]bool // lives that have received one, or for which the actor was spawned
 }
 
-// since reports whether it was there at any time since t.
-func (p *presence) since(t time.Duration) bool { return p != nil && (p.now || p.ended >= t) }
+// presentSince reports whether it was there at any time since t.
+func (p *presence) presentSince(t time.Duration) bool { return p != nil && (p.now || p.ended >= t) }
 
-// always reports whether it was there all the time since t.
-func (p *presence) always(t time.Duration) bool {
+// alwaysSince reports whether it was there all the time since t.
+func (p *presence) alwaysSince(t time.Duration) bool {
 	return p != nil && p.now && p.began <= t && p.ended < t
 }
 
@@ -163,12 +163,12 @@ func (f *Life) String() string { return fmt.Sprintf("%s (life %d)", f.node, f.nu
 
 // Over enters that a life has ended: it was killed, or its shutdown had to abandon something. Its
 // later entries do not count.
-func (f *Life) Over(now time.Duration) { f.end(now, true) }
+func (f *Life) Over(now time.Duration) { f.recordEnd(now, true) }
 
 // Ended enters that a life has ended in order: all its messages are accounted for.
-func (f *Life) Ended(now time.Duration) { f.end(now, false) }
+func (f *Life) Ended(now time.Duration) { f.recordEnd(now, false) }
 
-func (f *Life) end(now time.Duration, abrupt bool) {
+func (f *Life) recordEnd(now time.Duration, abrupt bool) {
 	if !f.over {
 		f.over, f.abrupt, f.ended = true, abrupt, now
 	}
@@ -177,8 +177,8 @@ func (f *Life) end(now time.Duration, abrupt bool) {
 // Lives reports whether the life continues.
 func (f *Life) Lives() bool { return !f.over }
 
-// set enters that something begins or ends.
-func set(m map[string]*presence, now time.Duration, name string, on bool) *presence {
+// setPresence records that something begins or ends.
+func setPresence(m map[string]*presence, now time.Duration, name string, on bool) *presence {
 	p := m[name]
 	if p == nil {
 		p = &presence{ended: -1}
@@ -195,23 +195,23 @@ func set(m map[string]*presence, now time.Duration, name string, on bool) *prese
 }
 
 // Begins enters that an actor of that name exists.
-func (f *Life) Begins(now time.Duration, name string) { set(f.actors, now, name, true) }
+func (f *Life) Begins(now time.Duration, name string) { setPresence(f.actors, now, name, true) }
 
 // Stops enters that an actor of that name is gone, or is about to go. silent: messages that it has
 // not received are not reported.
 func (f *Life) Stops(now time.Duration, name string, silent bool) {
-	p := set(f.actors, now, name, false)
+	p := setPresence(f.actors, now, name, false)
 	p.silent = p.silent || silent
 }
 
 // Expose enters whether other nodes may reach an actor of that name from now on.
-func (f *Life) Expose(now time.Duration, name string, on bool) { set(f.reach, now, name, on) }
+func (f *Life) Expose(now time.Duration, name string, on bool) { setPresence(f.reach, now, name, on) }
 
 // Grant enters that a life of another node may reach an actor, regardless of exposure.
-func (f *Life) Grant(to *Life, name string) { f.granted(to.node, name).to[to] = true }
+func (f *Life) Grant(to *Life, name string) { f.grantsTo(to.node, name).to[to] = true }
 
-// granted returns the grants to a node.
-func (f *Life) granted(node, name string) *granted {
+// grantsTo returns the grants to a node.
+func (f *Life) grantsTo(node, name string) *granted {
 	g := f.grants[Place{node, name}]
 	if g == nil {
 		g = &granted{to: make(map[*Life]bool)}
@@ -227,26 +227,26 @@ func (f *Life) mayReach(by *Life, name string) bool {
 	return g != nil && (g.any || g.waits > 0 || g.to[by])
 }
 
-// arrives enters that a message has arrived at a life, which may answer it.
-func (p *Post) arrives(at *Life) {
+// recordArrival records that a message has arrived at a life, which may answer it.
+func (p *Post) recordArrival(at *Life) {
 	if p.spec.Sender != "" && !p.got && !p.dead && at != p.life {
-		p.life.granted(at.node, p.spec.Sender).waits--
+		p.life.grantsTo(at.node, p.spec.Sender).waits--
 		p.life.Grant(at, p.spec.Sender)
 	}
 }
 
 // Submit enters a message that is about to be sent.
 func (f *Life) Submit(now time.Duration, s Spec) *Post {
-	p := f.submit(now, s)
+	p := f.addPost(now, s)
 	if s.Sender != "" {
 		p.asker = Place{f.node, s.Sender}
-		f.granted(s.To.Node, s.Sender).waits++
+		f.grantsTo(s.To.Node, s.Sender).waits++
 	}
-	f.l.enter(p)
+	f.l.indexPost(p)
 	return p
 }
 
-func (f *Life) submit(now time.Duration, s Spec) *Post {
+func (f *Life) addPost(now time.Duration, s Spec) *Post {
 	n := uint64(len(f.l.posts))
 	p := &Post{l: f.l, number: n, wire: n, life: f, spec: s, at: now}
 	f.l.posts = append(f.l.posts, p)
@@ -255,14 +255,14 @@ func (f *Life) submit(now time.Duration, s Spec) *Post {
 
 func (p *Post) route() route { return routeOf(p.spec.To, p.asker) }
 
-// enter indexes a post by its route, which is all that is known of it when it is refused.
-func (l *Posts) enter(p *Post) {
+// indexPost indexes a post by its route, which is all that is known of it when it is refused.
+func (l *Posts) indexPost(p *Post) {
 	l.routes[p.route()] = append(l.routes[p.route()], p)
 }
 
 // Ask is Submit for a request of a future. The future's name is entered by Asked.
 func (f *Life) Ask(now time.Duration, s Spec) *Post {
-	p := f.submit(now, s)
+	p := f.addPost(now, s)
 	p.future = true
 	return p
 }
@@ -271,19 +271,19 @@ func (f *Life) Ask(now time.Duration, s Spec) *Post {
 func (p *Post) Asked(future string) {
 	p.asker = Place{p.life.node, future}
 	p.life.Begins(p.at, future)
-	p.life.granted(p.spec.To.Node, future).any = true
-	p.l.enter(p)
+	p.life.grantsTo(p.spec.To.Node, future).any = true
+	p.l.indexPost(p)
 }
 
 // Forward enters that an actor of f is about to forward a message that it has received. Its
 // receiver sees the original asker.
 func (f *Life) Forward(now time.Duration, p *Post, who string, to Place) *Post {
-	q := f.submit(now, Spec{To: to, Stream: who, Length: p.spec.Length})
+	q := f.addPost(now, Spec{To: to, Stream: who, Length: p.spec.Length})
 	q.wire, q.asker, p.passed = p.wire, p.asker, true
 	if p.future { // any recipient of the request may answer it
-		p.life.granted(to.Node, p.asker.Name).any = true
+		p.life.grantsTo(to.Node, p.asker.Name).any = true
 	}
-	f.l.enter(q)
+	f.l.indexPost(q)
 	return q
 }
 
@@ -312,8 +312,8 @@ func (p *Post) String() string {
 	return fmt.Sprintf("post %d from %v to %s at %s", p.number, p.life, p.spec.To.Name, p.spec.To.Node)
 }
 
-// find returns the post with those bytes to a place; nil: none.
-func (l *Posts) find(b []byte, to Place) *Post {
+// findPost returns the post with those bytes to a place; nil: none.
+func (l *Posts) findPost(b []byte, to Place) *Post {
 	if len(b) < MinPost {
 		return nil
 	}
@@ -335,7 +335,7 @@ func (p *Post) Intact(b []byte) bool {
 		return false
 	}
 	for i := MinPost; i < len(b); i++ {
-		if b[i] != at(posts, p.wire, i) {
+		if b[i] != byteAt(posts, p.wire, i) {
 			return false
 		}
 	}
@@ -349,7 +349,7 @@ func (f *Life) Received(now time.Duration, name string, b []byte) *Post {
 	if f.over {
 		return nil
 	}
-	p := l.find(b, here)
+	p := l.findPost(b, here)
 	switch {
 	case p == nil:
 		l.Fail("%v: %s of %v has got %d bytes that nobody has sent it", now, name, f, len(b))
@@ -362,12 +362,12 @@ func (f *Life) Received(now time.Duration, name string, b []byte) *Post {
 		l.Fail("%v: %v is received, and cannot be encoded or decoded", now, p)
 	case p.dead || p.fate == WasDead || p.fate == WasRefused:
 		l.Fail("%v: %v is received, and was reported not to be", now, p)
-	case p.life != f && !f.reach[name].since(p.at) && !f.mayReach(p.life, name):
+	case p.life != f && !f.reach[name].presentSince(p.at) && !f.mayReach(p.life, name):
 		l.Fail("%v: %v is received, and its target is neither exposed nor granted", now, p)
 	}
-	p.arrives(f)
+	p.recordArrival(f)
 	p.got = true
-	l.weigh(now, p.route())
+	l.judgeRefusals(now, p.route())
 	s := stream{p.life, p.spec.Stream, here}
 	if last, ok := l.pairs[s]; ok && last > p.number {
 		l.Fail("%v: %v is received after post %d of the same sender", now, p, last)

@@ -15,7 +15,7 @@ func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
 	if f.over {
 		return nil
 	}
-	p := l.find(b, to)
+	p := l.findPost(b, to)
 	switch {
 	case p == nil:
 		l.Fail("%v: %v makes %d bytes for %s at %s a dead letter that nobody has sent", now, f, len(b), to.Name, to.Node)
@@ -27,16 +27,16 @@ func (f *Life) DeadLetter(now time.Duration, to Place, b []byte) *Post {
 	case p.dead:
 		l.Fail("%v: %v is a dead letter twice", now, p)
 	}
-	p.arrives(f)
+	p.recordArrival(f)
 	p.dead = true
-	l.weigh(now, p.route())
+	l.judgeRefusals(now, p.route())
 	return p
 }
 
 // Full enters that a sender's message was refused, because there was no room for it.
 func (f *Life) Full(now time.Duration, sender string, to Place) {
 	if !f.over {
-		f.l.refuse(now, routeOf(to, Place{f.node, sender}))
+		f.l.recordRefusal(now, routeOf(to, Place{f.node, sender}))
 	}
 }
 
@@ -47,25 +47,25 @@ func (f *Life) Refused(now time.Duration, name string, asker Place, denied bool)
 	if f.over {
 		return
 	}
-	l.refuse(now, routeOf(Place{f.node, name}, asker))
+	l.recordRefusal(now, routeOf(Place{f.node, name}, asker))
 	// A message that claims to come from this very node may be refused for that.
 	if p := f.reach[name]; denied && p != nil && p.now && p.ended < 0 && asker.Node != f.node {
 		l.Fail("%v: %v refuses a message to %s, which is exposed", now, f, name)
 	}
 }
 
-// refuse enters that one of the messages with a route is refused; which one is unknown.
-func (l *Posts) refuse(now time.Duration, r route) {
+// recordRefusal records that one of the messages with a route is refused; which is unknown.
+func (l *Posts) recordRefusal(now time.Duration, r route) {
 	if l.refused == nil {
 		l.refused = make(map[route]int)
 	}
 	l.refused[r]++
-	l.weigh(now, r)
+	l.judgeRefusals(now, r)
 }
 
-// weigh judges that no message was refused and had another fate as well. A message without an asker
-// may be an internal one, such as a notification of a dead letter.
-func (l *Posts) weigh(now time.Duration, r route) {
+// judgeRefusals judges that no message was refused and had another fate as well. A message without
+// an asker may be an internal one, such as a notification of a dead letter.
+func (l *Posts) judgeRefusals(now time.Duration, r route) {
 	n := l.refused[r]
 	if n == 0 || r.asker == (Place{}) {
 		return
@@ -126,9 +126,9 @@ func (p *Post) Received() bool { return p.got }
 // Dead reports whether a message has become a dead letter.
 func (p *Post) Dead() bool { return p.dead }
 
-// excused reports whether a message may have disappeared without a report: with a process, or with
-// an actor whose mailbox reports nothing.
-func (p *Post) excused() bool {
+// isExcused reports whether a message may have disappeared without a report: with a process, or
+// with an actor whose mailbox reports nothing.
+func (p *Post) isExcused() bool {
 	if p.life.over && p.life.abrupt {
 		return true
 	}
@@ -136,7 +136,7 @@ func (p *Post) excused() bool {
 		if t.over && t.ended >= p.at {
 			return true
 		}
-		if a := t.actors[p.spec.To.Name]; a != nil && a.silent && !a.always(p.at) {
+		if a := t.actors[p.spec.To.Name]; a != nil && a.silent && !a.alwaysSince(p.at) {
 			return true
 		}
 	}
@@ -157,7 +157,7 @@ func (l *Posts) Open() string {
 	// Any messages of a route may be the refused ones. The last ones are assumed, because the end
 	// of a connection may account for the earlier ones.
 	for _, p := range slices.Backward(l.posts) {
-		if p.Settled() || p.excused() {
+		if p.Settled() || p.isExcused() {
 			continue
 		}
 		if r := p.route(); refused[r] > 0 {
@@ -170,23 +170,24 @@ func (l *Posts) Open() string {
 	for _, s := range slices.SortedFunc(maps.Keys(lost), func(a, b stream) int {
 		return strings.Compare(a.from.String()+" "+a.to.Node, b.from.String()+" "+b.to.Node)
 	}) {
-		if what := s.from.open(s.to.Node, lost[s]); what != "" {
+		if what := s.from.judgeUnknown(s.to.Node, lost[s]); what != "" {
 			return what
 		}
 	}
-	if owed := l.owed(); len(owed) > 0 {
-		return "watchers were not notified: " + some(owed)
+	if owed := l.listOwed(); len(owed) > 0 {
+		return "watchers were not notified: " + firstFew(owed)
 	}
 	return ""
 }
 
-// open judges messages to a node that were neither received nor reported individually. There may be
-// as many as were reported as unknown at later ends of connections. lost begins with the last one.
-func (f *Life) open(peer string, lost []*Post) string {
+// judgeUnknown judges messages to a node that were neither received nor reported individually.
+// There may be as many as were reported as unknown at later ends of connections. lost begins with
+// the last one.
+func (f *Life) judgeUnknown(peer string, lost []*Post) string {
 	for i, p := range lost {
-		unknown := since(f.cuts, peer, p.at) + since(f.gaps, peer, p.at)
+		unknown := countUnknown(f.cuts, peer, p.at) + countUnknown(f.gaps, peer, p.at)
 		for _, t := range f.l.lives[peer] {
-			unknown += since(t.gaps, f.node, p.at)
+			unknown += countUnknown(t.gaps, f.node, p.at)
 		}
 		if n := i + 1; n > unknown {
 			return fmt.Sprintf("%v and %d later ones are neither received nor reported, and of %d nobody knows", p, n-1, unknown)
@@ -195,8 +196,8 @@ func (f *Life) open(peer string, lost []*Post) string {
 	return ""
 }
 
-// since returns how many messages sent at that time may be among the unknown ones.
-func since(all []cut, peer string, at time.Duration) (unknown int) {
+// countUnknown returns how many messages sent at that time may be among the unknown ones.
+func countUnknown(all []cut, peer string, at time.Duration) (unknown int) {
 	for _, c := range all {
 		if c.peer == peer && c.at >= at {
 			unknown += c.unknown

@@ -88,9 +88,9 @@ func (f *Life) Terminated(now time.Duration, watcher string, to Place, why Reaso
 	}
 	since := w.since[0]
 	switch {
-	case why == IsNotFound && w.allowed && l.there(to, since):
+	case why == IsNotFound && w.allowed && l.wasThere(to, since):
 		l.Fail("%v: %s of %v is notified that %s at %s is not found, and it was there since %v", now, watcher, f, to.Name, to.Node, since)
-	case why == HasStopped && !l.stopped(to, since):
+	case why == HasStopped && !l.hasStopped(to, since):
 		l.Fail("%v: %s of %v is notified that %s at %s has stopped, and it has not since %v", now, watcher, f, to.Name, to.Node, since)
 	case why == IsUnreachable && quiet:
 		l.Fail("%v: %s of %v is notified that %s at %s is unreachable, and nothing has disturbed the two", now, watcher, f, to.Name, to.Node)
@@ -99,18 +99,18 @@ func (f *Life) Terminated(now time.Duration, watcher string, to Place, why Reaso
 	w.on = false // if it was watched again in between, it is unknown which of the two watches ended
 }
 
-// there reports whether an actor was there all the time since then.
-func (l *Posts) there(to Place, since time.Duration) bool {
+// wasThere reports whether an actor was there all the time since then.
+func (l *Posts) wasThere(to Place, since time.Duration) bool {
 	for _, f := range l.lives[to.Node] {
-		if !f.over && f.actors[to.Name].always(since) {
+		if !f.over && f.actors[to.Name].alwaysSince(since) {
 			return true
 		}
 	}
 	return false
 }
 
-// stopped reports whether an actor has stopped at any time since then.
-func (l *Posts) stopped(to Place, since time.Duration) bool {
+// hasStopped reports whether an actor has stopped at any time since then.
+func (l *Posts) hasStopped(to Place, since time.Duration) bool {
 	for _, f := range l.lives[to.Node] {
 		if a := f.actors[to.Name]; a != nil && a.ended >= since {
 			return true
@@ -119,12 +119,12 @@ func (l *Posts) stopped(to Place, since time.Duration) bool {
 	return false
 }
 
-// owed lists the watchers that must be notified, and were not.
-func (l *Posts) owed() (all []string) {
+// listOwed lists the watchers that must be notified, and were not.
+func (l *Posts) listOwed() (all []string) {
 	for _, node := range slices.Sorted(maps.Keys(l.lives)) {
 		for _, f := range l.lives[node] {
 			if !f.over {
-				all = append(all, f.owed()...)
+				all = append(all, f.listOwed()...)
 			}
 		}
 	}
@@ -144,13 +144,13 @@ func (f *Life) cutWatches(now time.Duration, peer string) {
 	}
 }
 
-// owed lists those of one life.
-func (f *Life) owed() (all []string) {
+// listOwed lists those of one life.
+func (f *Life) listOwed() (all []string) {
 	for _, k := range slices.SortedFunc(maps.Keys(f.watches), func(a, b watchKey) int {
 		return strings.Compare(a.String(), b.String())
 	}) {
 		w := f.watches[k]
-		if w.on && (w.due || !w.allowed || !f.l.there(k.to, endOfTime)) {
+		if w.on && (w.due || !w.allowed || !f.l.wasThere(k.to, endOfTime)) {
 			all = append(all, fmt.Sprintf("%v (by %v)", k, f))
 		}
 	}

@@ -84,7 +84,7 @@ func (b *Behaved) Wants(now time.Duration, n int) {
 
 // Gets enters n arrivals.
 func (b *Behaved) Gets(now time.Duration, n int) {
-	b.check(now)
+	b.judgeWait(now)
 	b.waits = max(b.waits-n, 0)
 	b.since = now
 }
@@ -104,11 +104,11 @@ func (b *Behaved) Ended(now time.Duration, why string) {
 // Check judges all connections now.
 func (l *Isolation) Check(now time.Duration) {
 	for _, b := range l.all {
-		b.check(now)
+		b.judgeWait(now)
 	}
 }
 
-func (b *Behaved) check(now time.Duration) {
+func (b *Behaved) judgeWait(now time.Duration) {
 	if b.waits > 0 && !b.excused && !b.reported && now-b.since > b.l.Within {
 		b.reported = true
 		b.l.Fail("%v: %s behaves, and gets nothing since %v; it waits for %d messages", now, b.name, b.since, b.waits)

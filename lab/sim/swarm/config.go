@@ -32,17 +32,17 @@ func drawConfig(r *rand.Rand, kind world.Kind) (c rdma.Config) {
 		{&l.SendMemory, 1 << 20, 64 << 20},
 		{&l.Memory, 1 << 16, 16 << 20},
 	} {
-		if n := between(r, x.low, x.high); r.IntN(3) == 0 {
+		if n := drawBetween(r, x.low, x.high); r.IntN(3) == 0 {
 			*x.to = n
 		}
 	}
 	t := &c.Timeouts
 	for _, to := range []*time.Duration{&t.Address, &t.Route, &t.Connect, &t.Request, &t.Close} {
-		if d := between(r, 500*time.Millisecond, 10*time.Second); r.IntN(5) == 0 {
+		if d := drawBetween(r, 500*time.Millisecond, 10*time.Second); r.IntN(5) == 0 {
 			*to = d
 		}
 	}
-	if idle := between(r, time.Second, 30*time.Second); r.IntN(3) == 0 {
+	if idle := drawBetween(r, time.Second, 30*time.Second); r.IntN(3) == 0 {
 		c.Keepalive = rdma.Keepalive{Idle: idle, Gone: 3 * idle}
 	}
 	return c
@@ -61,8 +61,8 @@ func drawSecurity(r *rand.Rand) (s workload.Security) {
 	return s
 }
 
-// limits lists the values that are not defaults.
-func limits(c rdma.Config) string {
+// limitsText lists the values that are not defaults.
+func limitsText(c rdma.Config) string {
 	all := []string{fmt.Sprintf("loops: %d", len(c.Loops))}
 	add := func(name string, value any, drawn bool) {
 		if drawn {

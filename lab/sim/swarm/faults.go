@@ -25,7 +25,7 @@ type fault struct {
 func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	all := faults.Of(p.Kind)
 	kinds := r.Perm(len(all))[:1+r.IntN(3)]
-	n := 1 + between(r, 0, 8)
+	n := 1 + drawBetween(r, 0, 8)
 	if p.Kind == world.Embedded && r.IntN(3) == 0 {
 		k := faults.InSetUp[r.IntN(len(faults.InSetUp))]
 		// long enough for a stopped machine to continue without another fault
@@ -37,8 +37,8 @@ func drawFaults(r *rand.Rand, p *Plan) (drawn []fault) {
 	for i := range n {
 		f := fault{kind: all[kinds[r.IntN(len(kinds))]], n: i + 1, a: r.IntN(p.Machines)}
 		f.b = (f.a + 1 + r.IntN(p.Machines-1)) % p.Machines
-		f.at = between(r, time.Second/2, time.Second/2+p.Time)
-		f.span = between(r, 0, max(f.kind.Lasts, time.Millisecond))
+		f.at = drawBetween(r, time.Second/2, time.Second/2+p.Time)
+		f.span = drawBetween(r, 0, max(f.kind.Lasts, time.Millisecond))
 		drawn = append(drawn, f)
 	}
 	return drawn
@@ -51,14 +51,14 @@ func drawAttacks(r *rand.Rand, p *Plan) (drawn []fault) {
 		k := kinds[r.IntN(len(kinds))]
 		f := fault{kind: k, n: 1000 + i, a: r.IntN(p.Machines)}
 		f.b = (f.a + 1) % p.Machines
-		f.at = between(r, 0, p.Time)
+		f.at = drawBetween(r, 0, p.Time)
 		drawn = append(drawn, f)
 	}
 	return drawn
 }
 
-// attackable reports whether everything that is sent is protected.
-func (p *Plan) attackable() bool {
+// isAttackable reports whether everything that is sent is protected.
+func (p *Plan) isAttackable() bool {
 	return p.Security.Secured() && !p.Security.OneSided
 }
 
@@ -67,15 +67,15 @@ func (f *fault) String() string {
 	if f.kind == nil {
 		return ""
 	}
-	s := f.where() + " " + f.kind.Name
+	s := f.targetName() + " " + f.kind.Name
 	if f.kind.End != nil {
 		s += fmt.Sprintf(", for %v", f.span)
 	}
 	return s
 }
 
-// where names the target of the fault.
-func (f *fault) where() string {
+// targetName names the target of the fault.
+func (f *fault) targetName() string {
 	switch f.kind.Hits {
 	case faults.First, faults.Peers, faults.Late, faults.Nobody, faults.Attacked:
 		return fmt.Sprintf("m%d", f.a+1)
@@ -85,17 +85,17 @@ func (f *fault) where() string {
 	return "everything"
 }
 
-// schedule schedules a fault, and returns when it is over.
-func (y *play) schedule(f *fault) (end time.Duration) {
+// scheduleFault schedules a fault, and returns when it is over.
+func (y *play) scheduleFault(f *fault) (end time.Duration) {
 	if f.kind == nil {
 		return 0
 	}
 	s := &faults.Scene{
-		World: y.w, Rand: source(y.Seed, fmt.Sprint("fault ", f.n)), Latency: y.Latency,
-		A: y.machines[f.a], B: y.machines[f.b], Kill: y.kill, Restart: y.restart,
+		World: y.w, Rand: newRand(y.Seed, fmt.Sprint("fault ", f.n)), Latency: y.Latency,
+		A: y.machines[f.a], B: y.machines[f.b], Kill: y.killPrograms, Restart: y.restartPrograms,
 	}
 	y.w.After(f.at, f.String(), func() {
-		y.disturb(f)
+		y.notifyDisturbed(f)
 		f.kind.Begin(s)
 	})
 	if f.kind.End == nil {
@@ -105,8 +105,8 @@ func (y *play) schedule(f *fault) (end time.Duration) {
 	return f.at + f.span
 }
 
-// disturb notifies the workloads of the machines that a fault hits.
-func (y *play) disturb(f *fault) {
+// notifyDisturbed notifies the workloads of the machines that a fault hits.
+func (y *play) notifyDisturbed(f *fault) {
 	if f.kind.Hits == faults.Attacked || f.kind.Hits == faults.Peers && !y.machines[f.a].Connected() {
 		return
 	}
@@ -127,16 +127,16 @@ func (y *play) disturb(f *fault) {
 	}
 }
 
-// attacked notifies the workloads that bytes of a connection were changed. It concerns the workload
-// whose listener has the port.
-func (y *play) attacked(from, to netip.AddrPort) {
+// notifyAttacked notifies the workloads that bytes of a connection were changed. It concerns the
+// workload whose listener has the port.
+func (y *play) notifyAttacked(from, to netip.AddrPort) {
 	for _, e := range y.envs {
 		e.Attacked(from, to)
 	}
 }
 
-// programs calls fn for all programs on a machine.
-func (y *play) programs(m *world.Machine, fn func(i int, g *workload.Program)) {
+// eachProgram calls fn for all programs on a machine.
+func (y *play) eachProgram(m *world.Machine, fn func(i int, g *workload.Program)) {
 	for i, e := range y.envs {
 		for _, g := range e.Programs {
 			if y.machines[g.Machine] == m {
@@ -146,9 +146,9 @@ func (y *play) programs(m *world.Machine, fn func(i int, g *workload.Program)) {
 	}
 }
 
-// kill kills the programs on a machine, and notifies the workloads.
-func (y *play) kill(m *world.Machine) {
-	y.programs(m, func(i int, g *workload.Program) {
+// killPrograms kills the programs on a machine, and notifies the workloads.
+func (y *play) killPrograms(m *world.Machine) {
+	y.eachProgram(m, func(i int, g *workload.Program) {
 		if g.Killed {
 			return
 		}
@@ -160,9 +160,9 @@ func (y *play) kill(m *world.Machine) {
 	})
 }
 
-// restart starts the killed programs of a machine again, if it is on.
-func (y *play) restart(m *world.Machine) {
-	y.programs(m, func(i int, g *workload.Program) {
+// restartPrograms starts the killed programs of a machine again, if it is on.
+func (y *play) restartPrograms(m *world.Machine) {
+	y.eachProgram(m, func(i int, g *workload.Program) {
 		if g.Killed && !m.Off() {
 			g.Restart(y.envs[i])
 		}

@@ -15,8 +15,9 @@ var kinds = []*workload.Kind{
 // trial are workloads that take part only if they are named, until they pass with all faults.
 var trial []*workload.Kind
 
-// choose returns the kinds with the given names, or all except the trial ones if there are none.
-func choose(names []string) []*workload.Kind {
+// chooseKinds returns the kinds with the given names, or all except the trial ones if there are
+// none.
+func chooseKinds(names []string) []*workload.Kind {
 	if len(names) == 0 {
 		return kinds
 	}
@@ -26,4 +27,4 @@ func choose(names []string) []*workload.Kind {
 }
 
 // Known reports whether there is a workload with a name.
-func Known(name string) bool { return len(choose([]string{name})) > 0 }
+func Known(name string) bool { return len(chooseKinds([]string{name})) > 0 }

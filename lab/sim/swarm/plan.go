@@ -39,26 +39,26 @@ type part struct {
 
 // Draw draws a plan. If names are given, only these workloads take part. All names must be Known.
 func Draw(seed uint64, only ...string) *Plan {
-	r := source(seed, "plan")
+	r := newRand(seed, "plan")
 	p := &Plan{Seed: seed, Kind: drawKind(r), Machines: 2 + r.IntN(3)}
-	p.Time = between(r, 200*time.Millisecond, 10*time.Second)
-	p.Latency = between(r, 0, 20*time.Millisecond)
-	p.Config = drawConfig(source(seed, "limits"), p.Kind)
-	p.Security = drawSecurity(source(seed, "security"))
-	p.faults = drawFaults(source(seed, "faults"), p)
-	if p.onPath = p.attackable(); p.onPath {
-		p.faults = append(p.faults, drawAttacks(source(seed, "attacks"), p)...)
+	p.Time = drawBetween(r, 200*time.Millisecond, 10*time.Second)
+	p.Latency = drawBetween(r, 0, 20*time.Millisecond)
+	p.Config = drawConfig(newRand(seed, "limits"), p.Kind)
+	p.Security = drawSecurity(newRand(seed, "security"))
+	p.faults = drawFaults(newRand(seed, "faults"), p)
+	if p.onPath = p.isAttackable(); p.onPath {
+		p.faults = append(p.faults, drawAttacks(newRand(seed, "attacks"), p)...)
 	}
-	usable := choose(only)
-	for n := range parts(r) {
-		p.parts = append(p.parts, p.draw(n, usable[r.IntN(len(usable))]))
+	usable := chooseKinds(only)
+	for n := range drawPartCount(r) {
+		p.parts = append(p.parts, p.drawPart(n, usable[r.IntN(len(usable))]))
 	}
 	return p
 }
 
-// source returns the random numbers of one concern, so that draws for one concern do not affect
+// newRand returns the random numbers of one concern, so that draws for one concern do not affect
 // others.
-func source(seed uint64, concern string) *rand.Rand {
+func newRand(seed uint64, concern string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(concern)) // never fails
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
@@ -72,17 +72,17 @@ func drawKind(r *rand.Rand) world.Kind {
 	return all[r.IntN(len(all))]
 }
 
-// parts draws the number of workloads.
-func parts(r *rand.Rand) int {
+// drawPartCount draws the number of workloads.
+func drawPartCount(r *rand.Rand) int {
 	all := [...]int{1, 1, 1, 1, 2, 2, 3}
 	return all[r.IntN(len(all))]
 }
 
-// draw draws a workload.
-func (p *Plan) draw(n int, k *workload.Kind) part {
+// drawPart draws a workload.
+func (p *Plan) drawPart(n int, k *workload.Kind) part {
 	name := fmt.Sprintf("%s %d", k.Name, n+1)
-	r := source(p.Seed, name)
-	x := part{kind: k, name: name, verbs: some(r, k.Verbs), port: 7000 + 100*n}
+	r := newRand(p.Seed, name)
+	x := part{kind: k, name: name, verbs: drawSubset(r, k.Verbs), port: 7000 + 100*n}
 	d := workload.Draw{
 		Rand: r, Has: map[string]bool{}, Machines: max(p.Machines, k.Machines), Device: p.Kind,
 		Faults: len(p.faults) > 0, Time: p.Time,
@@ -91,12 +91,12 @@ func (p *Plan) draw(n int, k *workload.Kind) part {
 		d.Has[v] = true
 	}
 	p.Machines = d.Machines
-	x.ops = k.Draw(d, between(r, 2, 16))
+	x.ops = k.Draw(d, drawBetween(r, 2, 16))
 	return x
 }
 
-// some draws a subset of the names, at least one of them, in their order.
-func some(r *rand.Rand, names []string) (all []string) {
+// drawSubset draws a subset of the names, at least one of them, in their order.
+func drawSubset(r *rand.Rand, names []string) (all []string) {
 	if r.IntN(4) == 0 {
 		return names
 	}
@@ -111,9 +111,9 @@ func some(r *rand.Rand, names []string) (all []string) {
 	return all
 }
 
-// between draws a number between low and high, small ones more often than large ones. Times above a
-// millisecond are truncated to whole milliseconds.
-func between[T ~int | ~int64](r *rand.Rand, low, high T) T {
+// drawBetween draws a number between low and high, small ones more often than large ones. Times
+// above a millisecond are truncated to whole milliseconds.
+func drawBetween[T ~int | ~int64](r *rand.Rand, low, high T) T {
 	for high > 2*low && r.IntN(2) == 0 {
 		high /= 2
 	}
@@ -133,7 +133,7 @@ type Item struct {
 // Items lists the workloads with their operations, and the faults. The number of an item does not
 // depend on items that were left out.
 func (p *Plan) Items() (all []Item) {
-	p.each(func(n int, text string) bool {
+	p.keepItems(func(n int, text string) bool {
 		if text != "" {
 			all = append(all, Item{n, text})
 		}
@@ -144,12 +144,12 @@ func (p *Plan) Items() (all []Item) {
 
 // Without permanently removes items.
 func (p *Plan) Without(items []int) {
-	p.each(func(n int, _ string) bool { return !slices.Contains(items, n) })
+	p.keepItems(func(n int, _ string) bool { return !slices.Contains(items, n) })
 }
 
-// each calls keep for all items, and removes those for which it returns false. Removed items have
-// an empty text.
-func (p *Plan) each(keep func(n int, text string) bool) {
+// keepItems calls keep for all items, and removes those for which it returns false. Removed items
+// have an empty text.
+func (p *Plan) keepItems(keep func(n int, text string) bool) {
 	n := 0
 	next := func(text string) bool {
 		n++
@@ -157,7 +157,7 @@ func (p *Plan) each(keep func(n int, text string) bool) {
 	}
 	for i := range p.parts {
 		x := &p.parts[i]
-		if !next(x.text()) {
+		if !next(x.partText()) {
 			x.kind = nil
 		}
 		for j, op := range x.ops {
@@ -182,7 +182,7 @@ func (p *Plan) each(keep func(n int, text string) bool) {
 	}
 }
 
-func (x *part) text() string {
+func (x *part) partText() string {
 	if x.kind == nil {
 		return ""
 	}
@@ -194,7 +194,7 @@ func (p *Plan) Words() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "seed %d: %d machines, device: %v, time: %v, latency: %v\n",
 		p.Seed, p.Machines, p.Kind, p.Time, p.Latency)
-	fmt.Fprintf(&s, "each runtime: %s\n", limits(p.Config))
+	fmt.Fprintf(&s, "each runtime: %s\n", limitsText(p.Config))
 	fmt.Fprintf(&s, "security: %v\n", p.Security)
 	for _, i := range p.Items() {
 		fmt.Fprintf(&s, "%5d  %s\n", i.N, i.Text)

@@ -137,8 +137,8 @@ func (o *endOp) String() string {
 	return s
 }
 
-// servers returns how many of the machines have servers: the first ones.
-func servers(machines int) int {
+// serverCount returns how many of the machines have servers: the first ones.
+func serverCount(machines int) int {
 	if machines < 4 {
 		return 1
 	}
@@ -172,9 +172,9 @@ func newCalls(e *Env, ops []Op) *calls {
 	w := &calls{
 		Env: e, ops: ops, begun: make([]bool, len(ops)), callers: make([]*caller, n), left: make([]bool, n),
 		clients: make([][perMachine]rpc.ClientConfig, n),
-		ledger:  oracle.Calls{Fail: e.fail, Late: callLate, Transit: callTransit},
-		bounds:  oracle.Bounds{Fail: e.fail},
-		iso:     oracle.Isolation{Fail: e.fail, Within: 3 * time.Second},
+		ledger:  oracle.Calls{Fail: e.failWorld, Late: callLate, Transit: callTransit},
+		bounds:  oracle.Bounds{Fail: e.failWorld},
+		iso:     oracle.Isolation{Fail: e.failWorld, Within: 3 * time.Second},
 	}
 	innocent := false
 	for _, op := range ops {
@@ -182,7 +182,7 @@ func newCalls(e *Env, ops []Op) *calls {
 			innocent = true
 		}
 	}
-	for i := range servers(n) {
+	for i := range serverCount(n) {
 		w.servers = append(w.servers, &service{w: w, n: i, cfg: w.drawServer(innocent), drains: e.Rand.IntN(2) == 0})
 	}
 	for m := range w.clients {
@@ -196,34 +196,34 @@ func newCalls(e *Env, ops []Op) *calls {
 // drawServer draws limits. They leave room for innocent calls, if there are any.
 func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 	cfg := rpc.ServerConfig{
-		MaxCalls: one(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 1<<16, 1<<18),
-		MaxMessage: one(w.Env, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
-		MaxCallsInAll: one(w.Env, 0, 2, 4, 16), MaxStreamsInAll: one(w.Env, 0, 1, 4, 16), StreamWindow: one(w.Env, 0, 1<<10, 4<<10),
+		MaxCalls: oneOf(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: oneOf(w.Env, 0, 0, 1, 2), Memory: oneOf(w.Env, 0, 1<<16, 1<<18),
+		MaxMessage: oneOf(w.Env, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: oneOf(w.Env, 0, 1, 2, 4),
+		MaxCallsInAll: oneOf(w.Env, 0, 2, 4, 16), MaxStreamsInAll: oneOf(w.Env, 0, 1, 4, 16), StreamWindow: oneOf(w.Env, 0, 1<<10, 4<<10),
 	}
 	if innocent {
 		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
-		w.generous(&cfg.MaxCalls, &cfg.MaxStreams)
+		w.liftLimits(&cfg.MaxCalls, &cfg.MaxStreams)
 	}
-	cfg.Interceptors = w.between(true)
+	cfg.Interceptors = w.newInterceptors(true)
 	return cfg
 }
 
 func (w *calls) drawClient() rpc.ClientConfig {
 	cfg := rpc.ClientConfig{
-		MaxCalls: one(w.Env, 0, 0, 1, 2, 8), MaxStreams: one(w.Env, 0, 0, 1, 2), Memory: one(w.Env, 0, 0, 1<<16),
-		MaxMessage: one(w.Env, 64<<10, 1<<10, 4<<10, 200<<10), Credits: one(w.Env, 0, 1, 2, 4),
-		StreamWindow: one(w.Env, 0, 1<<10, 4<<10), Timeout: one(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: one(w.Env, true, false),
-		Retry: rpc.Retry{Attempts: one(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
+		MaxCalls: oneOf(w.Env, 0, 0, 1, 2, 8), MaxStreams: oneOf(w.Env, 0, 0, 1, 2), Memory: oneOf(w.Env, 0, 0, 1<<16),
+		MaxMessage: oneOf(w.Env, 64<<10, 1<<10, 4<<10, 200<<10), Credits: oneOf(w.Env, 0, 1, 2, 4),
+		StreamWindow: oneOf(w.Env, 0, 1<<10, 4<<10), Timeout: oneOf(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: oneOf(w.Env, true, false),
+		Retry: rpc.Retry{Attempts: oneOf(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
 	}
 	cfg.Backoff.First, cfg.Backoff.Most, cfg.Backoff.Stable = 10*time.Millisecond, 300*time.Millisecond, time.Second
-	w.generous(&cfg.MaxCalls, &cfg.MaxStreams)
-	cfg.Interceptors = w.between(false)
+	w.liftLimits(&cfg.MaxCalls, &cfg.MaxStreams)
+	cfg.Interceptors = w.newInterceptors(false)
 	return cfg
 }
 
-// generous removes the limits of a connection in half of the worlds, so that the shared limits
+// liftLimits removes the limits of a connection in half of the worlds, so that the shared limits
 // become short.
-func (w *calls) generous(calls, streams *int) {
+func (w *calls) liftLimits(calls, streams *int) {
 	if w.Rand.IntN(2) == 0 {
 		*calls, *streams = 0, 0
 	}
@@ -232,15 +232,15 @@ func (w *calls) generous(calls, streams *int) {
 // Start implements Workload.
 func (w *calls) Start() {
 	for i, s := range w.servers {
-		w.Env.Start(i, s.run)
+		w.Env.Start(i, s.runServer)
 	}
 	for m := len(w.servers); m < len(w.Machines); m++ {
-		w.Env.Start(m, func(p *world.Process) { w.call(p, m) })
+		w.Env.Start(m, func(p *world.Process) { w.runCaller(p, m) })
 	}
 }
 
-// gone reports whether all callers have ended.
-func (w *calls) gone() bool {
+// callersDone reports whether all callers have ended.
+func (w *calls) callersDone() bool {
 	for _, left := range w.left[len(w.servers):] {
 		if !left {
 			return false
@@ -254,7 +254,7 @@ func (w *calls) Done() bool {
 	if now := w.World.Now(); now >= w.looked+callLate/4 {
 		w.looked = now
 		for _, x := range w.made {
-			w.excuse(x)
+			w.excuseCall(x)
 		}
 		w.ledger.Check(now)
 	}
@@ -263,11 +263,11 @@ func (w *calls) Done() bool {
 			return false
 		}
 	}
-	return w.gone()
+	return w.callersDone()
 }
 
-// excuse enters whether faults have hit a call's machines.
-func (w *calls) excuse(x *call) {
+// excuseCall records whether faults have hit a call's machines.
+func (w *calls) excuseCall(x *call) {
 	if w.Disturbed(x.machine) {
 		x.Slow()
 	}
@@ -280,13 +280,13 @@ func (w *calls) excuse(x *call) {
 func (w *calls) Check() {
 	w.ledger.End(w.World.Now())
 	for _, x := range w.made {
-		if x.behaved != nil && w.explained(x) {
+		if x.behaved != nil && w.isExplained(x) {
 			x.behaved.Excuse()
 		}
 	}
 	w.iso.Check(w.World.Now())
 	if r := w.ledger.Running(); len(r) > 0 {
-		w.fail("handlers run although the servers have ended: %v", r)
+		w.failWorld("handlers run although the servers have ended: %v", r)
 	}
 }
 
@@ -296,7 +296,7 @@ func (w *calls) Killed(p *world.Process) {
 		if c.p == p {
 			c.Gone()
 		}
-		c.killed(p)
+		c.handleKilled(p)
 	}
 	for m, c := range w.callers {
 		if c != nil && c.p == p {

@@ -26,9 +26,9 @@ var betweens = []string{
 	serverAnswers, serverRefuses, serverPanics, serverPanicsLate, clientAnswers, clientRefuses, clientPanics, clientPanicsLate,
 }
 
-// between returns the interceptors of a side, if an operation needs some. They pass on all other
-// calls and streams.
-func (w *calls) between(server bool) []rpc.Interceptor {
+// newInterceptors returns the interceptors of a side, if an operation needs some. They pass on all
+// other calls and streams.
+func (w *calls) newInterceptors(server bool) []rpc.Interceptor {
 	needs := func(op Op) bool {
 		o, ok := op.(*callOp)
 		return ok && o.between != ""
@@ -48,7 +48,7 @@ type betweenKey struct{}
 // errBetween is the value with which interceptors panic.
 var errBetween = errors.New("the interceptor was asked to")
 
-// atClient is a client's interceptor.
+// atClient intercepts a client's calls.
 func (w *calls) atClient(ctx context.Context, info *rpc.Info, next func(context.Context) error) error {
 	x, _ := ctx.Value(betweenKey{}).(*call)
 	if x == nil {
@@ -56,7 +56,7 @@ func (w *calls) atClient(ctx context.Context, info *rpc.Info, next func(context.
 	}
 	switch x.op.between {
 	case clientAnswers:
-		answer(info, x)
+		answerForHandler(info, x)
 		return nil
 	case clientRefuses:
 		return errOfService
@@ -69,7 +69,7 @@ func (w *calls) atClient(ctx context.Context, info *rpc.Info, next func(context.
 	return next(ctx)
 }
 
-// atServer is a server's interceptor.
+// atServer intercepts a server's calls.
 func (w *calls) atServer(ctx context.Context, info *rpc.Info, next func(context.Context) error) error {
 	x := w.callOf(info.Request)
 	if x == nil {
@@ -77,10 +77,10 @@ func (w *calls) atServer(ctx context.Context, info *rpc.Info, next func(context.
 	}
 	switch x.op.between {
 	case serverAnswers:
-		answer(info, x)
+		answerForHandler(info, x)
 		return nil
 	case serverRefuses:
-		x.Instead(how(errOfService))
+		x.Instead(errorForm(errOfService))
 		return errOfService
 	case serverPanics:
 		x.Instead(codeName(rpc.CodeInternal))
@@ -107,8 +107,8 @@ func (w *calls) callOf(request any) *call {
 	return nil
 }
 
-// answer answers a call in place of its handler.
-func answer(info *rpc.Info, x *call) {
+// answerForHandler answers a call in place of its handler.
+func answerForHandler(info *rpc.Info, x *call) {
 	x.Instead("")
 	r := rpc.Bytes(x.Reply())
 	if _, raw := info.Request.([]byte); raw {
@@ -118,11 +118,11 @@ func answer(info *rpc.Info, x *call) {
 	info.Reply = &r
 }
 
-// tried makes a call whose interceptors may panic. A client's interceptor panics in its caller.
-func (w *calls) tried(x *call, do func()) {
+// tryCall makes a call whose interceptors may panic. A client's interceptor panics in its caller.
+func (w *calls) tryCall(x *call, do func()) {
 	defer func() {
 		r := recover()
-		w.excuse(x)
+		w.excuseCall(x)
 		switch {
 		case r == nil:
 		case r != any(errBetween):

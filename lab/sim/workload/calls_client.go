@@ -50,8 +50,8 @@ type call struct {
 	behaved *oracle.Behaved
 }
 
-// killed handles the end of a process.
-func (c *call) killed(p *world.Process) {
+// handleKilled handles the end of a process.
+func (c *call) handleKilled(p *world.Process) {
 	c.runs = slices.DeleteFunc(c.runs, func(q *world.Process) bool {
 		if q == p {
 			c.Lost()
@@ -79,12 +79,12 @@ type endpoint struct {
 	broken bool        // its connection's actor may have been stopped
 }
 
-// call is the program of a machine that calls.
-func (w *calls) call(p *world.Process, machine int) {
+// runCaller runs the program of a machine that calls.
+func (w *calls) runCaller(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
 	}
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
@@ -92,23 +92,23 @@ func (w *calls) call(p *world.Process, machine int) {
 	w.callers[machine] = me
 	for k := range me.clients {
 		me.clients[k] = &endpoint{cfg: w.clients[machine][k], server: w.servers[(machine+k)%len(w.servers)]}
-		me.run(func() { me.dial(me.clients[k]) })
+		me.startGoroutine(func() { me.dialFirst(me.clients[k]) })
 	}
 	for n, op := range w.ops {
-		if at, mine := me.due(op); mine && !w.begun[n] {
-			me.run(func() {
+		if at, mine := me.dueTime(op); mine && !w.begun[n] {
+			me.startGoroutine(func() {
 				p.Sleep(beginning + at - w.World.Now())
 				w.begun[n] = true
-				me.perform(op)
+				me.performOp(op)
 			})
 		}
 	}
-	me.until(20*time.Millisecond, me.idle)
+	me.waitUntil(20*time.Millisecond, me.isIdle)
 	me.quiet()
 	for _, e := range me.clients {
-		me.client(e).Close() // its dial may still be under way
+		me.awaitClient(e).Close() // its dial may still be under way
 	}
-	w.settle(p, me.rt)
+	w.awaitReleased(p, me.rt)
 	w.left[machine] = true
 }
 
@@ -129,11 +129,11 @@ func (me *caller) quiet() {
 		}
 		me.p.Sleep(time.Second)
 	}
-	me.w.fail("machine %d: %d calls are in flight, and nobody waits for them", me.machine, inFlight())
+	me.w.failWorld("machine %d: %d calls are in flight, and nobody waits for them", me.machine, inFlight())
 }
 
-// due returns when the caller performs an operation, if it does.
-func (me *caller) due(op Op) (at time.Duration, mine bool) {
+// dueTime returns when the caller performs an operation, if it does.
+func (me *caller) dueTime(op Op) (at time.Duration, mine bool) {
 	switch o := op.(type) {
 	case *callOp:
 		return o.at, o.machine == me.machine
@@ -143,8 +143,8 @@ func (me *caller) due(op Op) (at time.Duration, mine bool) {
 	return 0, false
 }
 
-// dial connects a client for the first time.
-func (me *caller) dial(e *endpoint) {
+// dialFirst connects a client for the first time.
+func (me *caller) dialFirst(e *endpoint) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		c, err := rpc.Dial(ctx, me.rt, me.w.Addr(e.server.n, 0), e.cfg)
@@ -160,42 +160,42 @@ func (me *caller) dial(e *endpoint) {
 
 func (w *calls) dialFailed(err error) {
 	if r, ok := errors.AsType[*rpc.Error](err); !ok || r.Fate != rpc.FateNotSent {
-		w.fail("Dial: %v, want an Error that says that nothing was sent", err)
+		w.failWorld("Dial: %v, want an Error that says that nothing was sent", err)
 	}
 }
 
-// perform performs an operation.
-func (me *caller) perform(op Op) {
+// performOp performs an operation.
+func (me *caller) performOp(op Op) {
 	switch o := op.(type) {
 	case *callOp:
 		e := me.clients[o.client]
 		for range o.together {
-			me.run(func() {
+			me.startGoroutine(func() {
 				for range o.times {
-					me.once(e, o)
+					me.callOnce(e, o)
 				}
 			})
 		}
 	case *endOp:
-		me.until(5*time.Millisecond, func() bool { return !me.ending })
+		me.waitUntil(5*time.Millisecond, func() bool { return !me.ending })
 		me.ending = true
-		me.end(me.clients[o.client], o)
+		me.closeMidway(me.clients[o.client], o)
 		me.ending = false
 	}
 }
 
-// end ends a client in the middle, and replaces it.
-func (me *caller) end(e *endpoint, o *endOp) {
+// closeMidway ends a client in the middle, and replaces it.
+func (me *caller) closeMidway(e *endpoint, o *endOp) {
 	switch o.how {
 	case endClose:
-		me.reopen(e)
+		me.reopenClient(e)
 		return
 	case endBelow:
-		me.below()
+		me.shutDownBelow()
 		return
 	}
 	for _, e := range me.clients {
-		me.client(e)
+		me.awaitClient(e)
 		e.ends++
 		e.broken = true
 	}
@@ -212,16 +212,17 @@ func (me *caller) end(e *endpoint, o *endOp) {
 	}
 	me.p.Sleep(50 * time.Millisecond)
 	for _, e := range me.clients { // it is unknown whose it was
-		me.reopen(e)
+		me.reopenClient(e)
 	}
 }
 
-// below shuts the runtime down before the clients, closes them, and continues with another runtime.
-func (me *caller) below() {
+// shutDownBelow shuts the runtime down before the clients, closes them, and continues with another
+// runtime.
+func (me *caller) shutDownBelow() {
 	w := me.w
 	var all [perMachine]*rpc.Client
 	for k, e := range me.clients {
-		all[k] = me.client(e)
+		all[k] = me.awaitClient(e)
 	}
 	for _, e := range me.clients {
 		e.ends++
@@ -233,44 +234,44 @@ func (me *caller) below() {
 		c.Close()
 	}
 	if took := w.World.Now() - begin; took > 5*time.Second && !w.Disturbed() {
-		w.fail("machine %d: a runtime, and the clients on it, end after %v (%v)", me.machine, took, err)
+		w.failWorld("machine %d: a runtime, and the clients on it, end after %v (%v)", me.machine, took, err)
 	}
-	rt := w.open(me.p)
+	rt := w.openRuntime(me.p)
 	if rt == nil {
 		return
 	}
 	me.rt = rt
 	for _, e := range me.clients {
-		me.dial(e)
+		me.dialFirst(e)
 	}
 }
 
-// reopen closes a client and replaces it.
-func (me *caller) reopen(e *endpoint) {
+// reopenClient closes a client and replaces it.
+func (me *caller) reopenClient(e *endpoint) {
 	w := me.w
-	c := me.client(e)
+	c := me.awaitClient(e)
 	e.ends++
 	e.c, e.broken = nil, false
 	begin := w.World.Now()
 	c.Close()
 	if took := w.World.Now() - begin; took > 5*time.Second && !w.Disturbed(me.machine) {
-		w.fail("machine %d: a client takes %v to Close", me.machine, took)
+		w.failWorld("machine %d: a client takes %v to Close", me.machine, took)
 	}
 	if n := c.InFlight(); n > 0 {
-		w.fail("machine %d: a client has %d calls in flight behind Close", me.machine, n)
+		w.failWorld("machine %d: a client has %d calls in flight behind Close", me.machine, n)
 	}
-	me.dial(e)
+	me.dialFirst(e)
 }
 
-// client waits for a client.
-func (me *caller) client(e *endpoint) *rpc.Client {
-	me.until(5*time.Millisecond, func() bool { return e.c != nil })
+// awaitClient waits for a client.
+func (me *caller) awaitClient(e *endpoint) *rpc.Client {
+	me.waitUntil(5*time.Millisecond, func() bool { return e.c != nil })
 	return e.c
 }
 
-// once makes a call.
-func (me *caller) once(e *endpoint, o *callOp) {
-	c := me.client(e)
+// callOnce makes a call.
+func (me *caller) callOnce(e *endpoint, o *callOp) {
+	c := me.awaitClient(e)
 	ctx, cancel := context.Background(), context.CancelFunc(func() {})
 	if o.timeout > 0 && o.via != viaGo {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
@@ -278,39 +279,39 @@ func (me *caller) once(e *endpoint, o *callOp) {
 		ctx, cancel = context.WithCancel(ctx)
 	}
 	if o.cancel > 0 {
-		me.run(func() {
+		me.startGoroutine(func() {
 			me.p.Sleep(o.cancel)
 			cancel()
 		})
 	}
-	x := me.w.enter(me.p, me.machine, e, o, ctx)
+	x := me.w.recordCall(me.p, me.machine, e, o, ctx)
 	if o.between != "" {
 		ctx = context.WithValue(ctx, betweenKey{}, x)
 	}
 	switch {
 	case o.via == viaStream:
-		me.stream(ctx, c, x)
+		me.callStream(ctx, c, x)
 	case o.via == viaUpload:
 		me.upload(ctx, c, x)
 	case o.via == viaBidi:
 		me.bidi(ctx, c, x)
 	case o.via == viaGo:
-		me.goes(ctx, c, x)
+		me.callFromActor(ctx, c, x)
 	case o.innocent:
-		me.behave(ctx, c, x)
+		me.callBehaved(ctx, c, x)
 	default:
-		me.w.tried(x, func() {
+		me.w.tryCall(x, func() {
 			r, err := makeCall(ctx, c, x)
-			me.w.outcome(x, r, err)
+			me.w.recordOutcome(x, r, err)
 		})
 	}
 	cancel()
 }
 
-// enter enters a call that is about to be made.
-func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx context.Context) *call {
+// recordCall records a call that is about to be made.
+func (w *calls) recordCall(p *world.Process, machine int, e *endpoint, o *callOp, ctx context.Context) *call {
 	now := w.World.Now()
-	deadline := w.virtual(ctx)
+	deadline := w.virtualDeadline(ctx)
 	switch {
 	case o.via == viaGo && o.timeout > 0:
 		deadline = now + o.timeout
@@ -334,8 +335,8 @@ func (w *calls) enter(p *world.Process, machine int, e *endpoint, o *callOp, ctx
 	return x
 }
 
-// virtual returns a context's deadline in the world's time; 0: none.
-func (w *calls) virtual(ctx context.Context) time.Duration {
+// virtualDeadline returns a context's deadline in the world's time; 0: none.
+func (w *calls) virtualDeadline(ctx context.Context) time.Duration {
 	if d, ok := ctx.Deadline(); ok {
 		return w.World.Now() + time.Until(d)
 	}
@@ -365,14 +366,14 @@ func makeCall(ctx context.Context, c *rpc.Client, x *call) ([]byte, error) {
 	return *r, nil
 }
 
-// behave makes a call that must be answered, regardless of others.
-func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
+// callBehaved makes a call that must be answered, regardless of others.
+func (me *caller) callBehaved(ctx context.Context, c *rpc.Client, x *call) {
 	w := me.w
 	b := w.iso.Behaved(fmt.Sprintf("machine %d", me.machine))
 	x.behaved = b
 	b.Wants(w.World.Now(), 1)
 	r, err := makeCall(ctx, c, x)
-	if w.explained(x) {
+	if w.isExplained(x) {
 		b.Excuse()
 	}
 	if err != nil {
@@ -380,12 +381,12 @@ func (me *caller) behave(ctx context.Context, c *rpc.Client, x *call) {
 	}
 	b.Gets(w.World.Now(), 1)
 	b.Excuse()
-	w.outcome(x, r, err)
+	w.recordOutcome(x, r, err)
 	me.p.Sleep(3 * time.Millisecond)
 }
 
-// goes makes a call from an actor.
-func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
+// callFromActor makes a call from an actor.
+func (me *caller) callFromActor(ctx context.Context, c *rpc.Client, x *call) {
 	w, rt, over := me.w, me.rt, false
 	pending := make(map[*rpc.Pending]bool)
 	q := rpc.Bytes(x.Request())
@@ -395,31 +396,31 @@ func (me *caller) goes(ctx context.Context, c *rpc.Client, x *call) {
 			pending[rpc.Go(a, c, plainMethod, &q, rpc.GoConfig{Timeout: x.op.timeout, Context: ctx})] = true
 		case *rpc.Reply[rpc.Bytes]:
 			if !pending[m.Call] {
-				w.fail("a Reply of a call that was not made, or was answered")
+				w.failWorld("a Reply of a call that was not made, or was answered")
 			}
 			delete(pending, m.Call)
 			var r []byte
 			if m.Value != nil {
 				r = *m.Value
 			}
-			w.outcome(x, r, m.Err)
+			w.recordOutcome(x, r, m.Err)
 			over = true
 			a.Stop(a.Self())
 		}
 	}, rt.OnLoop()))
-	me.until(2*time.Millisecond, func() bool { return over || me.rt != rt })
+	me.waitUntil(2*time.Millisecond, func() bool { return over || me.rt != rt })
 	if !over { // its loop has ended
 		x.Gone()
 	}
 }
 
-// stream opens a stream and reads it.
-func (me *caller) stream(ctx context.Context, c *rpc.Client, x *call) {
+// callStream opens a stream and reads it.
+func (me *caller) callStream(ctx context.Context, c *rpc.Client, x *call) {
 	w := me.w
 	q := rpc.Bytes(x.Request())
 	r, err := rpc.Open(ctx, c, streamMethod, &q)
 	if err != nil {
-		w.outcome(x, nil, err)
+		w.recordOutcome(x, nil, err)
 		return
 	}
 	me.receive(x, r)
@@ -439,7 +440,7 @@ func (me *caller) receive(x *call, r *rpc.Receiver[item]) {
 		}
 		item, err := r.Receive()
 		if err != nil {
-			w.outcome(x, nil, err)
+			w.recordOutcome(x, nil, err)
 			return
 		}
 		if o.does != doBehind {
@@ -448,10 +449,10 @@ func (me *caller) receive(x *call, r *rpc.Receiver[item]) {
 	}
 }
 
-// outcome enters a call's outcome.
-func (w *calls) outcome(x *call, r []byte, err error) {
+// recordOutcome records a call's outcome.
+func (w *calls) recordOutcome(x *call, r []byte, err error) {
 	now, o := w.World.Now(), x.op
-	w.excuse(x)
+	w.excuseCall(x)
 	w.World.Trace("%s: call %d ends: %s", w.Name, x.Number(), outcomeName(err))
 	if err == nil {
 		x.Answered(now, r)
@@ -465,13 +466,13 @@ func (w *calls) outcome(x *call, r []byte, err error) {
 		x.NotExecuted(now)
 		return
 	case !ok:
-		w.fail("%v is no Error", err)
+		w.failWorld("%v is no Error", err)
 		return
 	default:
 		how = codeName(e.Code)
 	}
 	if !ok || e.Fate == rpc.FateAnswered {
-		w.answered(x, how)
+		w.recordAnswer(x, how)
 		return
 	}
 	switch {
@@ -479,10 +480,10 @@ func (w *calls) outcome(x *call, r []byte, err error) {
 		x.NotExecuted(now)
 	default:
 		x.Unknown(now)
-		w.doubt(x, e)
+		w.addDoubt(x, e)
 	}
-	if why := w.unexplained(x, e); why != "" {
-		w.fail("call %d (%s): %v: %s", x.Number(), o, err, why)
+	if why := w.describeUnexplained(x, e); why != "" {
+		w.failWorld("call %d (%s): %v: %s", x.Number(), o, err, why)
 	}
 }
 

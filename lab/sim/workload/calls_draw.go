@@ -7,13 +7,13 @@ import (
 )
 
 func drawCalls(d Draw, n int) (ops []Op) {
-	clients := d.Machines - servers(d.Machines) // machines
+	clients := d.Machines - serverCount(d.Machines) // machines
 	if d.Has["innocent"] && clients > 1 {
 		clients-- // the innocent machine shares its address with no others
 		ops = drawInnocents(d)
 	}
 	for len(ops) < n {
-		at, machine, client := d.within(d.Time), servers(d.Machines)+d.IntN(clients), d.IntN(perMachine)
+		at, machine, client := d.within(d.Time), serverCount(d.Machines)+d.IntN(clients), d.IntN(perMachine)
 		switch x := d.IntN(24); {
 		case x == 0 && d.Has["close"]:
 			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endClose})
@@ -22,10 +22,10 @@ func drawCalls(d Draw, n int) (ops []Op) {
 		case x == 5 && d.Has["runtime"]:
 			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endBelow})
 		case x == 2 && d.Has["close"]:
-			ops = append(ops, &endOp{at: at, machine: d.IntN(servers(d.Machines)), client: -1, how: endClose})
+			ops = append(ops, &endOp{at: at, machine: d.IntN(serverCount(d.Machines)), client: -1, how: endClose})
 		case x <= 4 && d.Has["drain"]:
 			ops = append(ops, &endOp{
-				at: at, machine: d.IntN(servers(d.Machines)), client: -1, how: endDrain, timeout: d.duration(time.Millisecond, 12),
+				at: at, machine: d.IntN(serverCount(d.Machines)), client: -1, how: endDrain, timeout: d.duration(time.Millisecond, 12),
 			})
 		default:
 			o := drawCall(d, &callOp{at: at, machine: machine, client: client})

@@ -7,8 +7,8 @@ import (
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-// answered enters the server's answer: a success if how is empty, or that error.
-func (w *calls) answered(x *call, how string) {
+// recordAnswer records the server's answer: a success if how is empty, or that error.
+func (w *calls) recordAnswer(x *call, how string) {
 	now := w.World.Now()
 	switch how {
 	case codeName(rpc.CodeTooLarge), codeName(rpc.CodeOverloaded):
@@ -24,13 +24,14 @@ func (w *calls) answered(x *call, how string) {
 // codeName names a code.
 func codeName(c rpc.Code) string { return fmt.Sprintf("code %d", c) }
 
-// explained reports whether a fault, or an end in the middle, may have hit a call.
-func (w *calls) explained(x *call) bool {
+// isExplained reports whether a fault, or an end in the middle, may have hit a call.
+func (w *calls) isExplained(x *call) bool {
 	return w.Disturbed(x.machine, x.server.n) || x.client.ends > x.ends || x.client.broken || x.server.ends > 0
 }
 
-// unexplained describes the contradiction in a failure that no handler has caused; empty: none.
-func (w *calls) unexplained(x *call, e *rpc.Error) string {
+// describeUnexplained describes the contradiction in a failure that no handler has caused; empty:
+// none.
+func (w *calls) describeUnexplained(x *call, e *rpc.Error) string {
 	now, o := w.World.Now(), x.op
 	switch e.Code {
 	case rpc.CodeDeadline:
@@ -48,11 +49,11 @@ func (w *calls) unexplained(x *call, e *rpc.Error) string {
 			return "it has a handler"
 		}
 	case rpc.CodeTooLarge, rpc.CodeOverloaded:
-		if o.innocent && !w.explained(x) {
+		if o.innocent && !w.isExplained(x) {
 			return "it is small, and the only one"
 		}
 	case rpc.CodeUnavailable, rpc.CodeClosed, rpc.CodeDraining:
-		if !w.explained(x) {
+		if !w.isExplained(x) {
 			return "nothing has happened to its connection"
 		}
 	default:
@@ -61,9 +62,9 @@ func (w *calls) unexplained(x *call, e *rpc.Error) string {
 	return ""
 }
 
-// doubt judges an outcome that leaves open whether the call was executed. A server that drains
+// addDoubt records an outcome that leaves open whether the call was executed. A server that drains
 // answers the calls that it has started, and refuses the others.
-func (w *calls) doubt(x *call, e *rpc.Error) {
+func (w *calls) addDoubt(x *call, e *rpc.Error) {
 	s := x.server
 	switch e.Code {
 	case rpc.CodeUnavailable, rpc.CodeClosed, rpc.CodeDraining:
@@ -73,15 +74,15 @@ func (w *calls) doubt(x *call, e *rpc.Error) {
 	why := fmt.Sprintf("call %d (%s): %v: its server has cut nothing off", x.Number(), x.op, e)
 	s.doubts = append(s.doubts, func() {
 		if (s.cutAt == 0 || x.at > s.cutAt+callTransit) && !w.Disturbed(x.machine, s.n) && x.client.ends == x.ends && !x.client.broken {
-			w.fail("%s", why)
+			w.failWorld("%s", why)
 		}
 	})
-	s.judge()
+	s.judgeDoubts()
 }
 
-// judge judges the doubts, unless a Drain is under way, which cuts off the remaining calls at its
-// deadline.
-func (s *service) judge() {
+// judgeDoubts judges the doubts, unless a Drain is under way, which cuts off the remaining calls at
+// its deadline.
+func (s *service) judgeDoubts() {
 	if s.draining {
 		return
 	}

@@ -50,13 +50,13 @@ type occupied struct{ calls, streams int }
 // window returns how many bytes of a client's stream it accepts ahead of its handler.
 func (s *service) window() int { return cmp.Or(s.cfg.StreamWindow, 64<<10) }
 
-// run is the program.
-func (s *service) run(p *world.Process) {
+// runServer runs the program of a machine with a server.
+func (s *service) runServer(p *world.Process) {
 	if s.over {
 		return
 	}
 	w := s.w
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
@@ -64,46 +64,46 @@ func (s *service) run(p *world.Process) {
 	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: s.n}
 	next := &endpoint{cfg: w.clients[s.n][0], server: w.servers[(s.n+1)%len(w.servers)]}
 	if len(w.servers) > 1 {
-		me.run(func() { s.dialNext(me, next) })
+		me.startGoroutine(func() { s.dialNext(me, next) })
 	}
 	for n, op := range w.ops {
 		if o, ok := op.(*endOp); ok && o.client < 0 && o.machine == s.n && !w.begun[n] {
-			me.run(func() {
+			me.startGoroutine(func() {
 				p.Sleep(beginning + o.at - w.World.Now())
 				w.begun[n] = true
-				s.end(p, o)
+				s.closeMidway(p, o)
 			})
 		}
 	}
-	for !w.gone() {
+	for !w.callersDone() {
 		i := &instance{s: s, srv: rpc.NewServer(rt, s.cfg), peers: make(map[string]*occupied)}
-		i.handle(p, me, next)
+		i.registerHandlers(p, me, next)
 		s.now, s.all = i, append(s.all, i)
-		me.run(func() { i.serve(p) })
-		me.until(20*time.Millisecond, func() bool { return i.ended || w.gone() })
+		me.startGoroutine(func() { i.serveCalls(p) })
+		me.waitUntil(20*time.Millisecond, func() bool { return i.ended || w.callersDone() })
 		if !i.ended {
-			s.last(i)
+			s.closeAfterLast(i)
 		}
 	}
-	me.until(20*time.Millisecond, func() bool { return me.idle() && s.handling() == 0 })
+	me.waitUntil(20*time.Millisecond, func() bool { return me.isIdle() && s.countHandlers() == 0 })
 	if next.c != nil {
 		next.c.Close()
 	}
-	w.settle(p, rt)
+	w.awaitReleased(p, rt)
 	s.over = true
 }
 
-// handling returns how many handlers run. They may continue when their server has ended.
-func (s *service) handling() (n int) {
+// countHandlers returns how many handlers run. They may continue when their server has ended.
+func (s *service) countHandlers() (n int) {
 	for _, i := range s.all {
 		n += i.calls + i.streams
 	}
 	return n
 }
 
-// serve serves until the server has ended. Serve listens again after a reset of its device, but
-// returns if there is no device when it starts.
-func (i *instance) serve(p *world.Process) {
+// serveCalls serves until the server has ended. Serve listens again after a reset of its device,
+// but returns if there is no device when it starts.
+func (i *instance) serveCalls(p *world.Process) {
 	for {
 		err := i.srv.Serve(context.Background(), i.s.w.Addr(i.s.n, 0))
 		if errors.Is(err, rpc.ErrClosed) {
@@ -121,7 +121,7 @@ func (i *instance) serve(p *world.Process) {
 
 // dialNext connects to the next server, unless all callers end first.
 func (s *service) dialNext(me *caller, next *endpoint) {
-	for !s.w.gone() {
+	for !s.w.callersDone() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		c, err := rpc.Dial(ctx, me.rt, s.w.Addr(next.server.n, 0), next.cfg)
 		cancel()
@@ -134,8 +134,8 @@ func (s *service) dialNext(me *caller, next *endpoint) {
 	}
 }
 
-// last ends the server after the last call.
-func (s *service) last(i *instance) {
+// closeAfterLast ends the server after the last call.
+func (s *service) closeAfterLast(i *instance) {
 	if !s.drains {
 		s.cutAt = s.w.World.Now()
 		i.srv.Close()
@@ -145,14 +145,14 @@ func (s *service) last(i *instance) {
 	defer cancel()
 	// a handler may wait for the end of a connection whose client was cut off
 	if err := i.srv.Shutdown(ctx); err != nil && !s.w.Disturbed() {
-		s.w.fail("machine %d's server does not drain when nobody calls any more: %v", s.n, err)
+		s.w.failWorld("machine %d's server does not drain when nobody calls any more: %v", s.n, err)
 	}
 }
 
-// end ends the server in the middle. Another one follows.
-func (s *service) end(p *world.Process, o *endOp) {
+// closeMidway ends the server in the middle. Another one follows.
+func (s *service) closeMidway(p *world.Process, o *endOp) {
 	for s.now == nil || s.now.ended {
-		if s.w.gone() {
+		if s.w.callersDone() {
 			return
 		}
 		p.Sleep(20 * time.Millisecond)
@@ -168,7 +168,7 @@ func (s *service) end(p *world.Process, o *endOp) {
 		if s.draining = false; err != nil {
 			s.cutAt = s.w.World.Now()
 		}
-		s.judge()
+		s.judgeDoubts()
 		most = o.timeout + time.Second + callLate
 		w.World.Trace("%s: drained: %v", w.Name, err)
 	} else {
@@ -176,32 +176,32 @@ func (s *service) end(p *world.Process, o *endOp) {
 		i.srv.Close()
 	}
 	if took := w.World.Now() - begin; took > most && !w.Disturbed(s.n) {
-		w.fail("machine %d's server is %s after %v, want %v at most", s.n, o.how, took, most)
+		w.failWorld("machine %d's server is %s after %v, want %v at most", s.n, o.how, took, most)
 	}
 	i.ended = true
 }
 
-// handle registers the handlers.
-func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
+// registerHandlers registers the handlers.
+func (i *instance) registerHandlers(p *world.Process, me *caller, next *endpoint) {
 	h := &handling{i: i, p: p, me: me, next: next}
 	unary := func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
-		b, err := h.answer(ctx, *q, i.occupy(ctx, len(*q), false))
+		b, err := h.handleCall(ctx, *q, i.recordHandler(ctx, len(*q), false))
 		r := rpc.Bytes(b)
 		return &r, err
 	}
 	rpc.Handle(i.srv, plainMethod, unary)
 	rpc.Handle(i.srv, idempotentMethod, unary)
 	rpc.Handle(i.srv, onLoopMethod, func(ctx context.Context, q *rpc.Bytes) (*rpc.Bytes, error) {
-		b, err := h.answer(ctx, *q, func() {})
+		b, err := h.handleCall(ctx, *q, func() {})
 		r := rpc.Bytes(b)
 		return &r, err
 	}, rpc.HandlerConfig{OnLoop: true})
 	rpc.HandleRaw(i.srv, rawMethod, func(ctx context.Context, q, reply []byte) ([]byte, error) {
-		b, err := h.answer(ctx, q, i.occupy(ctx, len(q), false))
+		b, err := h.handleCall(ctx, q, i.recordHandler(ctx, len(q), false))
 		return append(reply, b...), err
 	})
 	rpc.HandleClientStream(i.srv, uploadMethod, func(ctx context.Context, in *rpc.Receiver[item]) (*rpc.Bytes, error) {
-		x, err := h.upload(ctx, in, nil, i.occupy(ctx, i.s.window(), true))
+		x, err := h.upload(ctx, in, nil, i.recordHandler(ctx, i.s.window(), true))
 		if err != nil {
 			return nil, err
 		}
@@ -209,18 +209,17 @@ func (i *instance) handle(p *world.Process, me *caller, next *endpoint) {
 		return &r, nil
 	})
 	rpc.HandleBidiStream(i.srv, bidiMethod, func(ctx context.Context, in *rpc.Receiver[item], out *rpc.Sender[item]) error {
-		_, err := h.upload(ctx, in, out, i.occupy(ctx, i.s.window(), true))
+		_, err := h.upload(ctx, in, out, i.recordHandler(ctx, i.s.window(), true))
 		return err
 	})
 	rpc.HandleStream(i.srv, streamMethod, func(ctx context.Context, q *rpc.Bytes, out *rpc.Sender[item]) error {
-		return h.stream(ctx, *q, out, i.occupy(ctx, len(*q), true))
+		return h.handleStream(ctx, *q, out, i.recordHandler(ctx, len(*q), true))
 	})
 }
 
-// occupy enters that a handler runs on a goroutine, and checks the resulting usage against all
-// limits. Its request, or the window of its client's items, has that many bytes. free enters its
-// end.
-func (i *instance) occupy(ctx context.Context, bytes int, stream bool) (free func()) {
+// recordHandler records that a handler runs on a goroutine, and checks usage against all limits.
+// Its request, or the window of its client's items, has that many bytes. free enters its end.
+func (i *instance) recordHandler(ctx context.Context, bytes int, stream bool) (free func()) {
 	peer := "nobody"
 	if info := rpc.InfoOf(ctx); info != nil {
 		peer = info.Peer.String()
@@ -241,11 +240,11 @@ func (i *instance) occupy(ctx context.Context, bytes int, stream bool) (free fun
 	add(1)
 	cfg := i.s.cfg
 	each := cmp.Or(cfg.MaxCalls, 1024)
-	i.bound("handlers of calls", i.calls, cmp.Or(cfg.MaxCallsInAll, 4096))
-	i.bound("handlers of streams", i.streams, cmp.Or(cfg.MaxStreamsInAll, 4096))
-	i.bound("handlers of a connection", c.calls+c.streams, each)
-	i.bound("streams of a connection", c.streams, cmp.Or(cfg.MaxStreams, (each+1)/2))
-	i.bound("bytes of requests and windows", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cfg.MaxMessage)+len(i.peers)*(64<<10))
+	i.recordUsage("handlers of calls", i.calls, cmp.Or(cfg.MaxCallsInAll, 4096))
+	i.recordUsage("handlers of streams", i.streams, cmp.Or(cfg.MaxStreamsInAll, 4096))
+	i.recordUsage("handlers of a connection", c.calls+c.streams, each)
+	i.recordUsage("streams of a connection", c.streams, cmp.Or(cfg.MaxStreams, (each+1)/2))
+	i.recordUsage("bytes of requests and windows", i.bytes, max(cmp.Or(cfg.Memory, 256<<20), 4*cfg.MaxMessage)+len(i.peers)*(64<<10))
 	return func() {
 		if add(-1); *c == (occupied{}) {
 			delete(i.peers, peer)
@@ -253,8 +252,8 @@ func (i *instance) occupy(ctx context.Context, bytes int, stream bool) (free fun
 	}
 }
 
-// bound enters the usage of a limited resource.
-func (i *instance) bound(what string, n, limit int) {
+// recordUsage records the usage of a limited resource.
+func (i *instance) recordUsage(what string, n, limit int) {
 	i.s.w.bounds.Sample(i.s.w.World.Now(), fmt.Sprintf("%s of machine %d's server", what, i.s.n), n, limit)
 }
 
@@ -266,11 +265,11 @@ type handling struct {
 	next *endpoint // to the next server
 }
 
-// begin enters that a handler was called. It returns nil for nonsense.
-func (h *handling) begin(ctx context.Context, q []byte) *call {
+// recordBegin records that a handler was called. It returns nil for nonsense.
+func (h *handling) recordBegin(ctx context.Context, q []byte) *call {
 	w := h.i.s.w
-	w.judged(q)
-	c := w.ledger.Begins(w.World.Now(), q, w.virtual(ctx))
+	w.excuseRequest(q)
+	c := w.ledger.Begins(w.World.Now(), q, w.virtualDeadline(ctx))
 	if c == nil {
 		return nil
 	}
@@ -279,15 +278,15 @@ func (h *handling) begin(ctx context.Context, q []byte) *call {
 	return x
 }
 
-// judged enters whether faults have hit the machines of the call whose request is q.
-func (w *calls) judged(q []byte) {
+// excuseRequest calls excuseCall for the call whose request is q.
+func (w *calls) excuseRequest(q []byte) {
 	if n := oracle.NumberOf(q); n < uint64(len(w.made)) {
-		w.excuse(w.made[n])
+		w.excuseCall(w.made[n])
 	}
 }
 
-// returns enters that a handler ends, with how.
-func (h *handling) returns(x *call, how string) {
+// recordReturn records that a handler ends, with how.
+func (h *handling) recordReturn(x *call, how string) {
 	for n, p := range x.runs {
 		if p == h.p {
 			x.runs = append(x.runs[:n], x.runs[n+1:]...)
@@ -297,9 +296,9 @@ func (h *handling) returns(x *call, how string) {
 	x.Returns(how)
 }
 
-// answer is the handler of calls. It always calls done when it ends.
-func (h *handling) answer(ctx context.Context, q []byte, done func()) ([]byte, error) {
-	x := h.begin(ctx, q)
+// handleCall handles a call. It always calls done when it ends.
+func (h *handling) handleCall(ctx context.Context, q []byte, done func()) ([]byte, error) {
+	x := h.recordBegin(ctx, q)
 	if x == nil {
 		done()
 		return nil, errors.New("nonsense")
@@ -309,20 +308,20 @@ func (h *handling) answer(ctx context.Context, q []byte, done func()) ([]byte, e
 	case doSleep:
 		h.p.Sleep(o.sleep)
 	case doForward:
-		err = h.forward(ctx, o)
+		err = h.forwardCall(ctx, o)
 	default:
 		err = h.misbehave(ctx, x, done)
 	}
 	done()
-	h.returns(x, how(err))
+	h.recordReturn(x, errorForm(err))
 	if err != nil {
 		return nil, err
 	}
 	return x.Reply(), nil
 }
 
-// how returns the form in which a handler's error reaches its caller.
-func how(err error) string {
+// errorForm returns the form in which a handler's error reaches its caller.
+func errorForm(err error) string {
 	e, ok := errors.AsType[*rpc.Error](err)
 	switch {
 	case err == nil:
@@ -346,7 +345,7 @@ func (h *handling) misbehave(ctx context.Context, x *call, done func()) error {
 	case doWait:
 		<-ctx.Done()
 		h.p.Sleep(0)
-		w.excuse(x)
+		w.excuseCall(x)
 		x.Noticed(w.World.Now())
 		return ctx.Err()
 	case doError:
@@ -355,33 +354,33 @@ func (h *handling) misbehave(ctx context.Context, x *call, done func()) error {
 		return fmt.Errorf("call %d: %w", x.Number(), errOfService)
 	case doPanic:
 		done()
-		h.returns(x, codeName(rpc.CodeInternal))
+		h.recordReturn(x, codeName(rpc.CodeInternal))
 		panic("the handler was asked to")
 	case doGoexit:
 		done()
-		h.returns(x, codeName(rpc.CodeInternal))
+		h.recordReturn(x, codeName(rpc.CodeInternal))
 		runtime.Goexit()
 	}
 	return nil
 }
 
-// forward calls the next server, within the caller's context.
-func (h *handling) forward(ctx context.Context, o *callOp) error {
+// forwardCall calls the next server, within the caller's context.
+func (h *handling) forwardCall(ctx context.Context, o *callOp) error {
 	w := h.i.s.w
 	c := h.next.c
 	if c == nil {
 		return nil
 	}
 	further := &callOp{via: viaCall, request: o.request, reply: o.reply, does: doSleep, sleep: o.at % (5 * time.Millisecond), cancel: 1}
-	x := w.enter(h.p, h.i.s.n, h.next, further, ctx)
+	x := w.recordCall(h.p, h.i.s.n, h.next, further, ctx)
 	r, err := makeCall(ctx, c, x)
-	w.outcome(x, r, err)
+	w.recordOutcome(x, r, err)
 	return err
 }
 
-// stream is the handler of streams. It always calls done when it ends.
-func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], done func()) error {
-	x := h.begin(ctx, q)
+// handleStream handles a stream. It always calls done when it ends.
+func (h *handling) handleStream(ctx context.Context, q []byte, out *rpc.Sender[item], done func()) error {
+	x := h.recordBegin(ctx, q)
 	if x == nil {
 		done()
 		return errors.New("nonsense")
@@ -393,7 +392,7 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], 
 				h.p.Sleep(o.sleep)
 			}
 			if o.does == doBehind && n == o.items/2 {
-				h.behind(x, out)
+				h.sendBehind(x, out)
 				return nil
 			}
 			if err := h.send(x, out); err != nil {
@@ -407,14 +406,15 @@ func (h *handling) stream(ctx context.Context, q []byte, out *rpc.Sender[item], 
 		return h.misbehave(ctx, x, end)
 	}()
 	done()
-	x.items.Finished(how(err))
-	h.returns(x, how(err))
+	x.items.Finished(errorForm(err))
+	h.recordReturn(x, errorForm(err))
 	return err
 }
 
-// behind sends from another goroutine while the handler returns, perhaps in the middle of an item.
-func (h *handling) behind(x *call, out *rpc.Sender[item]) {
-	h.me.run(func() {
+// sendBehind sends from another goroutine while the handler returns, perhaps in the middle of an
+// item.
+func (h *handling) sendBehind(x *call, out *rpc.Sender[item]) {
+	h.me.startGoroutine(func() {
 		for range x.op.items {
 			if out.Send(&item{b: []byte("behind"), p: h.p}) != nil {
 				return

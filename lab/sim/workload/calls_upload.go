@@ -31,26 +31,26 @@ func (w *calls) requestOf(ctx context.Context) []byte {
 func (me *caller) upload(ctx context.Context, c *rpc.Client, x *call) {
 	up, err := rpc.OpenClientStream(numbered(ctx, x), c, uploadMethod)
 	if err != nil {
-		me.w.outcome(x, nil, err)
+		me.w.recordOutcome(x, nil, err)
 		return
 	}
 	me.send(x, up.Send, up.CloseSend, up.Close)
 	r, err := up.Receive()
 	if err != nil {
-		me.w.outcome(x, nil, err)
+		me.w.recordOutcome(x, nil, err)
 		return
 	}
-	me.w.outcome(x, *r, nil)
+	me.w.recordOutcome(x, *r, nil)
 }
 
 // bidi opens a stream in both directions, which it sends and receives at the same time.
 func (me *caller) bidi(ctx context.Context, c *rpc.Client, x *call) {
 	d, err := rpc.OpenBidiStream(numbered(ctx, x), c, bidiMethod)
 	if err != nil {
-		me.w.outcome(x, nil, err)
+		me.w.recordOutcome(x, nil, err)
 		return
 	}
-	me.run(func() { me.send(x, d.Send, d.CloseSend, d.Close) })
+	me.startGoroutine(func() { me.send(x, d.Send, d.CloseSend, d.Close) })
 	me.receive(x, &d.Receiver)
 }
 
@@ -86,7 +86,7 @@ func (me *caller) send(x *call, send func(*item) error, closeSend, leave func())
 // none. It always calls done when it ends.
 func (h *handling) upload(ctx context.Context, in *rpc.Receiver[item], out *rpc.Sender[item], done func()) (*call, error) {
 	w := h.i.s.w
-	x := h.begin(ctx, w.requestOf(ctx))
+	x := h.recordBegin(ctx, w.requestOf(ctx))
 	if x == nil {
 		done()
 		return nil, errors.New("nonsense")
@@ -112,7 +112,7 @@ func (h *handling) upload(ctx context.Context, in *rpc.Receiver[item], out *rpc.
 				break
 			}
 			if err != nil {
-				w.excuse(x)
+				w.excuseCall(x)
 				x.Noticed(w.World.Now())
 				return err
 			}
@@ -130,8 +130,8 @@ func (h *handling) upload(ctx context.Context, in *rpc.Receiver[item], out *rpc.
 		})
 	}()
 	done()
-	x.items.Finished(how(err))
-	h.returns(x, how(err))
+	x.items.Finished(errorForm(err))
+	h.recordReturn(x, errorForm(err))
 	return x, err
 }
 
@@ -139,7 +139,7 @@ func (h *handling) upload(ctx context.Context, in *rpc.Receiver[item], out *rpc.
 func (h *handling) send(x *call, out *rpc.Sender[item]) error {
 	w := h.i.s.w
 	if err := out.Send(&item{b: x.items.Sending(w.World.Now(), x.op.reply)}); err != nil {
-		w.excuse(x)
+		w.excuseCall(x)
 		x.Noticed(w.World.Now())
 		return err
 	}

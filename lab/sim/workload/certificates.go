@@ -34,13 +34,13 @@ var certificates = sync.OnceValue(func() *certified {
 	authority := &x509.Certificate{
 		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	key := signer(0)
-	c.pool.AddCert(sign(authority, authority, key, key))
+	key := signingKey(0)
+	c.pool.AddCert(signCert(authority, authority, key, key))
 	for m := range mostMachines {
 		id := &url.URL{Scheme: "spiffe", Host: "simulation", Path: fmt.Sprintf("/machine-%d", m+1)}
-		own := signer(m + 1)
-		x := sign(&x509.Certificate{
-			URIs: []*url.URL{id}, IPAddresses: []net.IP{net.ParseIP(address(m))},
+		own := signingKey(m + 1)
+		x := signCert(&x509.Certificate{
+			URIs: []*url.URL{id}, IPAddresses: []net.IP{net.ParseIP(machineAddr(m))},
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		}, authority, own, key)
 		c.of = append(c.of, tls.Certificate{Certificate: [][]byte{x.Raw}, PrivateKey: own, Leaf: x})
@@ -48,16 +48,16 @@ var certificates = sync.OnceValue(func() *certified {
 	return c
 })
 
-// signer returns a key.
-func signer(n int) ed25519.PrivateKey {
+// signingKey returns a key.
+func signingKey(n int) ed25519.PrivateKey {
 	seed := make([]byte, ed25519.SeedSize)
 	oracle.Fill(seed, keys, uint64(2*mostMachines+n))
 	return ed25519.NewKeyFromSeed(seed)
 }
 
-// sign creates a certificate, which is valid for longer than any world lasts. Each world in TLS
+// signCert creates a certificate, which is valid for longer than any world lasts. Each world in TLS
 // mode shows that it cannot fail.
-func sign(c, by *x509.Certificate, own, key ed25519.PrivateKey) *x509.Certificate {
+func signCert(c, by *x509.Certificate, own, key ed25519.PrivateKey) *x509.Certificate {
 	c.SerialNumber = big.NewInt(1)
 	c.NotBefore, c.NotAfter = time.Date(1990, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
 	der, err := x509.CreateCertificate(nil, c, by, own.Public(), key)
@@ -71,8 +71,8 @@ func sign(c, by *x509.Certificate, own, key ed25519.PrivateKey) *x509.Certificat
 	return x
 }
 
-// config returns the configuration of a machine's connections: both sides have certificates.
-func (c *certified) config(machine int) *tls.Config {
+// newTLSConfig returns the configuration of a machine's connections: both sides have certificates.
+func (c *certified) newTLSConfig(machine int) *tls.Config {
 	return &tls.Config{
 		Certificates: []tls.Certificate{c.of[machine]}, RootCAs: c.pool,
 		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: c.pool,

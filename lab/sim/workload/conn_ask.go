@@ -24,23 +24,23 @@ func (l *listener) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (l *listener) Stop(*actor.PID) {}
 
-// listen creates an address whose messages are passed to got. It exists as long as the process, to
-// detect late and duplicate messages.
-func (h *connHost) listen(kind string, got func(msg any)) *actor.PID {
-	pid, _ := h.p.System().ProcessRegistry.Add(&listener{got}, h.name(kind))
+// newAddress creates an address whose messages are passed to got. It exists as long as the process,
+// to detect late and duplicate messages.
+func (h *connHost) newAddress(kind string, got func(msg any)) *actor.PID {
+	pid, _ := h.p.System().ProcessRegistry.Add(&listener{got}, h.newName(kind))
 	return pid
 }
 
-// ask sends a command, whose answer goes to the ledger. then, if it is not nil, is called with the
-// answer, on the loop of the identifier or on the sender's goroutine.
-func (h *connHost) ask(id *actor.PID, cmd rdma.Command, then func(answer any)) {
-	q := h.w.ids.Asked(h.w.now(), key(h.p, id), fmt.Sprintf("%T", cmd))
-	p, due := h.p, h.dues.begin(id.Id, cmd)
-	sender := h.listen("asker", func(answer any) {
+// sendCommand sends a command, whose answer goes to the ledger. then, if it is not nil, is called
+// with the answer, on the loop of the identifier or on the sender's goroutine.
+func (h *connHost) sendCommand(id *actor.PID, cmd rdma.Command, then func(answer any)) {
+	q := h.w.ids.Asked(h.w.now(), keyOf(h.p, id), fmt.Sprintf("%T", cmd))
+	p, due := h.p, h.dues.recordCommand(id.Id, cmd)
+	sender := h.newAddress("asker", func(answer any) {
 		if h.p != p {
 			return // of a process that was killed
 		}
-		h.dues.over(due)
+		h.dues.recordAnswered(due)
 		h.w.ids.Answered(h.w.now(), q, fmt.Sprintf("%T", answer))
 		h.w.e.World.Trace("%s: %T of %s is answered: %T", p.Name(), cmd, id.Id, answer)
 		if then != nil {
@@ -50,19 +50,19 @@ func (h *connHost) ask(id *actor.PID, cmd rdma.Command, then func(answer any)) {
 	h.root.RequestWithCustomSender(id, cmd, sender)
 }
 
-// clerk creates an address for the reports about an end's messages. group is its name in the
+// newClerk creates an address for the reports about an end's messages. group is its name in the
 // ledger. then, if it is not nil, is called after each report.
-func (h *connHost) clerk(e *connEnd, group string, then func()) *actor.PID {
-	return h.listen(group, func(msg any) {
-		e.fate(group, msg)
+func (h *connHost) newClerk(e *connEnd, group string, then func()) *actor.PID {
+	return h.newAddress(group, func(msg any) {
+		e.recordFate(group, msg)
 		if then != nil {
 			then()
 		}
 	})
 }
 
-// fate enters a report about messages of an end.
-func (e *connEnd) fate(group string, msg any) {
+// recordFate records a report about messages of an end.
+func (e *connEnd) recordFate(group string, msg any) {
 	if e.dead {
 		return // of a process that was killed
 	}
@@ -81,7 +81,7 @@ func (e *connEnd) fate(group string, msg any) {
 		return
 	}
 	if f != oracle.Sent {
-		e.gets(n)
+		e.countReceived(n)
 	}
 	e.out.Fate(e.c.w.now(), group, f, n)
 }
@@ -95,29 +95,30 @@ type connObserver struct {
 	samples int
 }
 
-func (o *connObserver) key(id *actor.PID) string { return o.p.Name() + " " + id.GetId() }
+func (o *connObserver) keyOf(id *actor.PID) string { return o.p.Name() + " " + id.GetId() }
 
-// gone reports whether the process was killed: its actions at the end of the world do not count.
-func (o *connObserver) gone() bool { return o.h.p != o.p }
+// isKilled reports whether the process was killed: its actions at the end of the world do not
+// count.
+func (o *connObserver) isKilled() bool { return o.h.p != o.p }
 
-// made enters an identifier that is seen for the first time.
-func (o *connObserver) made(k string, child bool) {
+// recordCreated records an identifier that is seen for the first time.
+func (o *connObserver) recordCreated(k string, child bool) {
 	if !o.known[k] {
 		if o.known == nil {
 			o.known = make(map[string]bool)
 		}
 		o.known[k] = true
-		o.h.w.ids.Made(k, o.h.w.flavor(), child)
+		o.h.w.ids.Made(k, o.h.w.idFlavor(), child)
 	}
 }
 
 // Transition implements rdma.Observer.
 func (o *connObserver) Transition(id *actor.PID, h rdma.Handle, from, to rdma.State) {
-	if o.gone() {
+	if o.isKilled() {
 		return
 	}
-	k := o.key(id)
-	o.made(k, false)
+	k := o.keyOf(id)
+	o.recordCreated(k, false)
 	if o.keys == nil {
 		o.keys = make(map[rdma.Handle]string)
 	}
@@ -128,50 +129,50 @@ func (o *connObserver) Transition(id *actor.PID, h rdma.Handle, from, to rdma.St
 
 // Event implements rdma.Observer.
 func (o *connObserver) Event(id *actor.PID, ev rdma.Event) {
-	if o.gone() {
+	if o.isKilled() {
 		return
 	}
-	k := o.key(id)
+	k := o.keyOf(id)
 	r, child := ev.(*rdma.ConnectRequest)
-	o.made(k, child)
+	o.recordCreated(k, child)
 	if child && o.keys[r.Listener] != "" {
 		o.h.w.ids.Child(k, o.keys[r.Listener])
 	}
 	o.h.w.e.World.Trace("%s sends %v", k, ev.Kind())
 	o.h.w.ids.Event(o.h.w.now(), k, ev.Kind())
 	if e := o.h.ends[id.GetId()]; e != nil && !e.dead {
-		e.observed(ev)
+		e.observeEvent(ev)
 	}
-	o.sample()
+	o.sampleBounds()
 }
 
 // Moved implements rdma.Observer.
 func (o *connObserver) Moved(id *actor.PID, _ rdma.Handle, from, to string) {
-	o.h.w.e.World.Trace("%s moves from %s to %s", o.key(id), from, to)
+	o.h.w.e.World.Trace("%s moves from %s to %s", o.keyOf(id), from, to)
 }
 
-// observed handles an event that an end sends.
-func (e *connEnd) observed(ev rdma.Event) {
+// observeEvent handles an event that an end sends.
+func (e *connEnd) observeEvent(ev rdma.Event) {
 	now := e.c.w.now()
-	e.made(ev)
+	e.judgeSetUp(ev)
 	switch ev := ev.(type) {
 	case *rdma.Established:
-		e.met(ev)
-		e.opened(ev)
+		e.judgePeer(ev)
+		e.recordEstablished(ev)
 	case *rdma.Disconnected:
-		e.finished(ev.Err)
+		e.handleEnd(ev.Err)
 	case *rdma.DeviceRemoval:
-		e.finished(errors.New("the device is gone"))
+		e.handleEnd(errors.New("the device is gone"))
 	case *rdma.Closed:
 		if !e.closed {
 			e.closed = true
-			e.finished(ev.Err)
-			delivered, unsent, unknown := e.counts(ev)
+			e.handleEnd(ev.Err)
+			delivered, unsent, unknown := e.messageCounts(ev)
 			e.out.Closed(now, delivered, unsent, unknown)
-			e.left()
+			e.restoreReplaced()
 		}
 	case *rdma.Received:
-		e.delivered(ev)
+		e.recordDelivered(ev)
 	case *rdma.SendFailed:
 		e.full = e.full || e.established && !e.ended && errors.Is(ev, rdma.ErrQueueFull)
 	case *rdma.Writable:
@@ -181,19 +182,19 @@ func (e *connEnd) observed(ev rdma.Event) {
 	}
 }
 
-// counts returns the message counts in the end's last event. Messages that a process received while
-// it was killed are not in the ledger.
-func (e *connEnd) counts(ev *rdma.Closed) (delivered, unsent, unknown uint64) {
+// messageCounts returns the message counts in the end's last event. Messages that a process
+// received while it was killed are not in the ledger.
+func (e *connEnd) messageCounts(ev *rdma.Closed) (delivered, unsent, unknown uint64) {
 	delivered = ev.Delivered
-	if p := e.peer(); p != nil && p.dead {
+	if p := e.otherEnd(); p != nil && p.dead {
 		delivered = min(delivered, uint64(e.out.Count()))
 	}
 	return delivered, ev.Unsent, ev.Unknown + ev.Delivered - delivered
 }
 
-// delivered enters a message on its way to the owner.
-func (e *connEnd) delivered(m *rdma.Received) {
-	p := e.peer()
+// recordDelivered records a message on its way to the owner.
+func (e *connEnd) recordDelivered(m *rdma.Received) {
+	p := e.otherEnd()
 	if p == nil {
 		e.c.w.e.World.Fail("%s: %s has a message, and no peer", e.c.w.e.Name, e.key)
 		return
@@ -203,7 +204,7 @@ func (e *connEnd) delivered(m *rdma.Received) {
 		return
 	}
 	e.arrived = append(e.arrived, arrival{n, e.o})
-	p.gets(1)
+	p.countReceived(1)
 	if w := p.memory.after[n]; w != nil {
 		w.Arrived()
 	}

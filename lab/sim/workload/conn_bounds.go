@@ -10,8 +10,8 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// limits returns the runtimes' limits, with defaults for those that were not drawn.
-func (e *Env) limits() rdma.Limits {
+// effectiveLimits returns the runtimes' limits, with defaults for those that were not drawn.
+func (e *Env) effectiveLimits() rdma.Limits {
 	l := e.Config.Limits
 	l.Connections, l.PendingRequests = cmp.Or(l.Connections, 100_000), cmp.Or(l.PendingRequests, 4096)
 	l.SendQueue, l.Mailbox = cmp.Or(l.SendQueue, 256), cmp.Or(l.Mailbox, 65_536)
@@ -21,11 +21,11 @@ func (e *Env) limits() rdma.Limits {
 
 // Credit implements rdma.Observer.
 func (o *connObserver) Credit(id *actor.PID, _ rdma.Handle, c rdma.Credits) {
-	if o.gone() {
+	if o.isKilled() {
 		return
 	}
-	b, now, k := &o.h.w.bounds, o.h.w.now(), o.key(id)
-	b.Sample(now, "messages that wait in "+k, c.Queued, o.h.w.e.limits().SendQueue)
+	b, now, k := &o.h.w.bounds, o.h.w.now(), o.keyOf(id)
+	b.Sample(now, "messages that wait in "+k, c.Queued, o.h.w.e.effectiveLimits().SendQueue)
 	b.Sample(now, "messages that the peer may send to "+k, c.Receive, 0)
 	if e := o.h.ends[id.GetId()]; e != nil {
 		b.Sample(now, "messages that the owner has of "+k, c.Unfreed, e.credits)
@@ -35,15 +35,15 @@ func (o *connObserver) Credit(id *actor.PID, _ rdma.Handle, c rdma.Credits) {
 // inspectEvery is the number of events between two inspections of the identifiers.
 const inspectEvery = 16
 
-// sample samples the calling loop, or its runtime.
-func (o *connObserver) sample() {
-	if o.samples++; o.samples%inspectEvery != 0 || o.gone() || o.h.rt == nil {
+// sampleBounds samples the calling loop, or its runtime.
+func (o *connObserver) sampleBounds() {
+	if o.samples++; o.samples%inspectEvery != 0 || o.isKilled() || o.h.rt == nil {
 		return
 	}
-	w, l, name := o.h.w, o.h.w.e.limits(), o.p.Name()
+	w, l, name := o.h.w, o.h.w.e.effectiveLimits(), o.p.Name()
 	memory := 0
 	for _, i := range o.h.rt.Inspect() { // of this loop
-		k := o.key(i.PID)
+		k := o.keyOf(i.PID)
 		w.bounds.Sample(w.now(), "messages in the mailbox of "+k, i.Mailbox, l.Mailbox+w.ids.Open(k)+ownPosts)
 		memory += i.Memory
 	}
@@ -65,12 +65,12 @@ const (
 	perIdentifier = 5
 )
 
-// idle compares the identifiers of an idle runtime with those of the ledger, on a goroutine of the
-// process.
-func (h *connHost) idle() {
-	before := h.living()
+// judgeIdle compares the identifiers of an idle runtime with those of the ledger, on a goroutine of
+// the process.
+func (h *connHost) judgeIdle() {
+	before := h.livingEnds()
 	there := h.rt.Inspect()
-	after := h.living() // some may have ended in between
+	after := h.livingEnds() // some may have ended in between
 	for _, i := range there {
 		if e := h.ends[i.PID.GetId()]; e != nil && !slices.Contains(before, e) {
 			h.w.e.World.Fail("%s: %s is there, and was Closed", h.w.e.Name, e.key)
@@ -83,8 +83,8 @@ func (h *connHost) idle() {
 	}
 }
 
-// living lists the ends that were not Closed, in the order in which they were made.
-func (h *connHost) living() (all []*connEnd) {
+// livingEnds lists the ends that were not Closed, in the order in which they were made.
+func (h *connHost) livingEnds() (all []*connEnd) {
 	for _, c := range h.w.order {
 		for _, e := range c.ends {
 			if e != nil && e.h == h && !e.dead && !e.closed {

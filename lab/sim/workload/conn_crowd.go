@@ -17,8 +17,8 @@ const connLimits = "limits"
 // limitSpec is the limits to set.
 type limitSpec struct{ receive int }
 
-// apply sets the limits.
-func (s *limitSpec) apply(e *Env) {
+// applyTo sets the limits.
+func (s *limitSpec) applyTo(e *Env) {
 	l := &e.Config.Limits
 	l.ReceiveMemory = s.receive
 	if k := e.World.Kind(); k == world.TwinSoftRoCE || k == world.TwinSIW {
@@ -32,48 +32,48 @@ const connected = 200 * time.Millisecond
 // crowdListener is the number of a crowd's listener.
 const crowdListener = 5
 
-// crowd draws peers of one listener whose owner retains all messages for a while, so that memory
-// runs out. Some of the peers may be gone by then. In addition there are innocent ones, whose
-// messages are not retained.
-func (w *drawer) crowd() {
-	at, from, to := w.at()/2, w.IntN(w.Machines), w.IntN(w.Machines)
-	id := idSpec{maxMessage: w.one(0, 2<<10, 64<<10, 1<<20), credits: w.one(0, 0, 4, 60)}
+// drawListenerCrowd draws peers of one listener whose owner retains all messages for a while, so
+// that memory runs out. Some of the peers may be gone by then. In addition there are innocent ones,
+// whose messages are not retained.
+func (w *drawer) drawListenerCrowd() {
+	at, from, to := w.drawStart()/2, w.IntN(w.Machines), w.IntN(w.Machines)
+	id := idSpec{maxMessage: w.oneOf(0, 2<<10, 64<<10, 1<<20), credits: w.oneOf(0, 0, 4, 60)}
 	w.ops = append(w.ops,
-		connOp{verb: connLimits, machine: to, conn: -1, limits: &limitSpec{receive: w.one(1<<19, 1<<20+4321, 2<<20)}},
+		connOp{verb: connLimits, machine: to, conn: -1, limits: &limitSpec{receive: w.oneOf(1<<19, 1<<20+4321, 2<<20)}},
 		connOp{verb: connServe, machine: to, conn: -1, serve: &serveSpec{
-			number: crowdListener, owner: ownerKind(w.one(int(ownLoop), int(ownOff), int(ownHandler))), id: id,
+			number: crowdListener, owner: ownerKind(w.oneOf(int(ownLoop), int(ownOff), int(ownHandler))), id: id,
 		}})
 	hoard := at + w.upTo(100*time.Second)
 	// messages shorter than half a receive are copied
-	size, most := w.one(1, 34<<10, 60<<10, 64<<10, 1<<20), 20
+	size, most := w.oneOf(1, 34<<10, 60<<10, 64<<10, 1<<20), 20
 	switch {
 	case id.maxMessage == 2<<10:
-		size, most = w.one(1, 1100), 60
+		size, most = w.oneOf(1, 1100), 60
 	case size == 1<<20:
 		most = 1
 	}
 	if n := 10 + w.IntN(10); w.IntN(3) == 0 {
 		for i := range n { // come and go
-			c := w.peer(from, to, at+w.Time*time.Duration(i)/20, id)
+			c := w.drawPeer(from, to, at+w.Time*time.Duration(i)/20, id)
 			c.dial.sides[1].hoard = hoard
-			w.sends(c, 1+w.IntN(min(most, 6)), size, w.Time/20)
+			w.drawSends(c, 1+w.IntN(min(most, 6)), size, w.Time/20)
 			w.ops = append(w.ops, connOp{
 				verb: connClose, machine: from, conn: c.conn, at: c.at + 2*connected + w.upTo(w.Time/10), way: w.IntN(64),
 			})
 		}
 	} else {
 		for range 3 + w.IntN(4) {
-			c := w.peer(from, to, at+w.upTo(w.Time/8), id)
+			c := w.drawPeer(from, to, at+w.upTo(w.Time/8), id)
 			c.dial.behaved = true
 			c.dial.sides[1].hoard = hoard
-			w.sends(c, 1+w.IntN(most), size, w.Time/2)
+			w.drawSends(c, 1+w.IntN(most), size, w.Time/2)
 		}
 	}
 	for range 2 {
-		c := w.peer(from, to, at+w.upTo(w.Time), id)
+		c := w.drawPeer(from, to, at+w.upTo(w.Time), id)
 		c.dial.behaved, c.dial.innocent = true, true
 		for range 3 {
-			w.sends(c, 1+w.IntN(3), w.IntN(2000), w.Time)
+			w.drawSends(c, 1+w.IntN(3), w.IntN(2000), w.Time)
 		}
 	}
 	w.noneHolds()
@@ -97,8 +97,8 @@ func (w *drawer) noneHolds() {
 // connHoard releases all hoarded messages of an end.
 type connHoard struct{ e *connEnd }
 
-// hoard retains a message until all hoarded messages of its connection are released.
-func (o *connOwner) hoard(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64) {
+// hoardMessage retains a message until all hoarded messages of its connection are released.
+func (o *connOwner) hoardMessage(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64) {
 	d := e.c.spec.sides[e.side].hoard - o.h.w.now()
 	if d <= 0 {
 		return
@@ -106,11 +106,11 @@ func (o *connOwner) hoard(ctx actor.Context, e *connEnd, m *rdma.Received, n uin
 	if e.hoarded == nil {
 		rdma.After(ctx, d, &connHoard{e})
 	}
-	e.hoarded = append(e.hoarded, o.keep(e, m, n))
+	e.hoarded = append(e.hoarded, o.keepMessage(e, m, n))
 }
 
-// retains reports whether owners on the host retain messages.
-func (h *connHost) retains() bool {
+// mayRetain reports whether owners on the host retain messages.
+func (h *connHost) mayRetain() bool {
 	return slices.ContainsFunc(h.owners, func(o *connOwner) bool {
 		return slices.ContainsFunc(o.kept, func(k *kept) bool { return !k.over })
 	})
@@ -120,8 +120,8 @@ func (h *connHost) retains() bool {
 // fault is in its way.
 const innocentWithin = 20 * time.Second
 
-// peer draws a connection to a crowd's listener.
-func (w *drawer) peer(from, to int, at time.Duration, id idSpec) *connOp {
+// drawPeer draws a connection to a crowd's listener.
+func (w *drawer) drawPeer(from, to int, at time.Duration, id idSpec) *connOp {
 	op := connOp{verb: connDial, machine: from, conn: len(w.conns), at: at, dial: &dialSpec{
 		to: to, listener: crowdListener, owner: ownerKind(w.IntN(int(ownHandler))), id: id,
 	}}
@@ -130,8 +130,8 @@ func (w *drawer) peer(from, to int, at time.Duration, id idSpec) *connOp {
 	return &op
 }
 
-// sends draws messages of the dialling side, within a time after it has connected.
-func (w *drawer) sends(c *connOp, n, bytes int, within time.Duration) {
+// drawSends draws messages of the dialling side, within a time after it has connected.
+func (w *drawer) drawSends(c *connOp, n, bytes int, within time.Duration) {
 	w.ops = append(w.ops, connOp{
 		verb: connSend, machine: c.machine, conn: c.conn, at: c.at + connected + w.upTo(within),
 		n: n, bytes: bytes, way: 8 | w.IntN(64),

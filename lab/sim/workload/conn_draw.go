@@ -27,28 +27,28 @@ type drawer struct {
 
 func drawConnections(d Draw, n int) []Op {
 	w := &drawer{Draw: d}
-	w.listeners()
-	verbs := w.verbs()
+	w.drawListeners()
+	verbs := w.planVerbs()
 	for range max(1, n/8) {
-		w.dial()
+		w.drawDial()
 	}
 	for len(w.ops) < n {
 		if w.IntN(8) == 0 {
-			w.dial()
+			w.drawDial()
 			continue
 		}
-		w.op(verbs[w.IntN(len(verbs))])
+		w.drawOp(verbs[w.IntN(len(verbs))])
 	}
-	w.missing()
+	w.drawMissing()
 	if w.Has[connCrowd] && w.IntN(3) == 0 {
-		w.crowd()
+		w.drawListenerCrowd()
 	}
 	slices.SortStableFunc(w.ops, func(a, b Op) int { return int(a.(connOp).at - b.(connOp).at) })
 	return w.ops
 }
 
-// verbs lists the verbs of the plan, some of them several times.
-func (w *drawer) verbs() (all []string) {
+// planVerbs lists the verbs of the plan, some of them several times.
+func (w *drawer) planVerbs() (all []string) {
 	often := map[string]int{connSend: 6, connPump: 3, connMemory: 3, connWrite: 4, connRead: 4, connAtomic: 2, connLook: 2}
 	for _, v := range connVerbs {
 		if w.Has[v] && v != connCrowd {
@@ -63,9 +63,9 @@ func (w *drawer) verbs() (all []string) {
 	return all
 }
 
-// missing draws each verb of the plan that was not drawn, once. Memory is drawn three times,
+// drawMissing draws each verb of the plan that was not drawn, once. Memory is drawn three times,
 // because some operations need that of two connections.
-func (w *drawer) missing() {
+func (w *drawer) drawMissing() {
 	times := make(map[string]int)
 	for _, op := range w.ops {
 		times[op.(connOp).verb]++
@@ -76,16 +76,16 @@ func (w *drawer) missing() {
 			least = 3
 		}
 		for n := times[v]; w.Has[v] && v != connCrowd && n < least; n++ {
-			w.op(v)
+			w.drawOp(v)
 		}
 	}
 }
 
-func (w *drawer) one(of ...int) int { return of[w.IntN(len(of))] }
+func (w *drawer) oneOf(of ...int) int { return of[w.IntN(len(of))] }
 
 func (w *drawer) upTo(d time.Duration) time.Duration { return time.Duration(w.Int64N(int64(d) + 1)) }
 
-func (w *drawer) listeners() {
+func (w *drawer) drawListeners() {
 	for m := range w.Machines {
 		if m > 0 && w.IntN(2) == 0 {
 			continue
@@ -93,7 +93,7 @@ func (w *drawer) listeners() {
 		for n := range 1 + w.IntN(2) {
 			op := connOp{
 				verb: connServe, machine: m, conn: -1,
-				serve: &serveSpec{number: n, owner: ownerKind(w.IntN(int(ownerKinds))), id: w.id()},
+				serve: &serveSpec{number: n, owner: ownerKind(w.IntN(int(ownerKinds))), id: w.drawID()},
 			}
 			w.serve = append(w.serve, &op)
 			w.ops = append(w.ops, op)
@@ -101,30 +101,30 @@ func (w *drawer) listeners() {
 	}
 }
 
-func (w *drawer) id() idSpec {
+func (w *drawer) drawID() idSpec {
 	s := idSpec{}
 	if w.IntN(2) == 0 {
-		s.maxMessage = w.one(1<<10, 4<<10, 16<<10, 100<<10, 400<<10)
+		s.maxMessage = w.oneOf(1<<10, 4<<10, 16<<10, 100<<10, 400<<10)
 	}
 	if w.IntN(2) == 0 {
-		s.credits = w.one(1, 2, 3, 8)
+		s.credits = w.oneOf(1, 2, 3, 8)
 	}
 	if w.Has[connMemory] {
-		s.memory = w.one(0, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10)
+		s.memory = w.oneOf(0, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10)
 	}
 	return s
 }
 
-// at draws when an operation of the plan may begin.
-func (w *drawer) at() time.Duration { return w.upTo(w.Time).Truncate(time.Millisecond) }
+// drawStart draws when an operation of the plan may begin.
+func (w *drawer) drawStart() time.Duration { return w.upTo(w.Time).Truncate(time.Millisecond) }
 
-func (w *drawer) dial() {
+func (w *drawer) drawDial() {
 	to := w.serve[w.IntN(len(w.serve))]
 	s := &dialSpec{
-		to: to.machine, listener: to.serve.number, owner: ownerKind(w.IntN(int(ownHandler))), id: w.id(),
+		to: to.machine, listener: to.serve.number, owner: ownerKind(w.IntN(int(ownHandler))), id: w.drawID(),
 		way: dialWay(w.IntN(3)), behaved: w.IntN(3) == 0, source: sourceKind(w.IntN(int(sourceKinds))),
 	}
-	op := connOp{verb: connDial, machine: w.IntN(w.Machines), conn: len(w.conns), at: w.at(), dial: s}
+	op := connOp{verb: connDial, machine: w.IntN(w.Machines), conn: len(w.conns), at: w.drawStart(), dial: s}
 	if w.IntN(3) > 0 {
 		op.at /= 4 // early, for other operations to use it
 	}
@@ -134,7 +134,7 @@ func (w *drawer) dial() {
 			s.late = w.upTo(12 * time.Second)
 		}
 		if w.IntN(8) == 0 {
-			s.way, s.timeout = dialCancel, w.upTo(time.Duration(w.one(int(time.Millisecond), int(50*time.Millisecond), int(5*time.Second))))
+			s.way, s.timeout = dialCancel, w.upTo(time.Duration(w.oneOf(int(time.Millisecond), int(50*time.Millisecond), int(5*time.Second))))
 		}
 	}
 	s.manual = w.IntN(8) == 0
@@ -142,7 +142,7 @@ func (w *drawer) dial() {
 		s.way = dialTwice
 	}
 	for i := range s.sides {
-		s.sides[i] = w.side(s.behaved)
+		s.sides[i] = w.drawSideSpec(s.behaved)
 	}
 	if s.sides[0].echo == 1 && s.sides[1].echo == 1 {
 		s.sides[w.IntN(2)].echo = 2 // otherwise they would answer one another forever
@@ -158,10 +158,10 @@ func (w *drawer) dial() {
 // must be delivered within the world's patience.
 const slowest = 200 * time.Millisecond
 
-func (w *drawer) side(behaved bool) (s sideSpec) {
+func (w *drawer) drawSideSpec(behaved bool) (s sideSpec) {
 	switch w.IntN(6) {
 	case 0:
-		s.keepOf, s.keep = w.one(1, 2, 5), w.upTo(time.Second)
+		s.keepOf, s.keep = w.oneOf(1, 2, 5), w.upTo(time.Second)
 		if s.keepOf == 1 {
 			s.keep = w.upTo(slowest)
 		}
@@ -169,20 +169,20 @@ func (w *drawer) side(behaved bool) (s sideSpec) {
 			s.keep = w.upTo(65 * time.Second)
 		}
 	case 1:
-		s.forward = w.one(1, 3)
+		s.forward = w.oneOf(1, 3)
 		if w.IntN(2) == 0 {
-			s.pass, s.keep = w.one(1, 3), w.upTo(slowest)
+			s.pass, s.keep = w.oneOf(1, 3), w.upTo(slowest)
 		}
 	case 2:
 		s.block = w.upTo(20 * time.Millisecond)
 	case 3, 4:
-		s.echo, s.hold = w.one(1, 2, 3), w.IntN(2) == 0
+		s.echo, s.hold = w.oneOf(1, 2, 3), w.IntN(2) == 0
 	}
 	return s
 }
 
-// op draws an operation on a connection.
-func (w *drawer) op(verb string) {
+// drawOp draws an operation on a connection.
+func (w *drawer) drawOp(verb string) {
 	fit := w.conns
 	if slices.Contains([]string{connRevoke, connClose, connDrop, connMeddle, connForge, connLeave}, verb) {
 		fit = slices.DeleteFunc(slices.Clone(fit), func(c *connOp) bool { return c.dial.behaved })
@@ -195,25 +195,25 @@ func (w *drawer) op(verb string) {
 	op.machine = c.machineOf(op.side)
 	switch verb {
 	case connSend:
-		op.n, op.bytes = w.one(1, 1, 3, 10, 60), w.size()
+		op.n, op.bytes = w.oneOf(1, 1, 3, 10, 60), w.drawSize()
 	case connPump:
-		op.n, op.bytes = w.one(20, 100, 400), w.one(0, 1, 200, 2000, 5000)
+		op.n, op.bytes = w.oneOf(20, 100, 400), w.oneOf(0, 1, 200, 2000, 5000)
 	case connMemory:
-		op.bytes = w.one(8, 100, 2000)
+		op.bytes = w.oneOf(8, 100, 2000)
 		if w.Has[connAtomic] && w.Device == world.TwinSoftRoCE && w.IntN(2) == 0 {
 			op.way -= op.way % 4 // an integer, which other devices do not have
 		}
 	case connWrite, connRead:
-		op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
+		op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.oneOf(8, 300, 2000))
 	}
 	w.ops = append(w.ops, op)
 	if verb == connMemory {
-		w.used(op)
+		w.drawUses(op)
 	}
 }
 
-// used draws operations of both sides on memory that one of them has just granted.
-func (w *drawer) used(granted connOp) {
+// drawUses draws operations of both sides on memory that one of them has just granted.
+func (w *drawer) drawUses(granted connOp) {
 	for _, verb := range []string{connWrite, connRead, connAtomic, connForge, connForeign, connLook, connRevoke} {
 		if !w.Has[verb] || w.conns[granted.conn].dial.behaved && (verb == connForge || verb == connRevoke) {
 			continue
@@ -228,11 +228,11 @@ func (w *drawer) used(granted connOp) {
 		for range times {
 			op := granted
 			op.verb, op.way, op.at = verb, w.IntN(64), granted.at+w.upTo(2*time.Second)
-			op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.one(8, 300, 2000))
+			op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.oneOf(8, 300, 2000))
 			switch verb {
 			case connLook, connRevoke:
 			case connForeign:
-				op.conn, op.side = w.beside(op)
+				op.conn, op.side = w.drawBeside(op)
 			default:
 				op.side = 1 - op.side
 				op.machine = w.conns[op.conn].machineOf(op.side)
@@ -242,9 +242,9 @@ func (w *drawer) used(granted connOp) {
 	}
 }
 
-// beside draws an end of another connection on the same machine, or the operation's own end if
+// drawBeside draws an end of another connection on the same machine, or the operation's own end if
 // there is none.
-func (w *drawer) beside(op connOp) (conn, side int) {
+func (w *drawer) drawBeside(op connOp) (conn, side int) {
 	for _, conn := range w.Perm(len(w.conns)) {
 		for side := range 2 {
 			if conn != op.conn && w.conns[conn].machineOf(side) == op.machine {
@@ -263,13 +263,13 @@ func (o *connOp) machineOf(side int) int {
 	return o.machine
 }
 
-// size draws the size of a message.
-func (w *drawer) size() int {
+// drawSize draws the size of a message.
+func (w *drawer) drawSize() int {
 	switch w.IntN(8) {
 	case 0:
 		return w.IntN(4)
 	case 1:
-		return w.one(4<<10, 16<<10, 64<<10) - 2 + w.IntN(4)
+		return w.oneOf(4<<10, 16<<10, 64<<10) - 2 + w.IntN(4)
 	case 2:
 		return w.IntN(400 << 10)
 	}

@@ -32,28 +32,28 @@ func (h *connHost) newDues() *dues {
 	return d
 }
 
-// begin enters a command; nil: it may take any time.
-func (d *dues) begin(id string, cmd rdma.Command) *oracle.Wait {
-	within, ok := d.within(cmd)
+// recordCommand records a command; nil: it may take any time.
+func (d *dues) recordCommand(id string, cmd rdma.Command) *oracle.Wait {
+	within, ok := d.allowedTime(cmd)
 	if !ok {
 		return nil
 	}
 	return d.Begin(d.h.p.Awake(), fmt.Sprintf("the answer to the %T of %s", cmd, id), within+leeway)
 }
 
-// over enters that it was answered.
-func (d *dues) over(w *oracle.Wait) {
+// recordAnswered records that the command was answered.
+func (d *dues) recordAnswered(w *oracle.Wait) {
 	if w != nil {
-		d.look()
+		d.judgeWaits()
 		w.Over()
 	}
 }
 
-// look judges the outstanding commands.
-func (d *dues) look() { d.Check(d.h.p.Awake()) }
+// judgeWaits judges the outstanding commands.
+func (d *dues) judgeWaits() { d.Check(d.h.p.Awake()) }
 
-// within returns how long a command may take. Not ok: it depends on the peer.
-func (d *dues) within(cmd rdma.Command) (t time.Duration, ok bool) {
+// allowedTime returns how long a command may take. Not ok: it depends on the peer.
+func (d *dues) allowedTime(cmd rdma.Command) (t time.Duration, ok bool) {
 	to := d.h.w.e.Config.Timeouts
 	address, route := cmp.Or(to.Address, 2*time.Second), cmp.Or(to.Route, 2*time.Second)
 	connect, end := cmp.Or(to.Connect, 10*time.Second), cmp.Or(to.Close, 5*time.Second)

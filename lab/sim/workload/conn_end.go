@@ -30,12 +30,12 @@ func newConn(w *connections, op connOp) *conn {
 	return &conn{w: w, number: op.conn, machine: op.machine, spec: op.dial}
 }
 
-// private returns the private data of a dial: its number plus one, which cannot be mistaken for
+// privateData returns the private data of a dial: its number plus one, which cannot be mistaken for
 // InfiniBand's padding of zeros.
-func (c *conn) private() []byte { return []byte{byte((c.number + 1) >> 8), byte(c.number + 1)} }
+func (c *conn) privateData() []byte { return []byte{byte((c.number + 1) >> 8), byte(c.number + 1)} }
 
-// dialled returns the connection with that private data; nil: none.
-func (w *connections) dialled(private []byte) *conn {
+// findDialled returns the connection with that private data; nil: none.
+func (w *connections) findDialled(private []byte) *conn {
 	if len(private) < 2 {
 		return nil
 	}
@@ -76,13 +76,13 @@ type connEnd struct {
 	memory  connMemories
 }
 
-// end creates an end. A repeated request replaces the first. Which of the two belongs to the older
-// attempt is known later: see opened and left.
-func (c *conn) end(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd {
-	e := &connEnd{c: c, side: side, h: h, o: o, id: id, key: key(h.p, id)}
+// newEnd creates an end. A repeated request replaces the first. Which of the two belongs to the
+// older attempt is known later: see recordEstablished and restoreReplaced.
+func (c *conn) newEnd(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd {
+	e := &connEnd{c: c, side: side, h: h, o: o, id: id, key: keyOf(h.p, id)}
 	c.w.directions++
 	e.out = c.w.messages.Direction(uint64(c.w.directions), fmt.Sprintf("connection %d from side %d (%s)", c.number, side, e.key))
-	e.clerk = h.clerk(e, "clerk", nil)
+	e.clerk = h.newClerk(e, "clerk", nil)
 	e.memory.after = make(map[uint64]*oracle.Write)
 	if e.credits = c.idOf(side).credits; e.credits == 0 {
 		e.credits = 32
@@ -106,11 +106,11 @@ func (c *conn) idOf(side int) idSpec {
 	return idSpec{}
 }
 
-// peer returns the other end; nil: there is none yet.
-func (e *connEnd) peer() *connEnd { return e.c.ends[1-e.side] }
+// otherEnd returns the other end; nil: there is none yet.
+func (e *connEnd) otherEnd() *connEnd { return e.c.ends[1-e.side] }
 
-// up reports whether both ends are established.
-func (c *conn) up() bool {
+// isUp reports whether both ends are established.
+func (c *conn) isUp() bool {
 	for _, e := range c.ends {
 		if e == nil || !e.established || e.ended || e.closed || e.dead {
 			return false
@@ -119,14 +119,14 @@ func (c *conn) up() bool {
 	return true
 }
 
-// outstanding lists expected events.
-func (c *conn) outstanding() (all []string) {
+// listOutstanding lists expected events.
+func (c *conn) listOutstanding() (all []string) {
 	for _, e := range c.ends {
 		switch {
 		case e == nil || e.closed || e.dead:
-		case c.up() && c.forged && e.side == 0:
+		case c.isUp() && c.forged && e.side == 0:
 			all = append(all, fmt.Sprintf("the end of connection %d, on which a forged key was used", c.number))
-		case c.up():
+		case c.isUp():
 			if n := e.out.Outstanding(); n > 0 {
 				all = append(all, fmt.Sprintf("%d messages of connection %d from side %d", n, c.number, e.side))
 			} else if e.full {
@@ -140,8 +140,8 @@ func (c *conn) outstanding() (all []string) {
 	return all
 }
 
-// opened records that an end is established.
-func (e *connEnd) opened(ev *rdma.Established) {
+// recordEstablished records that an end is established.
+func (e *connEnd) recordEstablished(ev *rdma.Established) {
 	if e.established {
 		return
 	}
@@ -149,7 +149,7 @@ func (e *connEnd) opened(ev *rdma.Established) {
 	if !e.c.ends[e.side].established {
 		e.c.ends[e.side] = e
 	}
-	if c := e.c; c.spec.behaved && c.up() && len(c.behaved) == 0 {
+	if c := e.c; c.spec.behaved && c.isUp() && len(c.behaved) == 0 {
 		ledger := &c.w.isolated
 		if c.spec.innocent {
 			ledger = &c.w.floor
@@ -157,56 +157,57 @@ func (e *connEnd) opened(ev *rdma.Established) {
 		for side := range c.ends {
 			c.behaved = append(c.behaved, ledger.Behaved(fmt.Sprintf("connection %d from side %d", c.number, side)))
 		}
-		c.excuse()
+		c.excuseFaults()
 	}
 }
 
-// left restores an established end that this one, which was never established, had replaced.
-func (e *connEnd) left() {
+// restoreReplaced restores an established end that this one, which was never established, had
+// replaced.
+func (e *connEnd) restoreReplaced() {
 	if of := e.of; of != nil && !e.established && of.established && !of.closed && e.c.ends[e.side] == e {
 		e.c.ends[e.side] = of
 	}
 }
 
-// disturbed reports whether a fault or an attack may have hit it.
-func (c *conn) disturbed() bool { return c.w.e.DisturbedTo(c.spec.listener, c.machine, c.spec.to) }
+// isDisturbed reports whether a fault or an attack may have hit it.
+func (c *conn) isDisturbed() bool { return c.w.e.DisturbedTo(c.spec.listener, c.machine, c.spec.to) }
 
-// excuse excuses a connection that a fault may have hit.
-func (c *conn) excuse() {
-	if c.ending || c.disturbed() {
+// excuseFaults excuses a connection that a fault may have hit.
+func (c *conn) excuseFaults() {
+	if c.ending || c.isDisturbed() {
 		for _, b := range c.behaved {
 			b.Excuse()
 		}
 	}
 }
 
-// wants and gets count the messages from a side for which a well-behaved connection waits.
-func (e *connEnd) wants(n int) {
+// countExpected and countReceived count the messages that a well-behaved side waits for.
+func (e *connEnd) countExpected(n int) {
 	if len(e.c.behaved) > 0 {
 		e.c.behaved[e.side].Wants(e.c.w.now(), n)
 	}
 }
 
-func (e *connEnd) gets(n int) {
+func (e *connEnd) countReceived(n int) {
 	if len(e.c.behaved) > 0 {
-		e.c.excuse()
+		e.c.excuseFaults()
 		e.c.behaved[e.side].Gets(e.c.w.now(), n)
 	}
 }
 
-// finished handles the end of the connection, as reported by one of its ends.
-func (e *connEnd) finished(why error) {
+// handleEnd handles the end of the connection, as reported by one of its ends.
+func (e *connEnd) handleEnd(why error) {
 	if e.ended || e.dead {
 		return
 	}
 	e.ended = true
-	c, p := e.c, e.peer()
-	c.excuse()
+	c, p := e.c, e.otherEnd()
+	c.excuseFaults()
 	for _, b := range c.behaved {
 		b.Ended(c.w.now(), fmt.Sprintf("%s gets %s", e.key, rdma.Brief(why)))
 	}
 	lost := errors.Is(why, rdma.ErrPeerLost)
-	if lost && p != nil && p.established && !c.rude && !c.disturbed() {
+	if lost && p != nil && p.established && !c.rude && !c.isDisturbed() {
 		c.w.e.World.Fail("%s: %s has lost its peer, which was never cut off and says goodbye: %v", c.w.e.Name, e.key, why)
 	}
 	// a rejected request was no connection, although its sender was killed
@@ -216,8 +217,8 @@ func (e *connEnd) finished(why error) {
 	c.ending = true
 }
 
-// over judges the messages after the shutdown.
-func (c *conn) over() {
+// judgeMessages judges the messages after the shutdown.
+func (c *conn) judgeMessages() {
 	for _, e := range c.ends {
 		if e != nil && !e.dead {
 			e.out.End(c.w.now(), false)
@@ -229,23 +230,23 @@ func (c *conn) over() {
 // the slowest network without a fault.
 const leavesInTime = 16 << 10
 
-// close ends a connection.
-func (e *connEnd) close(op connOp) {
+// closeConn ends a connection.
+func (e *connEnd) closeConn(op connOp) {
 	e.lastWords(op)
 	e.c.ending = true
-	waits := e.out.Outstanding() > 0 && e.c.spec.sides[1-e.side].slow()
-	if p := e.peer(); waits || e.c.spec.sides[1].hoard > 0 || p != nil && p.h.retains() {
+	waits := e.out.Outstanding() > 0 && e.c.spec.sides[1-e.side].isSlow()
+	if p := e.otherEnd(); waits || e.c.spec.sides[1].hoard > 0 || p != nil && p.h.mayRetain() {
 		e.c.rude = true // its goodbye may wait behind messages, and be abandoned
 	}
-	e.c.excuse()
+	e.c.excuseFaults()
 	switch op.way % 6 {
 	case 0, 1:
-		e.h.ask(e.id, &rdma.Close{}, nil)
+		e.h.sendCommand(e.id, &rdma.Close{}, nil)
 	case 2, 3:
 		if e.out.Bytes() > leavesInTime {
 			e.c.rude = true // its goodbye waits for half a second, and no longer
 		}
-		e.h.ask(e.id, [...]rdma.Command{&rdma.Disconnect{}, &rdma.DestroyID{}}[op.way%6-2], nil)
+		e.h.sendCommand(e.id, [...]rdma.Command{&rdma.Disconnect{}, &rdma.DestroyID{}}[op.way%6-2], nil)
 	case 4:
 		e.c.rude = true // its goodbye may not leave
 		e.h.root.Stop(e.id)
@@ -254,8 +255,8 @@ func (e *connEnd) close(op connOp) {
 	}
 }
 
-// drop stops the owner, or makes it panic.
-func (e *connEnd) drop(op connOp) {
+// stopOwner stops the owner, or makes it panic.
+func (e *connEnd) stopOwner(op connOp) {
 	for _, o := range e.o.ends {
 		if o.c.spec.behaved {
 			return
@@ -275,10 +276,10 @@ func (e *connEnd) drop(op connOp) {
 	e.h.root.Stop(e.o.pid)
 }
 
-// meddle sends commands that are not legal in the present state.
-func (e *connEnd) meddle(op connOp) {
+// sendIllegal sends commands that are not legal in the present state.
+func (e *connEnd) sendIllegal(op connOp) {
 	e.c.ending, e.c.w.stray = true, true
-	e.c.excuse()
+	e.c.excuseFaults()
 	for i := range 1 + op.way%3 {
 		var cmd rdma.Command
 		switch (op.way/3 + i) % 9 {
@@ -305,7 +306,7 @@ func (e *connEnd) meddle(op connOp) {
 		case 8:
 			cmd = &rdma.Disconnect{}
 		}
-		e.h.ask(e.id, cmd, nil)
+		e.h.sendCommand(e.id, cmd, nil)
 	}
 }
 

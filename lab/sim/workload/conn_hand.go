@@ -38,7 +38,7 @@ func (e *connEnd) handOver(op connOp) {
 	if op.way%2 == 1 {
 		kind = ownOff
 	}
-	e.handTo(e.h.owner(kind))
+	e.handTo(e.h.ownerOfKind(kind))
 }
 
 // handTo hands the identifier over to an owner.
@@ -48,7 +48,7 @@ func (e *connEnd) handTo(o *connOwner) {
 		e.heirs = make(map[rdma.Command]*connOwner)
 	}
 	e.heirs[cmd] = o
-	e.h.ask(e.id, cmd, nil)
+	e.h.sendCommand(e.id, cmd, nil)
 }
 
 // handedOver is called when a Handover is answered: later messages go to the heir.
@@ -80,20 +80,20 @@ type connPass struct {
 	d time.Duration
 }
 
-// pass retains a message that another actor releases.
-func (o *connOwner) pass(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, d time.Duration) {
-	k := o.keep(e, m, n)
+// passMessage retains a message that another actor releases.
+func (o *connOwner) passMessage(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, d time.Duration) {
+	k := o.keepMessage(e, m, n)
 	k.passed = true
-	ctx.Send(o.h.sink(int(n%2)).pid, &connPass{k, d})
+	ctx.Send(o.h.sinkAt(int(n%2)).pid, &connPass{k, d})
 }
 
-// leave makes code of the program not return: the Fn of a Call, or an owner's Receive, by a panic
-// or by runtime.Goexit. No code calls Goexit on a loop: that is a bug, which OnPanic reports.
-func (e *connEnd) leave(op connOp) {
+// panicOrGoexit makes code of the program not return: the Fn of a Call, or an owner's Receive, by a
+// panic or by runtime.Goexit. No code calls Goexit on a loop: that is a bug, which OnPanic reports.
+func (e *connEnd) panicOrGoexit(op connOp) {
 	if op.way%3 == 0 {
 		e.c.ending, e.c.rude = true, true // the identifier's actor ends immediately
-		e.c.excuse()
-		e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic(errPlanned) }}, func(answer any) {
+		e.c.excuseFaults()
+		e.h.sendCommand(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic(errPlanned) }}, func(answer any) {
 			if _, done := answer.(*rdma.Done); done {
 				e.h.w.e.World.Fail("%s: a Call of %s whose function has not returned is answered with Done", e.h.w.e.Name, e.key)
 			}
@@ -101,7 +101,7 @@ func (e *connEnd) leave(op connOp) {
 		return
 	}
 	away := func() { panic(errPlanned) }
-	if e.o.off() && op.way%3 == 1 {
+	if e.o.mayBlock() && op.way%3 == 1 {
 		away = runtime.Goexit
 	}
 	switch {
@@ -113,9 +113,9 @@ func (e *connEnd) leave(op connOp) {
 	}
 }
 
-// foreign sends the identifier commands about memory of another connection. They must be refused,
-// without an effect on the other connection.
-func (e *connEnd) foreign(op connOp) {
+// sendForeign sends the identifier commands about memory of another connection. They must be
+// refused, without an effect on the other connection.
+func (e *connEnd) sendForeign(op connOp) {
 	var other *connEnd
 	var m *rdma.Memory
 	for _, c := range e.h.w.order {
@@ -141,7 +141,7 @@ func (e *connEnd) foreign(op connOp) {
 	case 2:
 		cmd = &rdma.FreeMemory{Memory: m}
 	default:
-		p := e.peer()
+		p := e.otherEnd()
 		if p == nil || len(p.memory.granted) == 0 {
 			return
 		}
@@ -151,7 +151,7 @@ func (e *connEnd) foreign(op connOp) {
 			cmd = &rdma.Write{Memory: m, Length: 8, Key: key}
 		}
 	}
-	e.h.ask(e.id, cmd, func(answer any) {
+	e.h.sendCommand(e.id, cmd, func(answer any) {
 		if _, failed := answer.(rdma.Failure); !failed && !isDeadLetter(answer) {
 			e.h.w.e.World.Fail("%s: a %T of %s about memory of %s is answered with %T", e.h.w.e.Name, cmd, e.key, other.key, answer)
 		}
@@ -168,11 +168,11 @@ func (h *connHost) connectTwice(e *connEnd, private []byte) {
 	open := 2
 	failed := func(any) {
 		if !e.established {
-			h.ask(e.id, &rdma.DestroyID{}, nil)
+			h.sendCommand(e.id, &rdma.DestroyID{}, nil)
 		}
 	}
 	then := func(cmd rdma.Command, next func()) {
-		h.ask(e.id, cmd, func(answer any) {
+		h.sendCommand(e.id, cmd, func(answer any) {
 			if _, ok := answer.(rdma.Failure); ok || isDeadLetter(answer) || e.ended || e.closed {
 				failed(answer)
 				return
@@ -185,15 +185,15 @@ func (h *connHost) connectTwice(e *connEnd, private []byte) {
 			failed(answer)
 		}
 	}
-	then(&cmid.ResolveAddr{Src: e.c.source(), Dst: cmid.MustAddr(h.w.e.Addr(e.c.spec.to, e.c.spec.listener))}, func() {
+	then(&cmid.ResolveAddr{Src: e.c.sourceAddr(), Dst: cmid.MustAddr(h.w.e.Addr(e.c.spec.to, e.c.spec.listener))}, func() {
 		then(&cmid.ResolveRoute{}, func() {
 			one := &rdma.Connect{PrivateData: private}
 			two := one
 			if e.c.number%2 == 0 {
 				two = &rdma.Connect{PrivateData: private}
 			}
-			h.ask(e.id, one, answered)
-			h.ask(e.id, two, answered)
+			h.sendCommand(e.id, one, answered)
+			h.sendCommand(e.id, two, answered)
 		})
 	})
 }

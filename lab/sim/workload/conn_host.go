@@ -51,7 +51,7 @@ func newConnections(e *Env, ops []Op) Workload {
 	for _, op := range ops {
 		op := op.(connOp)
 		if op.limits != nil {
-			op.limits.apply(e)
+			op.limits.applyTo(e)
 		}
 		h := w.hosts[op.machine]
 		h.ops = append(h.ops, op)
@@ -66,8 +66,8 @@ func newConnections(e *Env, ops []Op) Workload {
 
 func (w *connections) now() time.Duration { return w.e.World.Now() }
 
-// flavor returns the identifiers' flavor.
-func (w *connections) flavor() states.Flavor {
+// idFlavor returns the identifiers' flavor.
+func (w *connections) idFlavor() states.Flavor {
 	if w.e.World.Kind() == world.TwinSoftRoCE {
 		return 0
 	}
@@ -87,12 +87,12 @@ func (w *connections) Done() bool {
 	if now-w.checked > time.Second {
 		w.checked = now
 		for _, c := range w.order {
-			c.excuse()
+			c.excuseFaults()
 		}
 		w.isolated.Check(now)
 		for _, h := range w.hosts {
 			if h.p != nil {
-				h.dues.look()
+				h.dues.judgeWaits()
 			}
 		}
 		w.floor.Check(now)
@@ -106,10 +106,10 @@ func (w *connections) Done() bool {
 		return w.open == 0
 	}
 	since, calm := w.e.Calm()
-	switch left := w.outstanding(); {
+	switch left := w.listOutstanding(); {
 	case !calm:
 	case len(left) == 0:
-		w.close()
+		w.shutDownAll()
 	case !w.late && now-since > w.e.Patience/2:
 		w.late = true
 		w.e.World.Trace("%s waits for %q", w.e.Name, left)
@@ -117,34 +117,34 @@ func (w *connections) Done() bool {
 	return false
 }
 
-// close shuts the runtimes down.
-func (w *connections) close() {
+// shutDownAll shuts the runtimes down.
+func (w *connections) shutDownAll() {
 	w.closing = true
 	w.isolated.Check(w.now())
 	for _, c := range w.order {
 		c.ending = true
-		c.excuse()
+		c.excuseFaults()
 	}
 	w.open, w.empties = len(w.hosts), w.e.Rand.IntN(2) == 0
 	// as a separate step: Done must not start anything
 	w.e.World.After(0, w.e.Name+" shuts down", func() {
 		for _, h := range w.hosts {
-			h.p.Go(h.shutdown)
+			h.p.Go(h.shutDown)
 		}
 	})
 }
 
-// shutdown shuts the host's runtime down.
-func (h *connHost) shutdown() {
+// shutDown shuts the host's runtime down.
+func (h *connHost) shutDown() {
 	h.p.Sleep(rest)
-	h.idle()
+	h.judgeIdle()
 	if h.w.empties {
-		h.empty()
+		h.closeIDs()
 	}
-	for slices.ContainsFunc(h.w.hosts, (*connHost).retains) {
+	for slices.ContainsFunc(h.w.hosts, (*connHost).mayRetain) {
 		h.p.Sleep(time.Second)
 	}
-	h.w.e.settle(h.p, h.rt)
+	h.w.e.awaitReleased(h.p, h.rt)
 	if err := h.rt.Shutdown(context.Background()); err != nil {
 		h.w.e.World.Fail("%s: %s: Shutdown: %v", h.w.e.Name, h.p.Name(), err)
 	}
@@ -152,9 +152,9 @@ func (h *connHost) shutdown() {
 	h.w.open--
 }
 
-// empty closes all identifiers of the program, and waits until they are gone. The runtime
+// closeIDs closes all identifiers of the program, and waits until they are gone. The runtime
 // continues.
-func (h *connHost) empty() {
+func (h *connHost) closeIDs() {
 	left := 0
 	for _, i := range h.rt.Inspect() {
 		var cmd rdma.Command = &rdma.DestroyID{}
@@ -162,18 +162,18 @@ func (h *connHost) empty() {
 			cmd = &rdma.Close{}
 		}
 		left++
-		h.ask(i.PID, cmd, func(any) { left-- })
+		h.sendCommand(i.PID, cmd, func(any) { left-- })
 	}
 	for left > 0 && !h.p.Dead() {
 		h.p.Sleep(time.Second)
 	}
 }
 
-// outstanding lists expected events.
-func (w *connections) outstanding() []string {
+// listOutstanding lists expected events.
+func (w *connections) listOutstanding() []string {
 	all := w.ids.Unanswered(w.now() + 1)
 	for _, c := range w.order {
-		all = append(all, c.outstanding()...)
+		all = append(all, c.listOutstanding()...)
 	}
 	return all
 }
@@ -182,7 +182,7 @@ func (w *connections) outstanding() []string {
 func (w *connections) Check() {
 	w.ids.End(w.now())
 	for _, c := range w.order {
-		c.over()
+		c.judgeMessages()
 	}
 }
 
@@ -190,7 +190,7 @@ func (w *connections) Check() {
 func (w *connections) Killed(p *world.Process) {
 	for _, h := range w.hosts {
 		if h.p == p {
-			h.killed()
+			h.handleKilled()
 		}
 	}
 }
@@ -214,7 +214,7 @@ type connHost struct {
 	names  int
 }
 
-// main is the program.
+// main runs the program.
 func (h *connHost) main(p *world.Process) {
 	h.p, h.root, h.names, h.busy = p, p.System().Root, 0, new(int)
 	h.ends, h.owners, h.shared, h.sinks = make(map[string]*connEnd), nil, [ownerKinds]*connOwner{}, [2]*sink{}
@@ -227,7 +227,7 @@ func (h *connHost) main(p *world.Process) {
 	again := h.next // listeners of a killed process
 	for _, op := range h.ops[:again] {
 		if op.verb == connServe {
-			h.serve(op.serve)
+			h.beginServe(op.serve)
 		}
 	}
 	for h.next < len(h.ops) {
@@ -240,18 +240,18 @@ func (h *connHost) main(p *world.Process) {
 		}
 		h.w.e.World.Trace("%s %v", p.Name(), op)
 		h.next++
-		h.do(op)
+		h.beginOp(op)
 	}
 }
 
-// do begins an operation.
-func (h *connHost) do(op connOp) {
+// beginOp begins an operation.
+func (h *connHost) beginOp(op connOp) {
 	switch op.verb {
 	case connServe:
-		h.serve(op.serve)
+		h.beginServe(op.serve)
 		return
 	case connDial:
-		h.dial(h.w.conns[op.conn])
+		h.beginDial(h.w.conns[op.conn])
 		return
 	}
 	c := h.w.conns[op.conn]
@@ -266,92 +266,92 @@ func (h *connHost) do(op connOp) {
 	case connSend:
 		e.sendAll(op)
 	case connPump:
-		e.pump(op)
+		e.startPump(op)
 	case connMemory:
-		e.allocate(op)
+		e.allocMemory(op)
 	case connWrite:
-		e.write(op)
+		e.writeToPeer(op)
 	case connRead:
-		e.read(op)
+		e.readFromPeer(op)
 	case connAtomic:
-		e.atomic(op)
+		e.doAtomic(op)
 	case connRevoke:
-		e.revoke(op)
+		e.revokeGrant(op)
 	case connLook:
-		e.look(op)
+		e.lookAtMemory(op)
 	case connClose:
-		e.close(op)
+		e.closeConn(op)
 	case connDrop:
-		e.drop(op)
+		e.stopOwner(op)
 	case connMeddle:
-		e.meddle(op)
+		e.sendIllegal(op)
 	case connHand:
 		e.handOver(op)
 	case connForge:
-		e.forge(op)
+		e.useForged(op)
 	case connForeign:
-		e.foreign(op)
+		e.sendForeign(op)
 	case connLeave:
-		e.leave(op)
+		e.panicOrGoexit(op)
 	}
 }
 
-// name generates a name that the process has not used.
-func (h *connHost) name(kind string) string {
+// newName generates a name that the process has not used.
+func (h *connHost) newName(kind string) string {
 	h.names++
 	return fmt.Sprintf("%s%d", kind, h.names)
 }
 
-// key names an identifier for the ledgers.
-func key(p *world.Process, id *actor.PID) string { return p.Name() + " " + id.GetId() }
+// keyOf names an identifier for the ledgers.
+func keyOf(p *world.Process, id *actor.PID) string { return p.Name() + " " + id.GetId() }
 
-// config returns the settings of an identifier.
-func (s idSpec) config() rdma.IDConfig {
+// idConfig returns the settings of an identifier.
+func (s idSpec) idConfig() rdma.IDConfig {
 	return rdma.IDConfig{MaxMessage: s.maxMessage, Credits: s.credits, Memory: s.memory}
 }
 
-func (h *connHost) serve(s *serveSpec) {
-	cfg := s.id.config()
+func (h *connHost) beginServe(s *serveSpec) {
+	cfg := s.id.idConfig()
 	var o *connOwner
 	if s.owner == ownHandler {
 		cfg.Handler = actor.PropsFromProducer(func() actor.Actor { return h.newOwner("handler") })
-		o = h.owner(sharedLoop)
+		o = h.ownerOfKind(sharedLoop)
 	} else {
-		o = h.owner(s.owner)
+		o = h.ownerOfKind(s.owner)
 	}
 	id := h.rt.CreateID(o.pid, cfg)
-	o.ids = append(o.ids, key(h.p, id))
-	h.ask(id, &rdma.Serve{Addr: h.w.e.Addr(h.machine, s.number)}, nil)
+	o.ids = append(o.ids, keyOf(h.p, id))
+	h.sendCommand(id, &rdma.Serve{Addr: h.w.e.Addr(h.machine, s.number)}, nil)
 }
 
-// dial begins a connection.
-func (h *connHost) dial(c *conn) {
+// beginDial begins a connection.
+func (h *connHost) beginDial(c *conn) {
 	s := c.spec
-	o := h.owner(s.owner)
-	cfg := s.id.config()
+	o := h.ownerOfKind(s.owner)
+	cfg := s.id.idConfig()
 	cfg.Manual = s.manual && !h.w.e.Security.Secured() &&
-		h.w.flavor()&states.IWARP != 0 // elsewhere it would create queue pairs
+		h.w.idFlavor()&states.IWARP != 0 // elsewhere it would create queue pairs
 	id := h.rt.CreateID(o.pid, cfg)
-	e := c.end(0, h, o, id)
+	e := c.newEnd(0, h, o, id)
 	if e.manual = cfg.Manual; e.manual {
 		h.w.ids.Manual(e.key)
 	}
-	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.source(), PrivateData: c.private()}
+	d := &rdma.Dial{Addr: h.w.e.Addr(s.to, s.listener), Src: c.sourceAddr(), PrivateData: c.privateData()}
 	switch s.way {
 	case dialOwner:
-		e.dial, e.dialled = h.w.ids.Asked(h.w.now(), key(h.p, id), "dial"), d
+		e.dial, e.dialled = h.w.ids.Asked(h.w.now(), keyOf(h.p, id), "dial"), d
 		h.root.RequestWithCustomSender(id, d, o.pid)
 	case dialOther:
-		h.ask(id, d, nil)
+		h.sendCommand(id, d, nil)
 	case dialTwice:
-		h.connectTwice(e, c.private())
+		h.connectTwice(e, c.privateData())
 	default:
 		h.askAndWait(e, d)
 	}
 }
 
-// killed discards the state of the process.
-func (h *connHost) killed() {
+// handleKilled discards the state of the process.
+func (h *connHost) handleKilled() {
 	h.w.ids.MootAll(h.p.Name() + " ")
 	for _, c := range h.w.order {
 		for _, e := range c.ends {

@@ -18,15 +18,15 @@ func (e *connEnd) lastWords(op connOp) {
 	const group = "last words"
 	c := e.c
 	orderly := e.established && !e.ended && !c.ending
-	sender := e.h.listen(group, func(msg any) {
+	sender := e.h.newAddress(group, func(msg any) {
 		m, failed := msg.(*rdma.SendFailed)
-		if orderly && failed && errors.Is(m, unix.ESHUTDOWN) && !e.dead && !c.disturbed() {
+		if orderly && failed && errors.Is(m, unix.ESHUTDOWN) && !e.dead && !c.isDisturbed() {
 			c.w.e.World.Fail("%s: %v: %s was sent before the end was asked for: %v", c.w.e.Name, c.w.now(), e.key, m)
 		}
-		e.fate(group, msg)
+		e.recordFate(group, msg)
 	})
 	for range n {
-		e.h.root.RequestWithCustomSender(e.id, e.message(group, min(lastWord, e.max), false, true), sender)
+		e.h.root.RequestWithCustomSender(e.id, e.newMessage(group, min(lastWord, e.max), false, true), sender)
 	}
 }
 

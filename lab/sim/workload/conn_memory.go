@@ -32,8 +32,8 @@ type grant struct {
 // scratchBytes is the maximum length of a read or a write.
 const scratchBytes = 2000
 
-// allocate allocates memory and grants it.
-func (e *connEnd) allocate(op connOp) {
+// allocMemory allocates memory and grants it.
+func (e *connEnd) allocMemory(op connOp) {
 	access := rdma.RemoteRead | rdma.RemoteWrite
 	switch op.way % 4 {
 	case 0:
@@ -41,7 +41,7 @@ func (e *connEnd) allocate(op connOp) {
 	case 1:
 		access = rdma.RemoteRead
 	}
-	e.h.ask(e.id, &rdma.AllocMemory{Bytes: op.bytes, Access: access}, func(answer any) {
+	e.h.sendCommand(e.id, &rdma.AllocMemory{Bytes: op.bytes, Access: access}, func(answer any) {
 		a, ok := answer.(*rdma.MemoryAllocated)
 		if !ok {
 			return
@@ -53,13 +53,13 @@ func (e *connEnd) allocate(op connOp) {
 		if access == rdma.RemoteAtomic {
 			g.integer = e.c.w.grants.Integer("integer of " + e.key)
 		}
-		e.grant(g)
+		e.grantMemory(g)
 	})
 }
 
-// grant grants memory to the peer.
-func (e *connEnd) grant(g *grant) {
-	e.h.ask(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
+// grantMemory grants memory to the peer.
+func (e *connEnd) grantMemory(g *grant) {
+	e.h.sendCommand(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
 			if s := e.h.w.e.Security; s.Secured() && !s.OneSided {
 				e.h.w.e.World.Fail("%s: %s has granted memory, which nobody has allowed", e.h.w.e.Name, e.key)
@@ -71,8 +71,8 @@ func (e *connEnd) grant(g *grant) {
 	})
 }
 
-// revoke revokes a grant. A peer that still uses it loses its connection.
-func (e *connEnd) revoke(op connOp) {
+// revokeGrant revokes a grant. A peer that still uses it loses its connection.
+func (e *connEnd) revokeGrant(op connOp) {
 	all := e.memory.granted
 	if len(all) == 0 {
 		return
@@ -80,18 +80,18 @@ func (e *connEnd) revoke(op connOp) {
 	g := all[op.way%len(all)]
 	if !g.live {
 		if op.way%2 == 0 {
-			e.regrant(g)
+			e.grantAgain(g)
 		}
 		return
 	}
 	e.c.ending, g.live = true, false
 	e.c.rude = e.c.rude || g.under > 0 // a late operation ends the connection
-	e.c.excuse()
+	e.c.excuseFaults()
 	var cmd rdma.Command = &rdma.Revoke{Memory: g.m}
 	if op.way%3 == 0 {
 		cmd = &rdma.FreeMemory{Memory: g.m}
 	}
-	e.h.ask(e.id, cmd, func(answer any) {
+	e.h.sendCommand(e.id, cmd, func(answer any) {
 		switch answer.(type) {
 		case *rdma.Revoked:
 			g.ledger.Revoke()
@@ -103,9 +103,9 @@ func (e *connEnd) revoke(op connOp) {
 	})
 }
 
-// regrant grants revoked memory again.
-func (e *connEnd) regrant(g *grant) {
-	e.h.ask(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
+// grantAgain grants revoked memory again.
+func (e *connEnd) grantAgain(g *grant) {
+	e.h.sendCommand(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
 			g.key, g.live = a.Key, true
 			g.ledger.Grant()
@@ -113,14 +113,14 @@ func (e *connEnd) regrant(g *grant) {
 	})
 }
 
-// look looks at granted memory, as its owner.
-func (e *connEnd) look(op connOp) {
+// lookAtMemory looks at granted memory, as its owner.
+func (e *connEnd) lookAtMemory(op connOp) {
 	all := e.memory.granted
 	if len(all) == 0 {
 		return
 	}
 	g := all[op.way%len(all)]
-	e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error {
+	e.h.sendCommand(e.id, &rdma.Call{Fn: func(*cmid.ID) error {
 		p := make([]byte, g.m.Len())
 		if _, err := g.m.ReadAt(p, 0); err != nil {
 			return err
@@ -135,10 +135,10 @@ func (e *connEnd) look(op connOp) {
 	}}, nil)
 }
 
-// remote finds memory for an operation of e: memory of the peer, and e's scratch memory, which is
-// reserved until busy is false. It does nothing if there is none.
-func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
-	p, m := e.peer(), &e.memory
+// withPeerMemory finds memory for an operation of e: memory of the peer, and e's scratch memory,
+// which is reserved until busy is false. It does nothing if there is none.
+func (e *connEnd) withPeerMemory(op connOp, atomic bool, then func(g *grant)) {
+	p, m := e.otherEnd(), &e.memory
 	if p == nil || m.busy {
 		return
 	}
@@ -157,7 +157,7 @@ func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 		then(g)
 		return
 	}
-	e.h.ask(e.id, &rdma.AllocMemory{Bytes: scratchBytes}, func(answer any) {
+	e.h.sendCommand(e.id, &rdma.AllocMemory{Bytes: scratchBytes}, func(answer any) {
 		a, ok := answer.(*rdma.MemoryAllocated)
 		if m.busy = ok; ok {
 			m.scratch = a.Memory
@@ -166,33 +166,33 @@ func (e *connEnd) remote(op connOp, atomic bool, then func(g *grant)) {
 	})
 }
 
-// use records that an operation of e is under way. Using a revoked key ends the connection.
-func (g *grant) use(e *connEnd) {
+// recordUse records that an operation of e is under way. Using a revoked key ends the connection.
+func (g *grant) recordUse(e *connEnd) {
 	g.under++
 	if !g.live {
 		e.c.ending, e.c.rude = true, true
-		e.c.excuse()
+		e.c.excuseFaults()
 	}
 }
 
-// span returns the part of the grant that an operation uses.
-func (g *grant) span(op connOp) (off, n int) {
+// usedSpan returns the part of the grant that an operation uses.
+func (g *grant) usedSpan(op connOp) (off, n int) {
 	off = op.n % g.m.Len()
 	return off, min(op.bytes, g.m.Len()-off)
 }
 
-// write writes to the peer's memory, and may send a message after it.
-func (e *connEnd) write(op connOp) {
-	e.remote(op, false, func(g *grant) { e.writeTo(g, op) })
+// writeToPeer writes to the peer's memory, and may send a message after it.
+func (e *connEnd) writeToPeer(op connOp) {
+	e.withPeerMemory(op, false, func(g *grant) { e.writeTo(g, op) })
 }
 
 func (e *connEnd) writeTo(g *grant, op connOp) {
 	m := &e.memory
-	off, n := g.span(op)
+	off, n := g.usedSpan(op)
 	p := make([]byte, n)
 	e.c.w.writes++
 	oracle.Fill(p, 1<<20, uint64(e.c.w.writes))
-	e.h.ask(e.id, &rdma.Call{Fn: func(*cmid.ID) error {
+	e.h.sendCommand(e.id, &rdma.Call{Fn: func(*cmid.ID) error {
 		_, err := m.scratch.WriteAt(p, 0)
 		return err
 	}}, func(answer any) {
@@ -201,32 +201,32 @@ func (e *connEnd) writeTo(g *grant, op connOp) {
 			return
 		}
 		w := g.ledger.Write(off, p)
-		g.use(e) // for good: the answer leaves open whether the peer has executed it
-		e.h.ask(e.id, &rdma.Write{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
+		g.recordUse(e) // for good: the answer leaves open whether the peer has executed it
+		e.h.sendCommand(e.id, &rdma.Write{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
 			m.busy = false
-			if f, ok := answer.(*rdma.AccessError); ok && refused(f) {
+			if f, ok := answer.(*rdma.AccessError); ok && refusedLocally(f) {
 				w.Refused()
 			}
 		})
 		if op.way%2 == 0 {
-			s := e.message("clerk", min(8, e.max), false, false)
+			s := e.newMessage("clerk", min(8, e.max), false, false)
 			m.after[uint64(e.out.Submitted()-1)] = w
 			e.h.root.RequestWithCustomSender(e.id, s, e.clerk)
 		}
 	})
 }
 
-// read reads the peer's memory.
-func (e *connEnd) read(op connOp) {
-	e.remote(op, false, func(g *grant) { e.readFrom(g, op) })
+// readFromPeer reads the peer's memory.
+func (e *connEnd) readFromPeer(op connOp) {
+	e.withPeerMemory(op, false, func(g *grant) { e.readFrom(g, op) })
 }
 
 func (e *connEnd) readFrom(g *grant, op connOp) {
 	m := &e.memory
-	off, n := g.span(op)
+	off, n := g.usedSpan(op)
 	r := g.ledger.Read(off, n)
-	g.use(e)
-	e.h.ask(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
+	g.recordUse(e)
+	e.h.sendCommand(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: g.key, Offset: off}, func(answer any) {
 		m.busy = false
 		g.under--
 		if _, ok := answer.(*rdma.ReadDone); !ok {
@@ -242,9 +242,9 @@ func (e *connEnd) readFrom(g *grant, op connOp) {
 	})
 }
 
-// atomic adds to an integer of the peer, or swaps it.
-func (e *connEnd) atomic(op connOp) {
-	e.remote(op, true, func(g *grant) { e.atomicOn(g, op) })
+// doAtomic adds to an integer of the peer, or swaps it.
+func (e *connEnd) doAtomic(op connOp) {
+	e.withPeerMemory(op, true, func(g *grant) { e.atomicOn(g, op) })
 }
 
 func (e *connEnd) atomicOn(g *grant, op connOp) {
@@ -262,8 +262,8 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 		cmd = &rdma.FetchAdd{Memory: m.scratch, Key: g.key, Offset: off, Add: 1 + uint64(op.n%3)}
 		a = g.integer.Add(1 + uint64(op.n%3))
 	}
-	g.use(e)
-	e.h.ask(e.id, cmd, func(answer any) {
+	g.recordUse(e)
+	e.h.sendCommand(e.id, cmd, func(answer any) {
 		m.busy = false
 		g.under--
 		switch v := answer.(type) {
@@ -273,14 +273,14 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 			}
 			a.Done(v.Old)
 		case *rdma.AccessError:
-			if refused(v) {
+			if refusedLocally(v) {
 				a.Refused()
 			}
 		}
 	})
 }
 
-// refused reports whether an operation was refused on its own side, without any effect.
-func refused(f *rdma.AccessError) bool {
+// refusedLocally reports whether an operation was refused on its own side, without any effect.
+func refusedLocally(f *rdma.AccessError) bool {
 	return !errors.Is(f, rdma.ErrFlushed) && !errors.Is(f, rdma.ErrRemoteAccess)
 }

@@ -25,7 +25,7 @@ const (
 	connForge   = "forge"     // a key, and use it
 	connForeign = "foreign"   // commands about memory of another connection
 	connLeave   = "leave"     // code of the program that panics or exits
-	connCrowd   = "crowd"     // peers whose messages are retained: see drawer.crowd
+	connCrowd   = "crowd"     // peers whose messages are retained: see drawer.drawListenerCrowd
 )
 
 // connOp is an operation of the workload of connections.
@@ -157,8 +157,8 @@ type sideSpec struct {
 	hoard   time.Duration // until then all are retained
 }
 
-// slow reports whether messages may wait for the owner.
-func (s sideSpec) slow() bool {
+// isSlow reports whether messages may wait for the owner.
+func (s sideSpec) isSlow() bool {
 	return s.keepOf > 0 || s.pass > 0 || s.hold || s.block > 0
 }
 

@@ -47,8 +47,8 @@ type (
 	connGo struct{ e *connEnd }
 )
 
-// owner returns an owner of a kind.
-func (h *connHost) owner(kind ownerKind) *connOwner {
+// ownerOfKind returns an owner of a kind.
+func (h *connHost) ownerOfKind(kind ownerKind) *connOwner {
 	shared := kind == sharedLoop || kind == sharedOff
 	if o := h.shared[kind]; shared && o != nil && o.stopped == nil {
 		return o
@@ -67,13 +67,13 @@ func (h *connHost) owner(kind ownerKind) *connOwner {
 }
 
 func (h *connHost) newOwner(kind string) actor.Actor {
-	o := &connOwner{h: h, p: h.p, name: h.name(kind), handler: true, kind: ownHandler}
+	o := &connOwner{h: h, p: h.p, name: h.newName(kind), handler: true, kind: ownHandler}
 	h.owners = append(h.owners, o)
 	return o
 }
 
-// off reports whether the owner may block.
-func (o *connOwner) off() bool { return o.kind == ownOff || o.kind == sharedOff }
+// mayBlock reports whether the owner may block.
+func (o *connOwner) mayBlock() bool { return o.kind == ownOff || o.kind == sharedOff }
 
 // Receive implements actor.Actor.
 func (o *connOwner) Receive(ctx actor.Context) {
@@ -82,14 +82,14 @@ func (o *connOwner) Receive(ctx actor.Context) {
 		o.pid = ctx.Self()
 		return
 	case *actor.Stopping:
-		o.stopping()
+		o.releaseKept()
 		return
 	case *connFree:
-		m.k.free()
+		m.k.releaseMessage()
 		return
 	case *connHoard:
 		for _, k := range m.e.hoarded {
-			k.free()
+			k.releaseMessage()
 		}
 		return
 	}
@@ -102,23 +102,23 @@ func (o *connOwner) Receive(ctx actor.Context) {
 	case *connGo:
 		m.e.pumpOn(ctx)
 	case *rdma.ConnectRequest:
-		o.requested(ctx, m)
+		o.handleRequest(ctx, m)
 	case *actor.DeadLetterResponse:
 		if e := o.h.ends[m.Target.GetId()]; e != nil {
-			e.fate("owner", m)
+			e.recordFate("owner", m)
 		}
 	case rdma.Event:
-		o.event(ctx, m)
+		o.handleEvent(ctx, m)
 	}
 }
 
-// stopping releases all retained messages.
-func (o *connOwner) stopping() {
+// releaseKept releases all retained messages.
+func (o *connOwner) releaseKept() {
 	now := o.h.w.now()
 	o.stopped = &now
 	for _, k := range o.kept {
 		if !k.passed {
-			k.free()
+			k.releaseMessage()
 		}
 	}
 	o.kept = nil
@@ -143,19 +143,19 @@ func (o *connOwner) stopping() {
 	}
 }
 
-// event handles a report of an identifier to its owner.
-func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
+// handleEvent handles a report of an identifier to its owner.
+func (o *connOwner) handleEvent(ctx actor.Context, ev rdma.Event) {
 	from := ctx.Sender()
-	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(from), ev.Kind())
+	o.h.w.ids.Heard(o.h.w.now(), o.name, o.keyOf(from), ev.Kind())
 	e := o.h.ends[from.GetId()]
 	if e == nil {
 		return // a listener
 	}
 	switch m := ev.(type) {
 	case *rdma.Received:
-		o.received(ctx, e, m)
+		o.handleReceived(ctx, e, m)
 	case *rdma.Sent, *rdma.SendFailed:
-		e.fate("owner", m)
+		e.recordFate("owner", m)
 	case *rdma.Writable:
 		if e.pumping != nil {
 			e.pumping.full = false
@@ -163,7 +163,7 @@ func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 		}
 	case *rdma.Disconnected, *rdma.DeviceRemoval:
 		if e.manual { // nothing else destroys it
-			destroy := func(actor.Context) { o.h.ask(e.id, &rdma.DestroyID{}, nil) }
+			destroy := func(actor.Context) { o.h.sendCommand(e.id, &rdma.DestroyID{}, nil) }
 			rdma.After(ctx, e.c.spec.sides[0].keep, &connDo{destroy})
 		}
 	case *rdma.Closed: // a late owner may learn of a request that is already gone
@@ -177,7 +177,7 @@ func (o *connOwner) event(ctx actor.Context, ev rdma.Event) {
 	}
 }
 
-func (o *connOwner) key(id *actor.PID) string { return key(o.h.p, id) }
+func (o *connOwner) keyOf(id *actor.PID) string { return keyOf(o.h.p, id) }
 
 // dialAnswered enters the answer to a dial of the owner.
 func (e *connEnd) dialAnswered(kind states.Kind) {
@@ -187,42 +187,42 @@ func (e *connEnd) dialAnswered(kind states.Kind) {
 	}
 }
 
-// requested answers a request as planned.
-func (o *connOwner) requested(ctx actor.Context, r *rdma.ConnectRequest) {
+// handleRequest answers a request as planned.
+func (o *connOwner) handleRequest(ctx actor.Context, r *rdma.ConnectRequest) {
 	id := ctx.Sender()
-	o.h.w.ids.Heard(o.h.w.now(), o.name, o.key(id), r.Kind())
-	c := o.h.w.dialled(r.PrivateData)
+	o.h.w.ids.Heard(o.h.w.now(), o.name, o.keyOf(id), r.Kind())
+	c := o.h.w.findDialled(r.PrivateData)
 	if c == nil && o.h.w.stray && len(bytes.Trim(r.PrivateData, "\x00")) == 0 {
-		o.h.ask(id, &rdma.Reject{}, nil) // from an unplanned dial
+		o.h.sendCommand(id, &rdma.Reject{}, nil) // from an unplanned dial
 		return
 	}
 	if c == nil {
 		o.h.w.e.World.Fail("%s: a request with the private data %x, which nobody has sent", o.h.w.e.Name, r.PrivateData)
 		return
 	}
-	c.introduced(r, o.h.machine)
-	c.end(1, o.h, o, id)
-	accept := func(actor.Context) { o.h.ask(id, &rdma.Accept{}, nil) }
+	c.judgeIdentity(r, o.h.machine)
+	c.newEnd(1, o.h, o, id)
+	accept := func(actor.Context) { o.h.sendCommand(id, &rdma.Accept{}, nil) }
 	switch c.spec.answer {
 	case answerAccept:
 		accept(ctx)
 	case answerReject:
-		o.h.ask(id, &rdma.Reject{}, nil)
+		o.h.sendCommand(id, &rdma.Reject{}, nil)
 	case answerLate:
 		rdma.After(ctx, c.spec.late, &connDo{accept})
 	case answerIgnore:
 	}
 }
 
-// received handles a message of the peer.
-func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
+// handleReceived handles a message of the peer.
+func (o *connOwner) handleReceived(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	w := o.h.w
 	n, ok := e.arrivedFor(o)
 	if !ok {
 		w.e.World.Fail("%s: %s gets a message of %s that was not delivered to it", w.e.Name, o.name, e.key)
 		return
 	}
-	p := e.peer()
+	p := e.otherEnd()
 	p.out.Check(w.now(), n, m.Data)
 	if away := o.away; away != nil {
 		o.away = nil
@@ -231,21 +231,21 @@ func (o *connOwner) received(ctx actor.Context, e *connEnd, m *rdma.Received) {
 	s := e.c.spec.sides[e.side]
 	e.seen++
 	nth := func(of int) bool { return of > 0 && e.seen%of == 0 }
-	o.hoard(ctx, e, m, n)
+	o.hoardMessage(ctx, e, m, n)
 	if nth(s.keepOf) && o.mayKeep(e, s.keep) {
-		k := o.keep(e, m, n)
+		k := o.keepMessage(e, m, n)
 		rdma.After(ctx, s.keep, &connFree{k})
 	}
 	if nth(s.forward) {
-		o.h.forward(ctx, e, n)
+		o.h.forwardMessage(ctx, e, n)
 	}
 	if nth(s.pass) && o.mayKeep(e, s.keep) {
-		o.pass(ctx, e, m, n, s.keep)
+		o.passMessage(ctx, e, m, n, s.keep)
 	}
 	if nth(s.echo) {
-		o.answer(ctx, e, m, n, s.hold)
+		o.answerMessage(ctx, e, m, n, s.hold)
 	}
-	if s.block > 0 && o.off() {
+	if s.block > 0 && o.mayBlock() {
 		o.h.p.Sleep(s.block)
 		p.out.Check(w.now(), n, m.Data)
 	}
@@ -274,8 +274,8 @@ func (o *connOwner) mayKeep(e *connEnd, d time.Duration) bool {
 	return true
 }
 
-// keep retains a message.
-func (o *connOwner) keep(e *connEnd, m *rdma.Received, n uint64) *kept {
+// keepMessage retains a message.
+func (o *connOwner) keepMessage(e *connEnd, m *rdma.Received, n uint64) *kept {
 	k := &kept{e: e, m: m.Retain(), data: m.Data, number: n}
 	live := o.kept[:0]
 	for _, k := range o.kept {
@@ -287,34 +287,34 @@ func (o *connOwner) keep(e *connEnd, m *rdma.Received, n uint64) *kept {
 	return k
 }
 
-// free releases it.
-func (k *kept) free() {
+// releaseMessage releases the retained message.
+func (k *kept) releaseMessage() {
 	if k.over {
 		return
 	}
 	k.over = true
-	k.check()
+	k.checkBytes()
 	k.m.Release()
 }
 
-// check compares its bytes, which must not have changed.
-func (k *kept) check() {
+// checkBytes compares the message's bytes, which must not have changed.
+func (k *kept) checkBytes() {
 	if !k.e.dead {
-		k.e.peer().out.Check(k.e.c.w.now(), k.number, k.data)
+		k.e.otherEnd().out.Check(k.e.c.w.now(), k.number, k.data)
 	}
 }
 
-// answer sends a message of the same length back.
-func (o *connOwner) answer(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, hold bool) {
+// answerMessage sends a message of the same length back.
+func (o *connOwner) answerMessage(ctx actor.Context, e *connEnd, m *rdma.Received, n uint64, hold bool) {
 	size := min(len(m.Data), e.max)
 	if !hold {
-		s := e.message("owner", size, false, false)
+		s := e.newMessage("owner", size, false, false)
 		ctx.Request(e.id, s)
 		return
 	}
-	k := o.keep(e, m, n)
-	group := o.h.name("answer")
-	s := e.message(group, size, true, true)
-	sender := o.h.clerk(e, group, k.free)
+	k := o.keepMessage(e, m, n)
+	group := o.h.newName("answer")
+	s := e.newMessage(group, size, true, true)
+	sender := o.h.newClerk(e, group, k.releaseMessage)
 	ctx.RequestWithCustomSender(e.id, s, sender)
 }

@@ -6,10 +6,10 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 )
 
-// message generates a message and enters it. It must be sent immediately.
-func (e *connEnd) message(group string, size int, notify, buffer bool) *rdma.Send {
+// newMessage generates a message and records it. It must be sent immediately.
+func (e *connEnd) newMessage(group string, size int, notify, buffer bool) *rdma.Send {
 	n := e.out.Submit(group, size, notify)
-	e.wants(1)
+	e.countExpected(1)
 	if buffer {
 		s := rdma.NewSendBuffer(size)
 		e.out.Fill(s.Bytes(), n)
@@ -40,7 +40,7 @@ func (e *connEnd) sendAll(op connOp) {
 	}
 	burst := func(send func(s *rdma.Send)) {
 		for i := range op.n {
-			send(e.message(group, max(size-i%3, 0), notify, op.way&8 != 0))
+			send(e.newMessage(group, max(size-i%3, 0), notify, op.way&8 != 0))
 		}
 	}
 	if inside {
@@ -61,7 +61,7 @@ type pumping struct {
 	full        bool // until Writable
 }
 
-func (e *connEnd) pump(op connOp) {
+func (e *connEnd) startPump(op connOp) {
 	e.h.root.Send(e.o.pid, &connDo{func(ctx actor.Context) {
 		if e.pumping != nil {
 			e.pumping.left += op.n
@@ -80,7 +80,7 @@ func (e *connEnd) pumpOn(ctx actor.Context) {
 	}
 	for range min(p.left, 40) {
 		p.left--
-		ctx.Request(e.id, e.message("owner", min(p.bytes, e.max), false, true))
+		ctx.Request(e.id, e.newMessage("owner", min(p.bytes, e.max), false, true))
 	}
 	if p.left > 0 {
 		rdma.After(ctx, 0, &connGo{e})

@@ -19,8 +19,8 @@ const sealing = 64
 // firstSource is the first source port among the workload's ports.
 const firstSource = 10
 
-// source returns the source address of a connection; zero: the routing tables choose.
-func (c *conn) source() rdma.Addr {
+// sourceAddr returns the source address of a connection; zero: the routing tables choose.
+func (c *conn) sourceAddr() rdma.Addr {
 	switch c.spec.source {
 	case fromPort:
 		return rdma.MustAddr(c.w.e.Addr(c.machine, firstSource+c.number))
@@ -45,24 +45,25 @@ func (k sourceKind) String() string {
 	return [...]string{"", " from its address", " from a port of its own"}[k]
 }
 
-// made judges the set-up of an end by the events that it sends.
-func (e *connEnd) made(ev rdma.Event) {
+// judgeSetUp judges the set-up of an end by the events that it sends.
+func (e *connEnd) judgeSetUp(ev rdma.Event) {
 	switch ev := ev.(type) {
 	case *rdma.Established:
 		if !e.established {
-			e.agreed(ev)
+			e.judgeTerms(ev)
 		}
 	case rdma.Failure:
-		e.refused(ev)
+		e.judgeFailure(ev)
 	}
 }
 
-// agreed judges the negotiated values. A second attempt must agree on the same values as the first.
-func (e *connEnd) agreed(ev *rdma.Established) {
+// judgeTerms judges the negotiated values. A second attempt must agree on the same values as the
+// first.
+func (e *connEnd) judgeTerms(ev *rdma.Established) {
 	c := e.c
 	env, to := c.w.e, c.spec.to
 	// a late responder finds the Request when it continues; an initiator has sent none
-	excused := env.Obstructed(to) || env.hit(c.machine) || env.Broken(to) || env.AttackedTo(c.spec.listener, c.machine, to)
+	excused := env.Obstructed(to) || env.wasHit(c.machine) || env.Broken(to) || env.AttackedTo(c.spec.listener, c.machine, to)
 	if ev.Fallback != nil && !excused {
 		env.World.Fail("%s: %s has connected in two attempts, and nobody was in its way: %v", env.Name, e.key, ev.Fallback)
 	}
@@ -81,10 +82,10 @@ func (e *connEnd) agreed(ev *rdma.Established) {
 	}
 }
 
-// refused judges a failure of the dialling side.
-func (e *connEnd) refused(f rdma.Failure) {
+// judgeFailure judges a failure of the dialling side.
+func (e *connEnd) judgeFailure(f rdma.Failure) {
 	c := e.c
-	if e.side != 0 || e.established || c.disturbed() {
+	if e.side != 0 || e.established || c.isDisturbed() {
 		return
 	}
 	if errors.Is(f, unix.EADDRNOTAVAIL) || errors.Is(f, unix.EADDRINUSE) {

@@ -20,23 +20,23 @@ type forwarded struct {
 	n uint64
 }
 
-// sink returns an actor on a loop, 0, or off them, 1.
-func (h *connHost) sink(i int) *sink {
+// sinkAt returns an actor on a loop, 0, or off them, 1.
+func (h *connHost) sinkAt(i int) *sink {
 	if h.sinks[i] == nil {
 		place := h.rt.OnLoop()
 		if i == 1 {
 			place = h.rt.OffLoop()
 		}
 		s := &sink{h: h, p: h.p}
-		s.pid, _ = h.root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return s }, place), h.name("sink"))
+		s.pid, _ = h.root.SpawnNamed(actor.PropsFromProducer(func() actor.Actor { return s }, place), h.newName("sink"))
 		h.sinks[i] = s
 	}
 	return h.sinks[i]
 }
 
-// forward passes a message to another actor, on a loop or off them.
-func (h *connHost) forward(ctx actor.Context, e *connEnd, n uint64) {
-	s := h.sink(int(n % 2))
+// forwardMessage passes a message to another actor, on a loop or off them.
+func (h *connHost) forwardMessage(ctx actor.Context, e *connEnd, n uint64) {
+	s := h.sinkAt(int(n % 2))
 	s.coming = append(s.coming, forwarded{e, n})
 	ctx.Forward(s.pid)
 }
@@ -45,25 +45,25 @@ func (h *connHost) forward(ctx actor.Context, e *connEnd, n uint64) {
 func (s *sink) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *connFree:
-		m.k.free()
+		m.k.releaseMessage()
 		return
 	case *connPass:
-		m.k.check()
+		m.k.checkBytes()
 		rdma.After(ctx, m.d, &connFree{m.k})
 		return
 	case *rdma.Received:
 		if s.p == s.h.p {
-			s.received(m)
+			s.handleReceived(m)
 		}
 	}
 }
 
-func (s *sink) received(m *rdma.Received) {
+func (s *sink) handleReceived(m *rdma.Received) {
 	if len(s.coming) == 0 {
 		s.h.w.e.World.Fail("%s: a message is forwarded that nobody has forwarded", s.h.w.e.Name)
 		return
 	}
 	f := s.coming[0]
 	s.coming = s.coming[1:]
-	f.e.peer().out.Check(s.h.w.now(), f.n, m.Data)
+	f.e.otherEnd().out.Check(s.h.w.now(), f.n, m.Data)
 }

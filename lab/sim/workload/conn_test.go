@@ -34,7 +34,7 @@ func playConnections(t *testing.T, seed uint64, kind world.Kind, print func(stri
 		c.Start()
 		e.Rest()
 		if !w.RunUntil(d.Time+e.Patience, c.Done) && !w.Failed() {
-			w.Fail("not done: %q", c.outstanding())
+			w.Fail("not done: %q", c.listOutstanding())
 			return
 		}
 		c.Check()

@@ -14,8 +14,8 @@ type crew struct {
 	busy int
 }
 
-// run runs fn on a goroutine of the process.
-func (c *crew) run(fn func()) {
+// startGoroutine runs fn on a goroutine of the process.
+func (c *crew) startGoroutine(fn func()) {
 	c.busy++
 	c.p.Go(func() {
 		fn()
@@ -23,19 +23,19 @@ func (c *crew) run(fn func()) {
 	})
 }
 
-// until waits until done is true. It polls after step, and then less and less often.
-func (c *crew) until(step time.Duration, done func() bool) {
+// waitUntil waits until done is true. It polls after step, and then less and less often.
+func (c *crew) waitUntil(step time.Duration, done func() bool) {
 	for most := 32 * step; !done(); step = min(step+step/8, most) {
 		c.p.Sleep(step)
 	}
 }
 
-// idle reports whether all goroutines have ended.
-func (c *crew) idle() bool { return c.busy == 0 }
+// isIdle reports whether all goroutines have ended.
+func (c *crew) isIdle() bool { return c.busy == 0 }
 
-// open opens a process's runtime, with the limits that the packages above connections need. nil:
-// the process has ended.
-func (e *Env) open(p *world.Process) *rdma.Runtime {
+// openRuntime opens a process's runtime, with the limits that the packages above connections need.
+// nil: the process has ended.
+func (e *Env) openRuntime(p *world.Process) *rdma.Runtime {
 	cfg := e.Config
 	memory := 0
 	if k := e.World.Kind(); k == world.TwinSoftRoCE || k == world.TwinSIW {
@@ -55,17 +55,17 @@ func (e *Env) open(p *world.Process) *rdma.Runtime {
 			*l.limit = max(*l.limit, l.least)
 		}
 	}
-	rt, _ := e.opened(p, cfg)
+	rt, _ := e.openWith(p, cfg)
 	return rt
 }
 
-// fail is World.Fail with the workload's name.
-func (e *Env) fail(format string, args ...any) {
+// failWorld calls World.Fail with the workload's name.
+func (e *Env) failWorld(format string, args ...any) {
 	e.World.Fail("%s: %s", e.Name, fmt.Sprintf(format, args...))
 }
 
-// one draws one of several values.
-func one[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
+// oneOf draws one of several values.
+func oneOf[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
 
 // beginning is when the first operations may begin: the listeners are ready then.
 const beginning = time.Second

@@ -78,12 +78,12 @@ func (g *Program) Restart(e *Env) {
 func (e *Env) Open(p *world.Process, o rdma.Observer) (rt *rdma.Runtime, ok bool) {
 	cfg := e.Config
 	cfg.Observer = o
-	return e.opened(p, cfg)
+	return e.openWith(p, cfg)
 }
 
-// opened is Open with another Config.
-func (e *Env) opened(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bool) {
-	e.secure(p, &cfg)
+// openWith calls openRuntime with another Config.
+func (e *Env) openWith(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bool) {
+	e.addSecurity(p, &cfg)
 	for {
 		rt, err := p.Open(cfg)
 		_, calm := e.Calm()
@@ -101,31 +101,31 @@ func (e *Env) opened(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok bo
 }
 
 // IP returns the address of a machine.
-func (e *Env) IP(machine int) string { return address(machine) }
+func (e *Env) IP(machine int) string { return machineAddr(machine) }
 
-func address(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
+func machineAddr(machine int) string { return fmt.Sprintf("10.0.0.%d", machine+1) }
 
 // Addr returns the address of a workload's service: the nth of its ports on a machine.
 func (e *Env) Addr(machine, n int) string { return fmt.Sprintf("%s:%d", e.IP(machine), e.Port+n) }
 
 // Disturb records a fault that hits a machine, its processes or its links.
 func (e *Env) Disturb(machine int) {
-	e.note(&e.disturbed, machine)
-	e.note(&e.broken, machine)
+	e.markMachine(&e.disturbed, machine)
+	e.markMachine(&e.broken, machine)
 }
 
 // Delay records that a machine's processes stand still, for less than 10 s. Its kernel continues.
-func (e *Env) Delay(machine int) { e.note(&e.disturbed, machine) }
+func (e *Env) Delay(machine int) { e.markMachine(&e.disturbed, machine) }
 
 // Obstruct records that connects to a machine are obstructed, and need a second attempt.
-func (e *Env) Obstruct(machine int) { e.note(&e.obstructs, machine) }
+func (e *Env) Obstruct(machine int) { e.markMachine(&e.obstructs, machine) }
 
 // Attacked records that a message from one address to the other was changed. It does nothing if
 // neither address is the workload's.
 func (e *Env) Attacked(from, to netip.AddrPort) {
 	for _, x := range [...][2]netip.AddrPort{{from, to}, {to, from}} {
 		if port := int(x[1].Port()); port >= e.Port && port < e.Port+ports {
-			e.attacks = append(e.attacks, attack{e.at(x[0].Addr()), x[1]})
+			e.attacks = append(e.attacks, attack{e.machineAt(x[0].Addr()), x[1]})
 		}
 	}
 }
@@ -133,8 +133,8 @@ func (e *Env) Attacked(from, to netip.AddrPort) {
 // ports is the number of a workload's ports.
 const ports = 100
 
-// at returns the machine with an address; -1: none.
-func (e *Env) at(a netip.Addr) (machine int) {
+// machineAt returns the machine with an address; -1: none.
+func (e *Env) machineAt(a netip.Addr) (machine int) {
 	for m := range e.Machines {
 		if e.IP(m) == a.String() {
 			return m
@@ -143,7 +143,7 @@ func (e *Env) at(a netip.Addr) (machine int) {
 	return -1
 }
 
-func (e *Env) note(all *[]bool, machine int) {
+func (e *Env) markMachine(all *[]bool, machine int) {
 	if *all == nil {
 		*all = make([]bool, len(e.Machines))
 	}
@@ -157,15 +157,15 @@ func (e *Env) Disturbed(machines ...int) bool {
 	if len(machines) == 0 {
 		return slices.Contains(e.disturbed, true) || len(e.attacks) > 0
 	}
-	return e.hit(machines...) || slices.ContainsFunc(e.attacks, func(a attack) bool {
-		return slices.Contains(machines, a.machine) || slices.Contains(machines, e.at(a.with.Addr()))
+	return e.wasHit(machines...) || slices.ContainsFunc(e.attacks, func(a attack) bool {
+		return slices.Contains(machines, a.machine) || slices.Contains(machines, e.machineAt(a.with.Addr()))
 	})
 }
 
 // DisturbedTo is Disturbed for the connections of a machine to the nth of the workload's ports on
 // another one: attacks on others do not count.
 func (e *Env) DisturbedTo(n int, from, to int) bool {
-	return e.hit(from, to) || e.AttackedTo(n, from, to)
+	return e.wasHit(from, to) || e.AttackedTo(n, from, to)
 }
 
 // AttackedTo reports whether messages of such a connection were changed.
@@ -175,8 +175,8 @@ func (e *Env) AttackedTo(n int, from, to int) bool {
 	})
 }
 
-// hit reports whether a fault has hit any of the machines.
-func (e *Env) hit(machines ...int) bool {
+// wasHit reports whether a fault has hit any of the machines.
+func (e *Env) wasHit(machines ...int) bool {
 	return e.disturbed != nil && slices.ContainsFunc(machines, func(m int) bool { return e.disturbed[m] })
 }
 

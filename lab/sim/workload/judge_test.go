@@ -84,7 +84,7 @@ func TestFormerOwnerMissesReports(t *testing.T) {
 		c.Start()
 		e.Rest()
 		if !w.RunUntil(3*e.Patience, c.Done) {
-			w.Fail("not done: %q", c.outstanding())
+			w.Fail("not done: %q", c.listOutstanding())
 			return
 		}
 		c.Check()
@@ -107,7 +107,7 @@ func TestFreedWhileItIsRead(t *testing.T) {
 		c.Start()
 		e.Rest()
 		if !w.RunUntil(time.Minute, c.Done) {
-			w.Fail("not done: %q", c.outstanding())
+			w.Fail("not done: %q", c.listOutstanding())
 			return
 		}
 		c.Check()
@@ -125,11 +125,11 @@ func TestMeddlersDialGetsThrough(t *testing.T) {
 		w.RunFor(time.Second)
 		h := c.hosts[0]
 		h.p.Go(func() {
-			o := h.owner(ownLoop)
+			o := h.ownerOfKind(ownLoop)
 			x := newConn(c, connOp{dial: &dialSpec{}})
-			m := x.end(0, h, o, h.rt.CreateID(o.pid))
+			m := x.newEnd(0, h, o, h.rt.CreateID(o.pid))
 			m.established = true // so it may dial
-			m.meddle(connOp{way: 41})
+			m.sendIllegal(connOp{way: 41})
 		})
 		w.RunFor(20 * time.Second)
 	})

@@ -65,7 +65,7 @@ func (w *lives) main(machine int, p *world.Process) {
 				p.Sleep(l.at - w.World.Now())
 				if p.Context().Err() == nil { // otherwise it was killed, and the world ends
 					l.p, l.begun = p, true
-					l.live()
+					l.runLife()
 				}
 			})
 		}
@@ -75,8 +75,8 @@ func (w *lives) main(machine int, p *world.Process) {
 // lifeServers is the port of the first life's rpc server.
 const lifeServers = 50
 
-// addr returns the address of a life's listener, or, with lifeServers, of its server.
-func (w *lives) addr(n int) string {
+// addrOf returns the address of a life's listener, or, with lifeServers, of its server.
+func (w *lives) addrOf(n int) string {
 	for _, l := range w.all {
 		if l.number == n%lifeServers {
 			return w.Addr(l.machine, n)
@@ -85,13 +85,13 @@ func (w *lives) addr(n int) string {
 	return w.Addr(0, n) // it was left out: there is no listener
 }
 
-// live runs a life.
-func (l *life) live() {
+// runLife runs a life.
+func (l *life) runLife() {
 	cfg := l.w.Config
 	if l.has(lifeRedial) {
 		cfg.Limits.Connections = l.dials + 1 // and the listener
 	}
-	l.w.secure(l.p, &cfg)
+	l.w.addSecurity(l.p, &cfg)
 	rt, err := l.p.Open(cfg)
 	if err != nil {
 		l.w.World.Trace("%s: runtime %d cannot open", l.w.Name, l.number)
@@ -100,37 +100,37 @@ func (l *life) live() {
 	}
 	l.rt = rt
 	if !l.has(lifeTalk) { // no peer must wait for a loop that is so busy
-		l.listen()
+		l.createListener()
 	}
 	if !l.has(lifeTalk) && !l.has(lifeRedial) {
-		l.goes(l.serve)
+		l.runReturning(l.startServer)
 	}
 	for range l.dials {
 		switch {
 		case l.has(lifeRedial):
-			l.spawn(&lifeOwner{redial: true}, false)
+			l.spawnOwner(&lifeOwner{redial: true}, false)
 		case l.has(lifeAsk):
-			l.goes(l.ask)
+			l.runReturning(l.askAndCancel)
 		case l.has(lifeTwice):
-			l.twice()
+			l.sendTwoConnects()
 		case l.has(lifeFlood):
-			l.goes(l.flood)
+			l.runReturning(l.floodStopping)
 		case l.has(lifeCall):
-			l.goes(l.call)
+			l.runReturning(l.useClient)
 		case l.has(lifeLink):
-			l.link()
+			l.startLink()
 		default:
-			l.spawn(&lifeOwner{redial: true}, false)
+			l.spawnOwner(&lifeOwner{redial: true}, false)
 		}
 	}
 	l.p.Sleep(l.span)
-	l.shutdown()
+	l.shutDown()
 }
 
 func (l *life) has(verb string) bool { return slices.Contains(l.lifeOp.has, verb) }
 
-// goes runs fn on a goroutine that must return.
-func (l *life) goes(fn func()) {
+// runReturning runs fn on a goroutine that must return.
+func (l *life) runReturning(fn func()) {
 	l.waits++
 	l.p.Go(func() {
 		defer func() { l.waits-- }()
@@ -138,8 +138,8 @@ func (l *life) goes(fn func()) {
 	})
 }
 
-// shutdown ends it.
-func (l *life) shutdown() {
+// shutDown shuts the life's runtime down.
+func (l *life) shutDown() {
 	ctx := context.Background()
 	if l.cut > 0 {
 		var cancel context.CancelFunc
@@ -148,10 +148,10 @@ func (l *life) shutdown() {
 	}
 	l.closing = true
 	if l.has(lifeTalk) {
-		l.talk()
+		l.startTalk()
 	}
 	if l.has(lifeCall) {
-		l.goes(l.call) // it dials while the runtime shuts down
+		l.runReturning(l.useClient) // it dials while the runtime shuts down
 	}
 	l.w.World.Trace("%s: runtime %d shuts down", l.w.Name, l.number)
 	connected := slices.DeleteFunc(slices.Clone(l.links), func(k *lifeLinked) bool { return !k.up })
@@ -164,10 +164,10 @@ func (l *life) shutdown() {
 	}
 	l.ended = true
 	if l.has(lifeCall) {
-		l.goes(l.call) // in vain
+		l.runReturning(l.useClient) // in vain
 	}
 	l.p.Sleep(time.Second) // owners off the loops run on other goroutines
-	if l.killed() {
+	if l.wasKilled() {
 		return
 	}
 	for _, k := range connected {
@@ -182,9 +182,9 @@ func (l *life) shutdown() {
 	}
 }
 
-// killed reports whether the process was killed. Its goroutines continue at the end of the world,
-// without their state.
-func (l *life) killed() bool { return l.p.Context().Err() != nil }
+// wasKilled reports whether the process was killed. Its goroutines continue at the end of the
+// world, without their state.
+func (l *life) wasKilled() bool { return l.p.Context().Err() != nil }
 
 // lifeEnds is how long a Shutdown may take when peers and network work. It does not wait for peers
 // to close.
@@ -203,15 +203,15 @@ func (w *lives) disturbedAtAll() bool {
 // Done implements Workload.
 func (w *lives) Done() bool {
 	for _, l := range w.all {
-		if !l.over() {
+		if !l.isOver() {
 			return false
 		}
 	}
 	return true
 }
 
-// over reports whether nothing of a life is outstanding.
-func (l *life) over() bool {
+// isOver reports whether nothing of a life is outstanding.
+func (l *life) isOver() bool {
 	if !l.begun || l.p.Dead() {
 		return l.begun
 	}
@@ -241,17 +241,17 @@ type lifeOwner struct {
 	ids    map[string]bool // made, and not closed
 }
 
-// listen creates the listener.
-func (l *life) listen() {
+// createListener creates the listener.
+func (l *life) createListener() {
 	o := &lifeOwner{}
-	pid := l.spawn(o, l.off)
+	pid := l.spawnOwner(o, l.off)
 	id := l.rt.CreateID(pid)
 	o.ids[id.Id] = true
 	l.rt.System().Root.RequestWithCustomSender(id, &rdma.Serve{Addr: l.w.Addr(l.machine, l.number)}, pid)
 }
 
-// spawn starts an owner. An owner off the loops only accepts.
-func (l *life) spawn(o *lifeOwner, off bool) *actor.PID {
+// spawnOwner starts an owner. An owner off the loops only accepts.
+func (l *life) spawnOwner(o *lifeOwner, off bool) *actor.PID {
 	o.l, o.name, o.ids = l, fmt.Sprintf("owner %d", len(l.owners)+1), make(map[string]bool)
 	o.dials = len(l.owners) > 0
 	l.owners = append(l.owners, o)
@@ -271,7 +271,7 @@ func (o *lifeOwner) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		if o.dials {
-			o.dial(ctx)
+			o.dialPeer(ctx)
 		}
 	case *lifeLater:
 		m.do(ctx)
@@ -282,24 +282,24 @@ func (o *lifeOwner) Receive(ctx actor.Context) {
 			ctx.Request(id, &rdma.Accept{})
 			return
 		}
-		l.later(ctx, l.late, func(ctx actor.Context) { ctx.Request(id, &rdma.Accept{}) })
+		l.callLater(ctx, l.late, func(ctx actor.Context) { ctx.Request(id, &rdma.Accept{}) })
 	case *rdma.Established:
 		if o.dials {
 			id := ctx.Sender()
 			ctx.Request(id, rdma.NewSend([]byte("hello")))
-			l.later(ctx, l.rest, func(ctx actor.Context) { ctx.Request(id, &rdma.Close{}) })
+			l.callLater(ctx, l.rest, func(ctx actor.Context) { ctx.Request(id, &rdma.Close{}) })
 		}
 	case *rdma.Received:
 		if !o.dials {
 			ctx.Request(ctx.Sender(), rdma.NewSend(m.Data))
 		}
 	case *rdma.Closed:
-		o.closed(ctx, m)
+		o.handleClosed(ctx, m)
 	}
 }
 
-// later makes an owner call a function after a while, wherever it runs.
-func (l *life) later(ctx actor.Context, d time.Duration, do func(ctx actor.Context)) {
+// callLater makes an owner call a function after a while, wherever it runs.
+func (l *life) callLater(ctx actor.Context, d time.Duration, do func(ctx actor.Context)) {
 	self, root := ctx.Self(), ctx.ActorSystem().Root
 	l.p.Go(func() {
 		l.p.Sleep(d)
@@ -307,14 +307,14 @@ func (l *life) later(ctx actor.Context, d time.Duration, do func(ctx actor.Conte
 	})
 }
 
-func (o *lifeOwner) dial(ctx actor.Context) {
+func (o *lifeOwner) dialPeer(ctx actor.Context) {
 	id := o.l.rt.CreateID(ctx.Self())
 	o.ids[id.Id] = true
-	ctx.Request(id, &rdma.Dial{Addr: o.l.w.addr(o.l.to)})
+	ctx.Request(id, &rdma.Dial{Addr: o.l.w.addrOf(o.l.to)})
 }
 
-// closed handles the end of an identifier, after which there is room for another one.
-func (o *lifeOwner) closed(ctx actor.Context, m *rdma.Closed) {
+// handleClosed handles the end of an identifier, after which there is room for another one.
+func (o *lifeOwner) handleClosed(ctx actor.Context, m *rdma.Closed) {
 	l := o.l
 	id := ctx.Sender().Id
 	if !o.ids[id] {
@@ -324,29 +324,29 @@ func (o *lifeOwner) closed(ctx actor.Context, m *rdma.Closed) {
 	if !o.redial || l.closing {
 		return
 	}
-	if errors.Is(m.Err, unix.EMFILE) && l.has(lifeRedial) && !l.shared() {
+	if errors.Is(m.Err, unix.EMFILE) && l.has(lifeRedial) && !l.sharesRoom() {
 		l.w.World.Fail("%s: runtime %d: %s has no room for its only identifier: %v", l.w.Name, l.number, o.name, m.Err)
 	}
 	if l.w.dials++; l.w.dials < 1000 && m.Err == nil {
-		o.dial(ctx) // immediately
+		o.dialPeer(ctx) // immediately
 		return
 	}
-	l.later(ctx, 50*time.Millisecond, func(ctx actor.Context) {
+	l.callLater(ctx, 50*time.Millisecond, func(ctx actor.Context) {
 		if !l.closing {
-			o.dial(ctx)
+			o.dialPeer(ctx)
 		}
 	})
 }
 
-// shared reports whether others may use the room that a life's owners have freed: peers that dial
-// it.
-func (l *life) shared() bool {
+// sharesRoom reports whether others may use the room that a life's owners have freed: peers that
+// dial it.
+func (l *life) sharesRoom() bool {
 	return l.w.Disturbed(l.machine) || slices.ContainsFunc(l.w.all, func(o *life) bool { return o.to == l.number })
 }
 
-// ask dials on a goroutine, and gives up when the answer is about to arrive. The abandoned
+// askAndCancel dials on a goroutine, and gives up when the answer is about to arrive. The abandoned
 // identifier must disappear.
-func (l *life) ask() {
+func (l *life) askAndCancel() {
 	for range 20 {
 		if l.closing {
 			return
@@ -358,7 +358,7 @@ func (l *life) ask() {
 		o := &lifeOwner{ids: map[string]bool{}, l: l, name: "nobody"}
 		id := l.rt.CreateID(nil)
 		begun := l.w.World.Now()
-		_, err := rdma.Ask[*rdma.Established](ctx, l.rt, id, &rdma.Dial{Addr: l.w.addr(l.to)})
+		_, err := rdma.Ask[*rdma.Established](ctx, l.rt, id, &rdma.Dial{Addr: l.w.addrOf(l.to)})
 		cancel()
 		if err == nil && l.took == 0 {
 			l.took = l.w.World.Now() - begun
@@ -366,17 +366,17 @@ func (l *life) ask() {
 		if err == nil {
 			l.rt.System().Root.Send(id, &rdma.DestroyID{})
 		}
-		o.gone(id, err)
+		o.requireGone(id, err)
 		l.p.Sleep(l.pause + time.Millisecond)
 	}
 }
 
-// gone fails the world if an identifier still exists after a while.
-func (o *lifeOwner) gone(id *actor.PID, why error) {
+// requireGone fails the world if an identifier still exists after a while.
+func (o *lifeOwner) requireGone(id *actor.PID, why error) {
 	l := o.l
 	for range 20 {
 		l.p.Sleep(time.Second)
-		if l.closing || l.killed() || !slices.ContainsFunc(l.rt.Inspect(), func(i rdma.IDInfo) bool { return i.PID.Equal(id) }) {
+		if l.closing || l.wasKilled() || !slices.ContainsFunc(l.rt.Inspect(), func(i rdma.IDInfo) bool { return i.PID.Equal(id) }) {
 			return
 		}
 	}
@@ -398,30 +398,30 @@ func (a *lifeAsked) SendSystemMessage(*actor.PID, any) {}
 // Stop implements actor.Process.
 func (a *lifeAsked) Stop(*actor.PID) {}
 
-// asker creates an address whose answers are counted.
-func (l *life) asker(what string) *actor.PID {
+// newAsker creates an address whose answers are counted.
+func (l *life) newAsker(what string) *actor.PID {
 	a := &lifeAsked{what: what}
 	l.asked = append(l.asked, a)
 	pid, _ := l.rt.System().ProcessRegistry.Add(a, fmt.Sprintf("asker%d.%d", l.number, len(l.asked)))
 	return pid
 }
 
-// twice sends one Connect from two senders.
-func (l *life) twice() {
+// sendTwoConnects sends one Connect from two senders.
+func (l *life) sendTwoConnects() {
 	root := l.rt.System().Root
 	id := l.rt.CreateID(nil)
-	to, err := rdma.ParseAddr(l.w.addr(l.to))
+	to, err := rdma.ParseAddr(l.w.addrOf(l.to))
 	if err != nil {
 		panic(err)
 	}
-	root.RequestWithCustomSender(id, &cmid.ResolveAddr{Dst: to}, l.asker("ResolveAddr"))
-	l.goes(func() {
+	root.RequestWithCustomSender(id, &cmid.ResolveAddr{Dst: to}, l.newAsker("ResolveAddr"))
+	l.runReturning(func() {
 		l.p.Sleep(100 * time.Millisecond)
-		root.RequestWithCustomSender(id, &cmid.ResolveRoute{}, l.asker("ResolveRoute"))
+		root.RequestWithCustomSender(id, &cmid.ResolveRoute{}, l.newAsker("ResolveRoute"))
 		l.p.Sleep(100 * time.Millisecond)
 		c := &rdma.Connect{}
-		root.RequestWithCustomSender(id, c, l.asker("the first who has sent a Connect"))
-		root.RequestWithCustomSender(id, c, l.asker("the second who has sent a Connect"))
+		root.RequestWithCustomSender(id, c, l.newAsker("the first who has sent a Connect"))
+		root.RequestWithCustomSender(id, c, l.newAsker("the second who has sent a Connect"))
 		second := l.asked[len(l.asked)-1]
 		l.p.Sleep(2 * time.Second)
 		if second.answers == 0 && !l.closing && !l.w.disturbedAtAll() {
@@ -430,8 +430,8 @@ func (l *life) twice() {
 	})
 }
 
-// flood sends to identifiers whose owners stop.
-func (l *life) flood() {
+// floodStopping sends to identifiers whose owners stop.
+func (l *life) floodStopping() {
 	root := l.rt.System().Root
 	for range 10 {
 		if l.closing {
@@ -439,7 +439,7 @@ func (l *life) flood() {
 		}
 		owner := root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, l.rt.OffLoop()))
 		id := l.rt.CreateID(owner)
-		root.RequestWithCustomSender(id, &rdma.Dial{Addr: l.w.addr(l.to)}, owner)
+		root.RequestWithCustomSender(id, &rdma.Dial{Addr: l.w.addrOf(l.to)}, owner)
 		l.p.Sleep(l.pause)
 		root.Stop(owner)
 		l.p.Sleep(0) // others may or may not continue
@@ -452,8 +452,8 @@ func (l *life) flood() {
 	}
 }
 
-// talk starts two actors that answer one another forever.
-func (l *life) talk() {
+// startTalk starts two actors that answer one another forever.
+func (l *life) startTalk() {
 	root := l.rt.System().Root
 	answer := func(ctx actor.Context) {
 		if _, ok := ctx.Message().(string); ok {
@@ -469,8 +469,8 @@ func (l *life) talk() {
 // runtime may end silently.
 type lifeLinked struct{ up, closed bool }
 
-// link starts a reconnecting actor.
-func (l *life) link() {
+// startLink starts a reconnecting actor.
+func (l *life) startLink() {
 	place := l.rt.OnLoop()
 	if l.off {
 		place = l.rt.OffLoop()
@@ -488,22 +488,22 @@ func (l *life) link() {
 		}
 	}, place))
 	cfg := reconnect.Config{Rand: l.p.Rand()}
-	cfg.Dial.Addr = l.w.addr(l.to)
+	cfg.Dial.Addr = l.w.addrOf(l.to)
 	reconnect.Spawn(l.rt, owner, cfg)
 }
 
-// serve starts a server of package rpc.
-func (l *life) serve() {
-	if _, err := rpc.NewServer(l.rt).Listen(context.Background(), l.w.addr(l.number+lifeServers)); err != nil {
+// startServer starts a server of package rpc.
+func (l *life) startServer() {
+	if _, err := rpc.NewServer(l.rt).Listen(context.Background(), l.w.addrOf(l.number+lifeServers)); err != nil {
 		l.w.World.Trace("%s: runtime %d: no server", l.w.Name, l.number)
 	}
 }
 
-// call uses a client that outlives its runtime.
-func (l *life) call() {
+// useClient uses a client that outlives its runtime.
+func (l *life) useClient() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := rpc.Dial(ctx, l.rt, l.w.addr(l.to+lifeServers))
+	c, err := rpc.Dial(ctx, l.rt, l.w.addrOf(l.to+lifeServers))
 	if err != nil {
 		l.w.World.Trace("%s: runtime %d: no client", l.w.Name, l.number)
 		return

@@ -63,8 +63,8 @@ var sendHows = [...]string{
 	"sends of a type that not all know", "sends of a type that only it can decode",
 }
 
-// odd reports whether the receiver cannot get the message.
-func (h sendHow) odd() bool { return h >= sendUncoded }
+// isOdd reports whether the receiver cannot get the message.
+func (h sendHow) isOdd() bool { return h >= sendUncoded }
 
 // thenDo is the target's reaction.
 type thenDo uint8
@@ -200,26 +200,26 @@ func drawRemote(d Draw, n int) (ops []Op) {
 		to := (from + 1 + d.IntN(d.Machines-1)) % d.Machines
 		switch x := d.IntN(24); {
 		case x <= 3 && d.Has["watch"]:
-			o := &watchOp{at: at, from: from, to: to, watcher: pick(d, remoteSenders), target: pick(d, remoteTargets)}
+			o := &watchOp{at: at, from: from, to: to, watcher: pickOne(d, remoteSenders), target: pickOne(d, remoteTargets)}
 			if d.IntN(3) == 0 {
 				o.unwatch = 1 + d.within(d.Time/2)
 			}
 			ops = append(ops, o)
 		case x <= 5 && d.Has["stop"]:
-			ops = append(ops, &haltOp{at, from, to, pick(d, []string{loopB, offA, offB, mailA, solid, nobody}), d.IntN(2) == 0})
+			ops = append(ops, &haltOp{at, from, to, pickOne(d, []string{loopB, offA, offB, mailA, solid, nobody}), d.IntN(2) == 0})
 		case x <= 7 && d.Has["spawn"]:
-			o := &spawnOp{at: at, from: from, to: to, kind: spawnKind, then: pick(d, []string{"", "stop", "watch"})}
+			o := &spawnOp{at: at, from: from, to: to, kind: spawnKind, then: pickOne(d, []string{"", "stop", "watch"})}
 			if d.IntN(2) == 0 {
-				o.name = pick(d, []string{"x", "y"})
+				o.name = pickOne(d, []string{"x", "y"})
 			}
 			if d.IntN(8) == 0 {
-				o.kind = pick(d, []string{noKind, deniedKind})
+				o.kind = pickOne(d, []string{noKind, deniedKind})
 			}
 			ops = append(ops, o)
 		case x == 8 && d.Has["conceal"]:
 			ops = append(ops, &exposeOp{at, to, d.IntN(2) == 0})
 		case x == 9 && d.Has["shutdown"]:
-			ops = append(ops, &leaveOp{at, to, pick(d, []time.Duration{time.Millisecond, 200 * time.Millisecond, 20 * time.Second})})
+			ops = append(ops, &leaveOp{at, to, pickOne(d, []time.Duration{time.Millisecond, 200 * time.Millisecond, 20 * time.Second})})
 		case (x == 10 || x >= 22) && d.Has["flood"]:
 			ops = append(ops, d.flood(at, from, to))
 		case x == 11 && d.Has["block"]:
@@ -231,11 +231,11 @@ func drawRemote(d Draw, n int) (ops []Op) {
 	return ops
 }
 
-func pick[T any](d Draw, of []T) T { return of[d.IntN(len(of))] }
+func pickOne[T any](d Draw, of []T) T { return of[d.IntN(len(of))] }
 
 // post draws messages.
 func (d Draw) post(at time.Duration, from, to int) *postOp {
-	o := &postOp{at: at, from: from, to: to, sender: pick(d, remoteSenders), target: pick(d, remoteTargets), n: 1}
+	o := &postOp{at: at, from: from, to: to, sender: pickOne(d, remoteSenders), target: pickOne(d, remoteTargets), n: 1}
 	o.size, o.header, o.d = oracle.MinPost+d.size(7), d.IntN(4) == 0, d.duration(time.Millisecond, 8)
 	switch x := d.IntN(8); {
 	case x <= 2 && d.Has["request"]:
@@ -258,7 +258,7 @@ func (d Draw) post(at time.Duration, from, to int) *postOp {
 	}
 	o.then = d.then()
 	if o.then == thenForward {
-		o.via = place{(to + 1 + d.IntN(d.Machines-1)) % d.Machines, pick(d, []string{loopA, loopB, offA, mailA, nobody})}
+		o.via = place{(to + 1 + d.IntN(d.Machines-1)) % d.Machines, pickOne(d, []string{loopA, loopB, offA, mailA, nobody})}
 	}
 	return o
 }
@@ -266,7 +266,7 @@ func (d Draw) post(at time.Duration, from, to int) *postOp {
 // flood draws many messages to an actor that consumes none of them for a while.
 func (d Draw) flood(at time.Duration, from, to int) *postOp {
 	o := d.post(at, from, to)
-	o.how, o.target, o.then = pick(d, []sendHow{sendPlain, sendNobody, sendRequest, sendRequest}), pick(d, []string{offA, offB, mailA}), thenStand
+	o.how, o.target, o.then = pickOne(d, []sendHow{sendPlain, sendNobody, sendRequest, sendRequest}), pickOne(d, []string{offA, offB, mailA}), thenStand
 	o.n, o.size, o.d = 20+d.IntN(160), 1<<10+d.IntN(60<<10), d.duration(500*time.Millisecond, 4)
 	return o
 }

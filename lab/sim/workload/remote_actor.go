@@ -31,8 +31,9 @@ func (d remoteDispatcher) Schedule(fn func()) { d.p.Go(fn) }
 // Throughput implements actor.Dispatcher.
 func (d remoteDispatcher) Throughput() int { return 30 }
 
-// props returns the Props of an actor. Without a name it is one that is spawned for another node.
-func (me *remoteNode) props(name string) *actor.Props {
+// actorProps returns the Props of an actor. Without a name it is one that is spawned for another
+// node.
+func (me *remoteNode) actorProps(name string) *actor.Props {
 	place := me.rt.OnLoop()
 	switch {
 	case name == mailA:
@@ -53,10 +54,10 @@ func (me *remoteNode) props(name string) *actor.Props {
 // offLoop reports whether an actor may block.
 func offLoop(name string) bool { return strings.HasPrefix(name, "off-") || name == mailA }
 
-// spawn spawns an actor of the node.
-func (me *remoteNode) spawn(name string) {
-	if _, err := me.p.System().Root.SpawnNamed(me.props(name), name); err != nil {
-		me.w.fail("%s: %s: %v", me.p.Name(), name, err)
+// spawnActor spawns an actor of the node.
+func (me *remoteNode) spawnActor(name string) {
+	if _, err := me.p.System().Root.SpawnNamed(me.actorProps(name), name); err != nil {
+		me.w.failWorld("%s: %s: %v", me.p.Name(), name, err)
 	}
 }
 
@@ -68,42 +69,42 @@ func (a *remoteActor) Receive(ctx actor.Context) {
 		a.name = ctx.Self().Id
 		me.life.Begins(me.w.World.Now(), a.name)
 	case *actor.Stopping:
-		a.stopping()
+		a.recordStop()
 	case *actor.Stopped:
-		a.again()
+		a.spawnAgain()
 	case *wrapperspb.BytesValue:
-		a.received(ctx, m.Value)
+		a.handleReceived(ctx, m.Value)
 	case *unknownMessage:
-		a.received(ctx, m.bytes)
+		a.handleReceived(ctx, m.bytes)
 	case *postOp:
 		for range m.n {
-			me.post(m, ctx, a.name)
+			me.sendPost(m, ctx, a.name)
 		}
 	case *watchOp:
-		a.watch(ctx, m)
+		a.watchActor(ctx, m)
 	case *doUnwatch:
-		if me.happens() {
+		if me.recordEvent() {
 			to := place{m.o.to, m.o.target}
-			me.life.Unwatch(a.name, me.w.place(to))
-			ctx.Unwatch(me.pid(to))
+			me.life.Unwatch(a.name, me.w.ledgerPlace(to))
+			ctx.Unwatch(me.remotePID(to))
 		}
 	case *actor.Terminated:
-		a.terminated(m)
+		a.handleTerminated(m)
 	case *remoting.Refused:
-		if me.happens() {
+		if me.recordEvent() {
 			me.life.Full(me.w.World.Now(), a.name, placeOf(m.Target))
 		}
 	}
 }
 
-// stopping records that the actor ends.
-func (a *remoteActor) stopping() {
+// recordStop records that the actor ends.
+func (a *remoteActor) recordStop() {
 	me := a.me
-	if me.gone || !me.happens() {
+	if me.gone || !me.recordEvent() {
 		return
 	}
 	if a.name == loopA || a.name == solid {
-		me.w.fail("%s of %s stops, and nobody may stop it", a.name, me.p.Name())
+		me.w.failWorld("%s of %s stops, and nobody may stop it", a.name, me.p.Name())
 	}
 	me.w.World.Trace("%s of %s stops", a.name, me.p.Name())
 	me.life.Stops(me.w.World.Now(), a.name, a.name == mailA)
@@ -116,38 +117,38 @@ func (a *remoteActor) stopping() {
 	delete(me.asked, a.name)
 }
 
-// again spawns another actor of that name after a while.
-func (a *remoteActor) again() {
+// spawnAgain spawns another actor of that name after a while.
+func (a *remoteActor) spawnAgain() {
 	me, name := a.me, a.name
 	if me.gone || strings.HasPrefix(name, spawnedAs) {
 		return
 	}
 	me.p.Go(func() {
-		me.p.Sleep(time.Millisecond + 10*me.w.pause())
+		me.p.Sleep(time.Millisecond + 10*me.w.drawPause())
 		if !me.gone && me.life.Lives() {
-			me.spawn(name)
+			me.spawnActor(name)
 		}
 	})
 }
 
-func (a *remoteActor) watch(ctx actor.Context, o *watchOp) {
+func (a *remoteActor) watchActor(ctx actor.Context, o *watchOp) {
 	me, to := a.me, place{o.to, o.target}
-	if !me.happens() || !me.life.Watch(me.w.World.Now(), a.name, me.w.place(to), me.w.watchable(o.target)) {
+	if !me.recordEvent() || !me.life.Watch(me.w.World.Now(), a.name, me.w.ledgerPlace(to), me.w.isWatchable(o.target)) {
 		return
 	}
-	ctx.Watch(me.pid(to))
+	ctx.Watch(me.remotePID(to))
 	if o.unwatch > 0 {
 		self, root := ctx.Self(), ctx.ActorSystem().Root
-		me.run(func() {
+		me.startGoroutine(func() {
 			me.p.Sleep(o.unwatch)
 			root.Send(self, &doUnwatch{o})
 		})
 	}
 }
 
-func (a *remoteActor) terminated(m *actor.Terminated) {
+func (a *remoteActor) handleTerminated(m *actor.Terminated) {
 	me := a.me
-	if !me.happens() {
+	if !me.recordEvent() {
 		return
 	}
 	who := placeOf(m.Who)
@@ -157,18 +158,18 @@ func (a *remoteActor) terminated(m *actor.Terminated) {
 		actor.TerminatedReason_NotFound: oracle.IsNotFound,
 	}[m.Why]
 	if !ok {
-		me.w.fail("%s of %s is notified for the reason %v", a.name, me.p.Name(), m.Why)
+		me.w.failWorld("%s of %s is notified for the reason %v", a.name, me.p.Name(), m.Why)
 	}
-	me.life.Terminated(me.w.World.Now(), a.name, who, why, me.w.quiet(me.machine, me.w.machine(who.Node)))
+	me.life.Terminated(me.w.World.Now(), a.name, who, why, me.w.isUndisturbed(me.machine, me.w.machineOfNode(who.Node)))
 }
 
-// received handles a message.
-func (a *remoteActor) received(ctx actor.Context, b []byte) {
+// handleReceived handles a message.
+func (a *remoteActor) handleReceived(ctx actor.Context, b []byte) {
 	me, w := a.me, a.me.w
-	if !me.happens() {
+	if !me.recordEvent() {
 		return
 	}
-	p := w.posts[me.got(a.name, b)]
+	p := w.posts[me.recordReceived(a.name, b)]
 	if p == nil {
 		return
 	}
@@ -176,22 +177,22 @@ func (a *remoteActor) received(ctx actor.Context, b []byte) {
 		return // an answer
 	}
 	if p.op.header && p.op.how == sendNobody && ctx.MessageHeader().Get("who") != p.op.sender {
-		w.fail("%v has come without its header", p)
+		w.failWorld("%v has come without its header", p)
 	}
 	if !p.forwarded {
-		a.do(ctx, p, b)
+		a.performReaction(ctx, p, b)
 	}
 	to := placeOf(ctx.Sender())
 	if strings.HasPrefix(to.Name, "future$") {
 		to = p.Asker()
 	}
-	if me.happens() && to != (oracle.Place{}) && (p.forwarded || p.op.then != thenForward) {
-		me.answer(ctx, a.name, p, to)
+	if me.recordEvent() && to != (oracle.Place{}) && (p.forwarded || p.op.then != thenForward) {
+		me.answerPost(ctx, a.name, p, to)
 	}
 }
 
-// do performs the reaction to a message.
-func (a *remoteActor) do(ctx actor.Context, p *remotePost, b []byte) {
+// performReaction performs the reaction to a message.
+func (a *remoteActor) performReaction(ctx actor.Context, p *remotePost, b []byte) {
 	me, o := a.me, p.op
 	switch o.then {
 	case thenSleep:
@@ -199,10 +200,10 @@ func (a *remoteActor) do(ctx actor.Context, p *remotePost, b []byte) {
 			me.p.Sleep(o.d)
 		}
 	case thenRetain:
-		me.run(func() {
+		me.startGoroutine(func() {
 			me.p.Sleep(o.d)
 			if me.life.Lives() && !p.Intact(b) {
-				me.w.fail("%v has changed after it was received", p)
+				me.w.failWorld("%v has changed after it was received", p)
 			}
 		})
 	case thenStand:
@@ -211,7 +212,7 @@ func (a *remoteActor) do(ctx actor.Context, p *remotePost, b []byte) {
 			me.p.Sleep(o.d)
 		}
 	case thenForward:
-		me.forward(ctx, a.name, p)
+		me.forwardPost(ctx, a.name, p)
 	case thenPanic:
 		panic(errPlanned)
 	case thenGoexit:

@@ -8,8 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 )
 
-// sample samples bounded quantities.
-func (me *remoteNode) sample() {
+// sampleBounds samples bounded quantities.
+func (me *remoteNode) sampleBounds() {
 	queue := max(me.w.cfg.Queue, me.w.cfg.MaxMessage)
 	if me.w.cfg.Queue == 0 {
 		queue = 8 << 20
@@ -20,15 +20,15 @@ func (me *remoteNode) sample() {
 	}
 }
 
-// judge completes the ledger when nothing is under way, or when it is too late.
-func (w *remote) judge() {
+// completeLedger completes the ledger when nothing is under way, or when it is too late.
+func (w *remote) completeLedger() {
 	since, calm := w.Calm()
 	now := w.World.Now()
 	if w.judged || !calm || slices.Contains(w.begun, false) {
 		return
 	}
 	late := now-since > w.Patience-20*time.Second
-	if !late && (now-w.active < 2*time.Second || !w.idle() || w.ledger.Open() != "") {
+	if !late && (now-w.active < 2*time.Second || !w.isIdle() || w.ledger.Open() != "") {
 		return
 	}
 	for _, n := range w.nodes {
@@ -37,14 +37,14 @@ func (w *remote) judge() {
 		}
 	}
 	w.ledger.End(now)
-	w.sure()
+	w.judgeCertain()
 	w.judged = true
 }
 
-// idle reports whether all nodes have finished their operations, and nothing waits.
-func (w *remote) idle() bool {
+// isIdle reports whether all nodes have finished their operations, and nothing waits.
+func (w *remote) isIdle() bool {
 	for _, n := range w.nodes {
-		if n == nil || !n.idle() || n.asks() {
+		if n == nil || !n.isIdle() || n.awaitsAnswers() {
 			return false
 		}
 		for _, i := range n.node.Peers() {
@@ -56,8 +56,8 @@ func (w *remote) idle() bool {
 	return true
 }
 
-// sure checks that everything has happened which nothing could prevent.
-func (w *remote) sure() {
+// judgeCertain checks that everything has happened which nothing could prevent.
+func (w *remote) judgeCertain() {
 	bytes := 0
 	for _, p := range w.posts {
 		bytes += p.op.size
@@ -67,7 +67,7 @@ func (w *remote) sure() {
 	}
 	for n := range uint64(len(w.posts)) {
 		p := w.posts[n]
-		if p == nil || p.op.how.odd() || !w.quiet(p.op.from, p.op.to) {
+		if p == nil || p.op.how.isOdd() || !w.isUndisturbed(p.op.from, p.op.to) {
 			continue
 		}
 		if p.Fated() && w.Config.Limits.PendingRequests > 0 {
@@ -79,29 +79,29 @@ func (w *remote) sure() {
 		direct := !p.forwarded && p.answers == nil && p.op.target == loopA
 		answer := p.answers != nil && p.op.how == sendRequest && p.op.sender == loopA && !p.answers.forwarded
 		if (direct || answer) && !p.Received() {
-			w.fail("%v: %v was not received, and nothing has disturbed the two nodes", w.World.Now(), p)
+			w.failWorld("%v: %v was not received, and nothing has disturbed the two nodes", w.World.Now(), p)
 		}
 	}
 }
 
-// held lists the node's resources for others at a quiet moment, when no future waits. Both sides
-// know the same watches.
-func (me *remoteNode) held() (all []oracle.Held) {
+// listHeld lists the node's resources for others at a quiet moment, when no future waits. Both
+// sides know the same watches.
+func (me *remoteNode) listHeld() (all []oracle.Held) {
 	for _, i := range me.node.Peers() {
 		between := " of " + me.name + " with " + i.Peer.Name
 		all = append(all,
 			oracle.Held{What: "waiting bytes" + between, Count: i.Waiting},
 			oracle.Held{What: "futures" + between, Count: i.Futures},
 		)
-		if m := me.w.machine(i.Peer.Name); m >= 0 && me.w.nodes[m] != nil {
-			all = append(all, oracle.Held{What: "watches" + between, Count: i.Watching, Owed: me.w.nodes[m].watched(me.name)})
+		if m := me.w.machineOfNode(i.Peer.Name); m >= 0 && me.w.nodes[m] != nil {
+			all = append(all, oracle.Held{What: "watches" + between, Count: i.Watching, Owed: me.w.nodes[m].countWatches(me.name)})
 		}
 	}
 	return all
 }
 
-// watched returns how many watches of the node's actors another node has.
-func (me *remoteNode) watched(by string) int {
+// countWatches returns how many watches of the node's actors another node has.
+func (me *remoteNode) countWatches(by string) int {
 	for _, i := range me.node.Peers() {
 		if i.Peer.Name == by {
 			return i.Watched
@@ -113,7 +113,7 @@ func (me *remoteNode) watched(by string) int {
 // nothingLeft looks for remains of a node that was shut down.
 func (me *remoteNode) nothingLeft(err error) {
 	if n := len(me.node.Peers()); n > 0 {
-		me.w.fail("%s has shut down (%v), and has %d peers", me.p.Name(), err, n)
+		me.w.failWorld("%s has shut down (%v), and has %d peers", me.p.Name(), err, n)
 	}
 	var left []string
 	for _, names := range me.p.System().ProcessRegistry.LocalPIDs.LocalPIDs {
@@ -124,6 +124,6 @@ func (me *remoteNode) nothingLeft(err error) {
 		}
 	}
 	if slices.Sort(left); len(left) > 0 {
-		me.w.fail("%s has shut down, and has left %q", me.p.Name(), left)
+		me.w.failWorld("%s has shut down, and has left %q", me.p.Name(), left)
 	}
 }

@@ -46,18 +46,18 @@ func newRemote(e *Env, ops []Op) *remote {
 		Env: e, ops: ops, begun: make([]bool, len(ops)), posts: make(map[uint64]*remotePost), nodes: make([]*remoteNode, n),
 		blocked: make(map[[2]int]time.Duration), stood: make(map[*postOp]bool), upset: make([]bool, n), settled: make([]bool, n), left: make([]bool, n),
 	}
-	w.ledger.Fail, w.bounds.Fail = e.fail, e.fail
-	w.named, w.barred = e.Rand.IntN(3) == 0, one(e, "", "", "", loopB, offB, solid)
+	w.ledger.Fail, w.bounds.Fail = e.failWorld, e.failWorld
+	w.named, w.barred = e.Rand.IntN(3) == 0, oneOf(e, "", "", "", loopB, offB, solid)
 	c := &w.cfg
 	if w.named {
 		c.Peers = 4 * n // few enough to use all of them
 	}
-	c.Queue, c.MaxMessage = one(e, 0, 64<<10, 256<<10), 64<<10
-	c.Overflow = one(e, remoting.DeadLetter, remoting.Fail, remoting.Block)
-	c.Patience = one(e, 0, time.Second, 3*time.Second)
-	c.ID.Credits = one(e, 0, 2, 4)
-	c.Dial.Timeout = one(e, 0, time.Second)
-	c.Backoff = reconnect.Backoff{First: 10 * time.Millisecond, Most: one(e, 100*time.Millisecond, 2*time.Second), Stable: time.Second}
+	c.Queue, c.MaxMessage = oneOf(e, 0, 64<<10, 256<<10), 64<<10
+	c.Overflow = oneOf(e, remoting.DeadLetter, remoting.Fail, remoting.Block)
+	c.Patience = oneOf(e, 0, time.Second, 3*time.Second)
+	c.ID.Credits = oneOf(e, 0, 2, 4)
+	c.Dial.Timeout = oneOf(e, 0, time.Second)
+	c.Backoff = reconnect.Backoff{First: 10 * time.Millisecond, Most: oneOf(e, 100*time.Millisecond, 2*time.Second), Stable: time.Second}
 	c.Expose = remoting.Expose{
 		Reach: []string{"loop-*", offA, offB, mailA, nobody},
 		Watch: []string{"loop-*", "off-*", mailA, solid, nobody},
@@ -67,13 +67,13 @@ func newRemote(e *Env, ops []Op) *remote {
 	return w
 }
 
-// watchable reports whether others may watch an actor.
-func (w *remote) watchable(name string) bool { return name != hidden && name != w.barred }
+// isWatchable reports whether others may watch an actor.
+func (w *remote) isWatchable(name string) bool { return name != hidden && name != w.barred }
 
 // Start implements Workload.
 func (w *remote) Start() {
 	for m := range w.Machines {
-		w.programs = append(w.programs, w.Env.Start(m, func(p *world.Process) { w.run(p, m) }))
+		w.programs = append(w.programs, w.Env.Start(m, func(p *world.Process) { w.runNode(p, m) }))
 	}
 }
 
@@ -93,28 +93,28 @@ func (w *remote) Killed(p *world.Process) {
 	}
 }
 
-// name returns the name of a machine's node.
-func (w *remote) name(machine int) string {
+// nodeName returns the name of a machine's node.
+func (w *remote) nodeName(machine int) string {
 	if w.named {
 		return fmt.Sprintf("node-%d", machine)
 	}
 	return w.Addr(machine, 0)
 }
 
-// machine returns the machine of a node; -1: none.
-func (w *remote) machine(name string) int {
+// machineOfNode returns the machine of a node; -1: none.
+func (w *remote) machineOfNode(name string) int {
 	for m := range w.Machines {
-		if w.name(m) == name {
+		if w.nodeName(m) == name {
 			return m
 		}
 	}
 	return -1
 }
 
-// quiet reports whether nothing has disturbed the connection of two nodes. A third machine that
-// stands still while it connects holds a pending request: if fewer of these are allowed than there
-// are machines, it may exclude the others.
-func (w *remote) quiet(a, b int) bool {
+// isUndisturbed reports whether nothing has disturbed the connection of two nodes. A third machine
+// that stands still while it connects holds a pending request: if fewer of these are allowed than
+// there are machines, it may exclude the others.
+func (w *remote) isUndisturbed(a, b int) bool {
 	if most := w.Config.Limits.PendingRequests; most > 0 && most < len(w.Machines) && w.Disturbed() {
 		return false
 	}
@@ -142,56 +142,56 @@ type remoteNode struct {
 	gone    bool                     // it was shut down
 }
 
-// run is the program of a machine.
-func (w *remote) run(p *world.Process, machine int) {
+// runNode runs the program of a machine with a node.
+func (w *remote) runNode(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
 	}
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
 	w.starts++
 	me := &remoteNode{
-		crew: crew{p: p}, w: w, rt: rt, machine: machine, name: w.name(machine), pids: make(map[place]*actor.PID),
+		crew: crew{p: p}, w: w, rt: rt, machine: machine, name: w.nodeName(machine), pids: make(map[place]*actor.PID),
 		asked: make(map[string][]*remotePost), alien: machine%2 == 0,
 	}
-	if !me.start() {
+	if !me.startNode() {
 		return
 	}
 	w.nodes[machine] = me
 	for _, name := range []string{loopA, loopB, offA, offB, mailA, hidden, solid} {
-		me.spawn(name)
+		me.spawnActor(name)
 	}
 	for n, op := range w.ops {
-		if at, do := me.due(op); do != nil && !w.begun[n] {
-			me.later(n, at, do)
+		if at, do := me.dueOp(op); do != nil && !w.begun[n] {
+			me.performAt(n, at, do)
 		}
 	}
 	for m := range w.Machines {
 		if m != machine {
-			me.run(func() { me.reach(m) })
+			me.startGoroutine(func() { me.reachNode(m) })
 		}
 	}
-	me.until(20*time.Millisecond, func() bool {
-		me.sample()
-		w.judge()
+	me.waitUntil(20*time.Millisecond, func() bool {
+		me.sampleBounds()
+		w.completeLedger()
 		return me.leaving != nil || w.judged
 	})
 	if me.leaving != nil {
-		me.leave()
+		me.restartNode()
 		return
 	}
-	me.readmit()
-	w.settle(p, rt, me.held)
+	me.repeatAdmits()
+	w.awaitReleased(p, rt, me.listHeld)
 	w.settled[machine] = true
-	me.until(20*time.Millisecond, func() bool { return p.Dead() || !slices.Contains(w.settled, false) })
-	me.last()
+	me.waitUntil(20*time.Millisecond, func() bool { return p.Dead() || !slices.Contains(w.settled, false) })
+	me.shutDownLast()
 	w.left[machine] = true
 }
 
-// later performs an operation at its time.
-func (me *remoteNode) later(n int, at time.Duration, do func()) {
+// performAt performs an operation at its time.
+func (me *remoteNode) performAt(n int, at time.Duration, do func()) {
 	w := me.w
 	me.p.Go(func() {
 		me.p.Sleep(beginning + at - w.World.Now())
@@ -205,8 +205,8 @@ func (me *remoteNode) later(n int, at time.Duration, do func()) {
 	})
 }
 
-// start starts the node. While memory or descriptors are scarce it tries again.
-func (me *remoteNode) start() (ok bool) {
+// startNode starts the node. While memory or descriptors are scarce it tries again.
+func (me *remoteNode) startNode() (ok bool) {
 	w := me.w
 	cfg := w.cfg
 	cfg.Name, cfg.Listen, cfg.Incarnation = me.name, w.Addr(me.machine, 0), w.starts
@@ -214,12 +214,12 @@ func (me *remoteNode) start() (ok bool) {
 		cfg.Incarnation = 0
 	}
 	if w.named {
-		cfg.Resolve = me.resolve
+		cfg.Resolve = me.resolveName
 	}
-	cfg.Admit, cfg.Codec = me.admit, me.codec()
-	cfg.Kinds = map[string]*actor.Props{spawnKind: me.props(""), deniedKind: me.props("")}
+	cfg.Admit, cfg.Codec = me.admitPeer, me.newCodec()
+	cfg.Kinds = map[string]*actor.Props{spawnKind: me.actorProps(""), deniedKind: me.actorProps("")}
 	if w.barred != "" {
-		cfg.Allow = me.allow
+		cfg.Allow = me.allowAccess
 	}
 	for {
 		var err error
@@ -230,7 +230,7 @@ func (me *remoteNode) start() (ok bool) {
 			return false
 		}
 		if _, calm := w.Calm(); calm || !w.Disturbed() {
-			w.fail("%s: the node does not start: %v", me.p.Name(), err)
+			w.failWorld("%s: the node does not start: %v", me.p.Name(), err)
 			return false
 		}
 		me.p.Sleep(time.Second)
@@ -240,14 +240,14 @@ func (me *remoteNode) start() (ok bool) {
 	for _, name := range []string{loopA, loopB, offA, offB, mailA, nobody} {
 		me.life.Expose(now, name, name != w.barred)
 	}
-	me.p.System().EventStream.Subscribe(me.event)
+	me.p.System().EventStream.Subscribe(me.handleEvent)
 	return true
 }
 
-// resolve is the nodes' Resolve. Sometimes it fails, panics, or does not return in time.
-func (me *remoteNode) resolve(ctx context.Context, name string) (string, error) {
-	me.p.Sleep(me.w.pause())
-	m := me.w.machine(name)
+// resolveName implements the nodes' Resolve. Sometimes it fails, panics, or is too slow.
+func (me *remoteNode) resolveName(ctx context.Context, name string) (string, error) {
+	me.p.Sleep(me.w.drawPause())
+	m := me.w.machineOfNode(name)
 	if _, calm := me.w.Calm(); m < 0 || !calm && me.w.Disturbed(me.machine) {
 		switch x := me.w.Rand.IntN(16); {
 		case m < 0 || x < 2:
@@ -263,20 +263,20 @@ func (me *remoteNode) resolve(ctx context.Context, name string) (string, error) 
 	return me.w.Addr(m, 0), ctx.Err()
 }
 
-// pause draws the duration of an action off the loops.
-func (w *remote) pause() time.Duration { return time.Duration(w.Rand.IntN(20)) * time.Millisecond }
+// drawPause draws the duration of an action off the loops.
+func (w *remote) drawPause() time.Duration { return time.Duration(w.Rand.IntN(20)) * time.Millisecond }
 
-// admit is the nodes' Admit.
-func (me *remoteNode) admit(who remoting.Peer) error {
-	me.p.Sleep(me.w.pause())
-	if me.w.World.Now() < me.w.blocked[[2]int{me.machine, me.w.machine(who.Name)}] {
+// admitPeer implements the nodes' Admit.
+func (me *remoteNode) admitPeer(who remoting.Peer) error {
+	me.p.Sleep(me.w.drawPause())
+	if me.w.World.Now() < me.w.blocked[[2]int{me.machine, me.w.machineOfNode(who.Name)}] {
 		return errors.New("it is not wanted")
 	}
 	return nil
 }
 
-// allow is the nodes' Allow.
-func (me *remoteNode) allow(_ remoting.Peer, a remoting.Access, name string) error {
+// allowAccess implements the nodes' Allow.
+func (me *remoteNode) allowAccess(_ remoting.Peer, a remoting.Access, name string) error {
 	switch {
 	case name != me.w.barred:
 		return nil
@@ -286,21 +286,21 @@ func (me *remoteNode) allow(_ remoting.Peer, a remoting.Access, name string) err
 	return errors.New("it is barred")
 }
 
-// due returns when and how a node performs an operation; nil: another node does.
-func (me *remoteNode) due(op Op) (at time.Duration, do func()) {
+// dueOp returns when and how a node performs an operation; nil: another node does.
+func (me *remoteNode) dueOp(op Op) (at time.Duration, do func()) {
 	root := me.p.System().Root
 	switch o := op.(type) {
 	case *postOp:
 		if o.from == me.machine {
-			return o.at, func() { me.begin(o) }
+			return o.at, func() { me.beginPost(o) }
 		}
 	case *watchOp:
 		if o.from == me.machine {
-			return o.at, func() { root.Send(me.own(o.watcher), o) }
+			return o.at, func() { root.Send(me.ownPID(o.watcher), o) }
 		}
 	case *haltOp:
 		if o.from == me.machine {
-			return o.at, func() { me.halt(o) }
+			return o.at, func() { me.stopActor(o) }
 		}
 	case *spawnOp:
 		if o.from == me.machine {
@@ -308,7 +308,7 @@ func (me *remoteNode) due(op Op) (at time.Duration, do func()) {
 		}
 	case *exposeOp:
 		if o.machine == me.machine {
-			return o.at, func() { me.expose(o) }
+			return o.at, func() { me.exposeActor(o) }
 		}
 	case *leaveOp:
 		if o.machine == me.machine {
@@ -316,27 +316,28 @@ func (me *remoteNode) due(op Op) (at time.Duration, do func()) {
 		}
 	case *blockOp:
 		if o.machine == me.machine {
-			return o.at, func() { me.block(o) }
+			return o.at, func() { me.blockPeer(o) }
 		}
 	}
 	return 0, nil
 }
 
-// own returns the PID of an actor of this node.
-func (me *remoteNode) own(name string) *actor.PID { return actor.NewPID(me.name, name) }
+// ownPID returns the PID of an actor of this node.
+func (me *remoteNode) ownPID(name string) *actor.PID { return actor.NewPID(me.name, name) }
 
-// pid returns the PID of an actor of another node. A PID caches its process, so some are reused.
-func (me *remoteNode) pid(p place) *actor.PID {
+// remotePID returns the PID of an actor of another node. A PID caches its process, so some are
+// reused.
+func (me *remoteNode) remotePID(p place) *actor.PID {
 	if pid := me.pids[p]; pid != nil && me.w.Rand.IntN(2) == 0 {
 		return pid
 	}
-	me.pids[p] = actor.NewPID(me.w.name(p.machine), p.name)
+	me.pids[p] = actor.NewPID(me.w.nodeName(p.machine), p.name)
 	return me.pids[p]
 }
 
-// place returns an actor's name in the ledger.
-func (w *remote) place(p place) oracle.Place {
-	return oracle.Place{Node: w.name(p.machine), Name: p.name}
+// ledgerPlace returns an actor's name in the ledger.
+func (w *remote) ledgerPlace(p place) oracle.Place {
+	return oracle.Place{Node: w.nodeName(p.machine), Name: p.name}
 }
 
 // placeOf returns the same for a PID; for nil it is empty.
@@ -344,8 +345,8 @@ func placeOf(pid *actor.PID) oracle.Place {
 	return oracle.Place{Node: pid.GetAddress(), Name: pid.GetId()}
 }
 
-func (me *remoteNode) halt(o *haltOp) {
-	pid := me.pid(place{o.to, o.target})
+func (me *remoteNode) stopActor(o *haltOp) {
+	pid := me.remotePID(place{o.to, o.target})
 	if o.poison {
 		me.p.System().Root.Poison(pid)
 	} else {
@@ -353,7 +354,7 @@ func (me *remoteNode) halt(o *haltOp) {
 	}
 }
 
-func (me *remoteNode) expose(o *exposeOp) {
+func (me *remoteNode) exposeActor(o *exposeOp) {
 	rule := remoting.Expose{Reach: []string{offB}}
 	if o.on {
 		me.life.Expose(me.w.World.Now(), offB, me.w.barred != offB)
@@ -364,13 +365,13 @@ func (me *remoteNode) expose(o *exposeOp) {
 	me.life.Expose(me.w.World.Now(), offB, false)
 }
 
-func (me *remoteNode) block(o *blockOp) {
+func (me *remoteNode) blockPeer(o *blockOp) {
 	me.w.blocked[[2]int{o.machine, o.who}] = me.w.World.Now() + o.d
 	me.w.upset[o.machine] = true
 }
 
-// asks reports whether actors wait for answers.
-func (me *remoteNode) asks() bool {
+// awaitsAnswers reports whether actors wait for answers.
+func (me *remoteNode) awaitsAnswers() bool {
 	for _, all := range me.asked {
 		for _, p := range all {
 			if !p.Fated() {
@@ -381,8 +382,8 @@ func (me *remoteNode) asks() bool {
 	return false
 }
 
-// reach sends requests to an actor of another node after the last fault, until one is answered.
-func (me *remoteNode) reach(other int) {
+// reachNode sends requests to an actor of another node after the last fault, until one is answered.
+func (me *remoteNode) reachNode(other int) {
 	w := me.w
 	since, calm := w.Calm()
 	for ; !calm; since, calm = w.Calm() {
@@ -394,20 +395,20 @@ func (me *remoteNode) reach(other int) {
 	o := &postOp{from: me.machine, to: other, target: loopA, how: sendFuture, n: 1, size: 32, timeout: 3 * time.Second}
 	for me.leaving == nil && !w.judged {
 		if w.World.Now()-since > w.Patience-30*time.Second {
-			w.fail("%s does not reach %s, although no more faults happen", me.name, w.name(other))
+			w.failWorld("%s does not reach %s, although no more faults happen", me.name, w.nodeName(other))
 		}
-		p, f := me.request(o, me.p.System().Root, fmt.Sprintf("goroutine %p", o))
+		p, f := me.requestAnswer(o, me.p.System().Root, fmt.Sprintf("goroutine %p", o))
 		res, err := remoting.Result(f)
 		me.p.Sleep(0)
-		if me.answered(p, res, err); err == nil {
+		if me.handleAnswer(p, res, err); err == nil {
 			return
 		}
 		me.p.Sleep(500 * time.Millisecond)
 	}
 }
 
-// happens records an event, and reports whether it counts.
-func (me *remoteNode) happens() bool {
+// recordEvent records an event, and reports whether it counts.
+func (me *remoteNode) recordEvent() bool {
 	if me.w.judged || !me.life.Lives() {
 		return false
 	}
@@ -415,8 +416,8 @@ func (me *remoteNode) happens() bool {
 	return true
 }
 
-// leave shuts the node down in the middle, and starts the machine's next one.
-func (me *remoteNode) leave() {
+// restartNode shuts the node down in the middle, and starts the machine's next one.
+func (me *remoteNode) restartNode() {
 	w := me.w
 	ctx, cancel := context.WithTimeout(context.Background(), me.leaving.timeout)
 	defer cancel()
@@ -427,10 +428,10 @@ func (me *remoteNode) leave() {
 	if err == nil || w.World.Suspended() == suspended { // otherwise its time may have ended early
 		me.nothingLeft(err)
 	}
-	me.until(20*time.Millisecond, me.idle) // its futures were answered
+	me.waitUntil(20*time.Millisecond, me.isIdle) // its futures were answered
 	// without a deadline, because the clock may jump
 	if err := me.rt.Shutdown(context.Background()); err != nil && me.p.Context().Err() == nil {
-		w.fail("%s: Shutdown of the runtime: %v", me.p.Name(), err)
+		w.failWorld("%s: Shutdown of the runtime: %v", me.p.Name(), err)
 	}
 	if now := w.World.Now(); err != nil {
 		me.life.Over(now)
@@ -446,15 +447,15 @@ func (me *remoteNode) leave() {
 // admits is the maximum number of concurrent Admit calls of a node for each of its Config.Peers.
 const admits = 4
 
-// readmit makes a node with a small Config.Peers repeat its Admit calls more often than the limit
-// on concurrent ones: each slot that was used since the node's start must be free again. It is
-// called when nothing is under way.
-func (me *remoteNode) readmit() {
+// repeatAdmits makes a node with a small Config.Peers repeat its Admit calls more often than the
+// limit on concurrent ones: each slot that was used since the node's start must be free again. It
+// is called when nothing is under way.
+func (me *remoteNode) repeatAdmits() {
 	w := me.w
-	for me.blocks() {
+	for me.isBlocking() {
 		me.p.Sleep(time.Second)
 	}
-	before := me.connected()
+	before := me.countConnected()
 	if w.cfg.Peers == 0 || before == 0 {
 		return
 	}
@@ -462,13 +463,13 @@ func (me *remoteNode) readmit() {
 		me.node.Readmit()
 		me.p.Sleep(100 * time.Millisecond) // longer than a call takes
 	}
-	if n := me.connected(); n < before && !me.p.Dead() && me.p.Context().Err() == nil {
-		w.fail("%v: %s is connected to %d nodes of %d, after its Admit has admitted all of them many times", w.World.Now(), me.name, n, before)
+	if n := me.countConnected(); n < before && !me.p.Dead() && me.p.Context().Err() == nil {
+		w.failWorld("%v: %s is connected to %d nodes of %d, after its Admit has admitted all of them many times", w.World.Now(), me.name, n, before)
 	}
 }
 
-// blocks reports whether the node's Admit refuses others.
-func (me *remoteNode) blocks() bool {
+// isBlocking reports whether the node's Admit refuses others.
+func (me *remoteNode) isBlocking() bool {
 	for m := range me.w.Machines {
 		if me.w.World.Now() < me.w.blocked[[2]int{me.machine, m}] {
 			return true
@@ -477,8 +478,8 @@ func (me *remoteNode) blocks() bool {
 	return false
 }
 
-// connected returns how many nodes this one is connected to.
-func (me *remoteNode) connected() (n int) {
+// countConnected returns how many nodes this one is connected to.
+func (me *remoteNode) countConnected() (n int) {
 	for _, i := range me.node.Peers() {
 		if i.Connected {
 			n++
@@ -487,13 +488,13 @@ func (me *remoteNode) connected() (n int) {
 	return n
 }
 
-// last shuts the node down when nothing is under way.
-func (me *remoteNode) last() {
+// shutDownLast shuts the node down when nothing is under way.
+func (me *remoteNode) shutDownLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	err := me.node.Shutdown(ctx)
 	if err != nil && me.p.Context().Err() == nil {
-		me.w.fail("%s: Shutdown: %v", me.p.Name(), err)
+		me.w.failWorld("%s: Shutdown: %v", me.p.Name(), err)
 	}
 	me.gone = true
 	me.nothingLeft(err)

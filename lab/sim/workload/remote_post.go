@@ -40,8 +40,8 @@ type (
 // MarshalJSON implements json.Marshaler.
 func (*panicsMessage) MarshalJSON() ([]byte, error) { panic(errPlanned) }
 
-// codec creates the node's codec.
-func (me *remoteNode) codec() codec.Codec {
+// newCodec creates the node's codec.
+func (me *remoteNode) newCodec() codec.Codec {
 	own := byte(me.machine)
 	all := []codec.Type{
 		codec.JSON[*panicsMessage]("sim.Panics"),
@@ -84,20 +84,20 @@ func bytesOfLetter(msg any) []byte {
 	return nil
 }
 
-// begin performs a postOp.
-func (me *remoteNode) begin(o *postOp) {
+// beginPost performs a postOp.
+func (me *remoteNode) beginPost(o *postOp) {
 	root := me.p.System().Root
 	switch o.how {
 	case sendNobody:
 		for range o.n {
-			me.post(o, root, "")
+			me.sendPost(o, root, "")
 		}
 	case sendFuture:
 		for range o.n {
-			me.ask(o)
+			me.awaitAnswer(o)
 		}
 	default:
-		root.Send(me.own(o.sender), o)
+		root.Send(me.ownPID(o.sender), o)
 	}
 }
 
@@ -107,25 +107,25 @@ type sender interface {
 	Request(pid *actor.PID, message any)
 }
 
-// post sends a message. who is the sending actor, or empty.
-func (me *remoteNode) post(o *postOp, ctx sender, who string) {
-	if !me.happens() {
+// sendPost sends a message. who is the sending actor, or empty.
+func (me *remoteNode) sendPost(o *postOp, ctx sender, who string) {
+	if !me.recordEvent() {
 		return
 	}
 	if c, ok := ctx.(actor.Context); ok && o.how == sendReenter {
-		me.reenter(o, c, who)
+		me.reenterActor(o, c, who)
 		return
 	}
 	w, to := me.w, place{o.to, o.target}
-	spec := oracle.Spec{To: w.place(to), Stream: who, Length: o.size, Bad: me.bad(o)}
+	spec := oracle.Spec{To: w.ledgerPlace(to), Stream: who, Length: o.size, Bad: me.cannotArrive(o)}
 	if who == "" {
 		spec.Stream = fmt.Sprintf("goroutine %p", o)
 	}
-	if o.how == sendRequest || o.how.odd() {
+	if o.how == sendRequest || o.how.isOdd() {
 		spec.Sender = who
 	}
-	p := me.enter(me.life.Submit(w.World.Now(), spec), o)
-	pid, msg := me.pid(to), me.message(p)
+	p := me.recordPost(me.life.Submit(w.World.Now(), spec), o)
+	pid, msg := me.remotePID(to), me.newMessage(p)
 	switch {
 	case spec.Sender != "":
 		ctx.Request(pid, msg)
@@ -134,8 +134,8 @@ func (me *remoteNode) post(o *postOp, ctx sender, who string) {
 	default:
 		ctx.Send(pid, msg)
 	}
-	if me.cannotEncode(o) && me.happens() && !p.Dead() {
-		w.fail("%v cannot be encoded, and is no dead letter at once", p)
+	if me.cannotEncode(o) && me.recordEvent() && !p.Dead() {
+		w.failWorld("%v cannot be encoded, and is no dead letter at once", p)
 	}
 }
 
@@ -144,20 +144,20 @@ func (me *remoteNode) cannotEncode(o *postOp) bool {
 	return o.how == sendUncoded || o.how == sendPanics || o.how == sendUnknown && !me.alien
 }
 
-// bad reports whether a message cannot arrive.
-func (me *remoteNode) bad(o *postOp) bool {
+// cannotArrive reports whether a message cannot arrive.
+func (me *remoteNode) cannotArrive(o *postOp) bool {
 	return me.cannotEncode(o) || o.how == sendUndecode || o.how == sendUnknown && o.to%2 != 0
 }
 
-// enter records a post.
-func (me *remoteNode) enter(p *oracle.Post, o *postOp) *remotePost {
+// recordPost records a post.
+func (me *remoteNode) recordPost(p *oracle.Post, o *postOp) *remotePost {
 	q := &remotePost{Post: p, op: o}
 	me.w.posts[p.Number()] = q
 	return q
 }
 
-// message creates a post's message.
-func (me *remoteNode) message(p *remotePost) any {
+// newMessage creates a post's message.
+func (me *remoteNode) newMessage(p *remotePost) any {
 	odd := oddMessage{p, byte(me.machine), p.Bytes()}
 	switch p.op.how {
 	case sendUncoded:
@@ -180,10 +180,10 @@ type futures interface {
 	RequestFuture(pid *actor.PID, message any, timeout time.Duration) actor.Future
 }
 
-// request sends a request, and returns its future.
-func (me *remoteNode) request(o *postOp, ctx futures, who string) (*remotePost, actor.Future) {
+// requestAnswer sends a request, and returns its future.
+func (me *remoteNode) requestAnswer(o *postOp, ctx futures, who string) (*remotePost, actor.Future) {
 	w, to := me.w, place{o.to, o.target}
-	p := me.enter(me.life.Ask(w.World.Now(), oracle.Spec{To: w.place(to), Stream: who, Length: o.size}), o)
+	p := me.recordPost(me.life.Ask(w.World.Now(), oracle.Spec{To: w.ledgerPlace(to), Stream: who, Length: o.size}), o)
 	within := o.timeout
 	switch {
 	case within > 0:
@@ -194,7 +194,7 @@ func (me *remoteNode) request(o *postOp, ctx futures, who string) (*remotePost, 
 	}
 	// Proto.Actor's timers are not simulated, so no two of them end simultaneously.
 	within += time.Duration(1 + p.Number())
-	f := ctx.RequestFuture(me.pid(to), wrapperspb.Bytes(p.Bytes()), within)
+	f := ctx.RequestFuture(me.remotePID(to), wrapperspb.Bytes(p.Bytes()), within)
 	p.Asked(f.PID().Id)
 	return p, f
 }
@@ -204,36 +204,36 @@ func (me *remoteNode) mayBeSilent(o *postOp) bool {
 	return o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
 }
 
-// ask waits for an answer on a goroutine.
-func (me *remoteNode) ask(o *postOp) {
-	if !me.happens() {
+// awaitAnswer waits for an answer on a goroutine.
+func (me *remoteNode) awaitAnswer(o *postOp) {
+	if !me.recordEvent() {
 		return
 	}
-	p, f := me.request(o, me.p.System().Root, fmt.Sprintf("goroutine %p", o))
-	me.run(func() {
+	p, f := me.requestAnswer(o, me.p.System().Root, fmt.Sprintf("goroutine %p", o))
+	me.startGoroutine(func() {
 		res, err := remoting.Result(f)
 		me.p.Sleep(0) // a future does not wait for its turn
-		me.answered(p, res, err)
+		me.handleAnswer(p, res, err)
 	})
 }
 
-// reenter continues an actor when the answer arrives.
-func (me *remoteNode) reenter(o *postOp, ctx actor.Context, who string) {
-	p, f := me.request(o, ctx, who)
+// reenterActor continues an actor when the answer arrives.
+func (me *remoteNode) reenterActor(o *postOp, ctx actor.Context, who string) {
+	p, f := me.requestAnswer(o, ctx, who)
 	me.asked[who] = append(me.asked[who], p)
 	ctx.ReenterAfter(f, func(any, error) {
 		if p.Fated() {
 			return // the actor has stopped, and this is another one with its name
 		}
 		res, err := remoting.Result(f)
-		me.answered(p, res, err)
+		me.handleAnswer(p, res, err)
 	})
 }
 
-// answered handles the result of a future.
-func (me *remoteNode) answered(p *remotePost, res any, err error) {
+// handleAnswer handles the result of a future.
+func (me *remoteNode) handleAnswer(p *remotePost, res any, err error) {
 	w := me.w
-	if !me.happens() {
+	if !me.recordEvent() {
 		return
 	}
 	fate := oracle.WasAnswered
@@ -246,13 +246,13 @@ func (me *remoteNode) answered(p *remotePost, res any, err error) {
 		fate = oracle.WasDead
 	case errors.As(err, &unknown):
 		fate = oracle.WasUnsure
-		if w.quiet(p.op.from, p.op.to) {
-			w.fail("%v: %v, and nothing has disturbed the two nodes", p, err)
+		if w.isUndisturbed(p.op.from, p.op.to) {
+			w.failWorld("%v: %v, and nothing has disturbed the two nodes", p, err)
 		}
 	case errors.As(err, &refused):
 		fate = oracle.WasRefused
 	case err != nil:
-		w.fail("%v: %v", p, err)
+		w.failWorld("%v: %v", p, err)
 	default:
 		me.answerOf(p, res)
 	}
@@ -264,17 +264,17 @@ func (me *remoteNode) answered(p *remotePost, res any, err error) {
 func (me *remoteNode) answerOf(p *remotePost, res any) {
 	m, ok := res.(*wrapperspb.BytesValue)
 	if !ok {
-		me.w.fail("the answer of %v is a %T", p, res)
+		me.w.failWorld("the answer of %v is a %T", p, res)
 		return
 	}
-	a := me.w.posts[me.got(p.Future(), m.Value)]
+	a := me.w.posts[me.recordReceived(p.Future(), m.Value)]
 	if a == nil || a.answers == nil || a.answers.op != p.op || a.answers.Wire() != p.Wire() {
-		me.w.fail("the future of %v has got the answer to %v", p, a)
+		me.w.failWorld("the future of %v has got the answer to %v", p, a)
 	}
 }
 
-// got enters a message that was received, and returns its number.
-func (me *remoteNode) got(name string, b []byte) uint64 {
+// recordReceived records a message that was received, and returns its number.
+func (me *remoteNode) recordReceived(name string, b []byte) uint64 {
 	p := me.life.Received(me.w.World.Now(), name, b)
 	if p == nil {
 		return ^uint64(0)
@@ -283,28 +283,28 @@ func (me *remoteNode) got(name string, b []byte) uint64 {
 	return p.Number()
 }
 
-// answer answers a post.
-func (me *remoteNode) answer(ctx actor.Context, who string, p *remotePost, to oracle.Place) {
-	a := me.enter(me.life.Submit(me.w.World.Now(), oracle.Spec{To: to, Stream: who, Length: p.op.size}), p.op)
+// answerPost answers a post.
+func (me *remoteNode) answerPost(ctx actor.Context, who string, p *remotePost, to oracle.Place) {
+	a := me.recordPost(me.life.Submit(me.w.World.Now(), oracle.Spec{To: to, Stream: who, Length: p.op.size}), p.op)
 	a.answers = p
 	ctx.Respond(wrapperspb.Bytes(a.Bytes()))
 }
 
-// forward forwards a post.
-func (me *remoteNode) forward(ctx actor.Context, who string, p *remotePost) {
+// forwardPost forwards a post.
+func (me *remoteNode) forwardPost(ctx actor.Context, who string, p *remotePost) {
 	to := p.op.via
-	q := me.enter(me.life.Forward(me.w.World.Now(), p.Post, who, me.w.place(to)), p.op)
+	q := me.recordPost(me.life.Forward(me.w.World.Now(), p.Post, who, me.w.ledgerPlace(to)), p.op)
 	q.forwarded = true
-	ctx.Forward(me.pid(to))
+	ctx.Forward(me.remotePID(to))
 }
 
-// event handles the node's published events.
-func (me *remoteNode) event(ev any) {
+// handleEvent handles the node's published events.
+func (me *remoteNode) handleEvent(ev any) {
 	w := me.w
 	now := w.World.Now()
 	switch m := ev.(type) {
 	case *actor.DeadLetterEvent:
-		if b := bytesOfLetter(m.Message); b != nil && me.happens() {
+		if b := bytesOfLetter(m.Message); b != nil && me.recordEvent() {
 			if p := me.life.DeadLetter(now, placeOf(m.PID), b); p != nil {
 				w.World.Trace("%s: a dead letter: %v", me.p.Name(), p)
 			}
@@ -314,23 +314,23 @@ func (me *remoteNode) event(ev any) {
 		if !denied && !errors.Is(m, remoting.ErrDecode) || strings.HasPrefix(m.Err.Error(), "watch: ") {
 			return // a watch is not a message: the watcher is answered
 		}
-		if m.Target.GetId() != solid && m.By == me.name && m.Target.GetAddress() == me.name && me.happens() {
+		if m.Target.GetId() != solid && m.By == me.name && m.Target.GetAddress() == me.name && me.recordEvent() {
 			w.World.Trace("%s: %v", me.p.Name(), m)
 			me.life.Refused(now, m.Target.Id, placeOf(m.Sender), denied)
 		}
 	case *remoting.Unreported:
-		if me.happens() {
+		if me.recordEvent() {
 			w.World.Trace("%s: %v", me.p.Name(), m)
 			me.life.Gap(now, m.Peer.Name, int(m.Count))
 		}
 	case *remoting.Disconnected:
-		if !me.happens() {
+		if !me.recordEvent() {
 			return
 		}
 		w.World.Trace("%s is %v", me.p.Name(), m.Peer.Name)
 		me.life.Cut(now, m.Peer.Name, m.Unknown)
-		if w.quiet(me.machine, w.machine(m.Peer.Name)) {
-			w.fail("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), m)
+		if w.isUndisturbed(me.machine, w.machineOfNode(m.Peer.Name)) {
+			w.failWorld("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), m)
 		}
 	}
 }
@@ -338,13 +338,13 @@ func (me *remoteNode) event(ev any) {
 // spawnThere spawns an actor on another node, and uses it.
 func (me *remoteNode) spawnThere(o *spawnOp) {
 	w := me.w
-	if !me.happens() {
+	if !me.recordEvent() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second+9*time.Nanosecond)
 	defer cancel()
-	pid, err := me.node.Spawn(ctx, w.name(o.to), o.kind, o.name)
-	if !me.happens() {
+	pid, err := me.node.Spawn(ctx, w.nodeName(o.to), o.kind, o.name)
+	if !me.recordEvent() {
 		return
 	}
 	w.World.Trace("%s: spawned: %v", me.p.Name(), err == nil)
@@ -352,20 +352,20 @@ func (me *remoteNode) spawnThere(o *spawnOp) {
 	switch {
 	case err == nil && there != nil:
 		there.life.Grant(me.life, pid.Id)
-	case err != nil && o.kind == spawnKind && o.name == "" && w.quiet(o.from, o.to):
-		w.fail("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), err)
+	case err != nil && o.kind == spawnKind && o.name == "" && w.isUndisturbed(o.from, o.to):
+		w.failWorld("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), err)
 	}
 	if err != nil {
 		return
 	}
 	if o.kind != spawnKind {
-		w.fail("%s: %v was spawned, and may not be", me.p.Name(), pid)
+		w.failWorld("%s: %v was spawned, and may not be", me.p.Name(), pid)
 	}
-	me.ask(&postOp{from: o.from, to: o.to, target: pid.Id, how: sendFuture, n: 1, size: 64, timeout: 20 * time.Second})
+	me.awaitAnswer(&postOp{from: o.from, to: o.to, target: pid.Id, how: sendFuture, n: 1, size: 64, timeout: 20 * time.Second})
 	switch o.then {
 	case "stop":
 		me.p.System().Root.Stop(pid)
 	case "watch":
-		me.p.System().Root.Send(me.own(loopA), &watchOp{from: o.from, to: o.to, target: pid.Id})
+		me.p.System().Root.Send(me.ownPID(loopA), &watchOp{from: o.from, to: o.to, target: pid.Id})
 	}
 }

@@ -28,9 +28,9 @@ func (s Security) String() string {
 	return s.Mode.String()
 }
 
-// secure adds the security of connections to a process's configuration. Each machine has an
+// addSecurity adds the security of connections to a process's configuration. Each machine has an
 // identity, with a certificate or two keys. Processes use either key, as during a key replacement.
-func (e *Env) secure(p *world.Process, cfg *rdma.Config) {
+func (e *Env) addSecurity(p *world.Process, cfg *rdma.Config) {
 	if !e.Security.Secured() {
 		return
 	}
@@ -41,32 +41,32 @@ func (e *Env) secure(p *world.Process, cfg *rdma.Config) {
 	}
 	cfg.Security = s
 	if s.Mode == rdma.TLS {
-		s.TLS = certificates().config(machine)
+		s.TLS = certificates().newTLSConfig(machine)
 		return
 	}
 	s.Keys = new(rdma.Keyring)
 	var all []rdma.Credential
 	for m := range e.Machines {
-		all = append(all, e.credential(m, 0), e.credential(m, 1))
+		all = append(all, e.credentialOf(m, 0), e.credentialOf(m, 1))
 	}
-	own := e.credential(machine, len(p.Machine().Name()+p.Name())%2)
+	own := e.credentialOf(machine, len(p.Machine().Name()+p.Name())%2)
 	if err := errors.Join(s.Keys.Use(own), s.Keys.Accept(all...)); err != nil {
-		e.fail("keys: %v", err)
+		e.failWorld("keys: %v", err)
 	}
 }
 
 // keys is the number from which keys are filled, distinct from messages.
 const keys = 1 << 21
 
-// credential returns one of the two credentials of a machine.
-func (e *Env) credential(machine, n int) (c rdma.Credential) {
-	c.Identity = e.identity(machine)
+// credentialOf returns one of the two credentials of a machine.
+func (e *Env) credentialOf(machine, n int) (c rdma.Credential) {
+	c.Identity = e.identityOf(machine)
 	oracle.Fill(c.Key[:], keys, uint64(2*machine+n))
 	return c
 }
 
-// identity returns a machine's identity for its peers; empty: it is not authenticated.
-func (e *Env) identity(machine int) string {
+// identityOf returns a machine's identity for its peers; empty: it is not authenticated.
+func (e *Env) identityOf(machine int) string {
 	switch e.Security.Mode {
 	case rdma.PSK:
 		return fmt.Sprintf("machine %d", machine+1)
@@ -76,23 +76,23 @@ func (e *Env) identity(machine int) string {
 	return ""
 }
 
-// introduced judges the identity and the destination of a request.
-func (c *conn) introduced(r *rdma.ConnectRequest, machine int) {
+// judgeIdentity judges the identity and the destination of a request.
+func (c *conn) judgeIdentity(r *rdma.ConnectRequest, machine int) {
 	if want := c.w.e.Addr(c.spec.to, c.spec.listener); machine != c.spec.to || r.Local.String() != want {
-		c.w.e.fail("the request of connection %d, which has dialled %s, has come to %v of machine %d", c.number, want, r.Local, machine)
+		c.w.e.failWorld("the request of connection %d, which has dialled %s, has come to %v of machine %d", c.number, want, r.Local, machine)
 	}
-	if want := c.w.e.identity(c.machine); r.Identity != want {
-		c.w.e.fail("the request of connection %d is from %q, and %q has sent it", c.number, r.Identity, want)
+	if want := c.w.e.identityOf(c.machine); r.Identity != want {
+		c.w.e.failWorld("the request of connection %d is from %q, and %q has sent it", c.number, r.Identity, want)
 	}
 }
 
-// met judges the identity of an end's peer.
-func (e *connEnd) met(ev *rdma.Established) {
+// judgePeer judges the identity of an end's peer.
+func (e *connEnd) judgePeer(ev *rdma.Established) {
 	who := e.c.machine // in PSK mode both sides have the identity of its key
 	if e.side == 0 && e.c.w.e.Security.Mode == rdma.TLS {
 		who = e.c.spec.to
 	}
-	if want := e.c.w.e.identity(who); ev.Identity != want {
-		e.c.w.e.fail("%s has the peer %q, want %q", e.key, ev.Identity, want)
+	if want := e.c.w.e.identityOf(who); ev.Identity != want {
+		e.c.w.e.failWorld("%s has the peer %q, want %q", e.key, ev.Identity, want)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // owner retains a message. A closed stream may linger for half of it.
 const settles = time.Minute
 
-// settle waits until the process's runtime has returned all its resources, or fails the world.
-// Nothing is under way on it, and it lives. It is called on a goroutine of the process. more lists
-// the resources of a package above the runtime.
-func (e *Env) settle(p *world.Process, rt *rdma.Runtime, more ...func() []oracle.Held) {
-	l := oracle.Returned{Fail: e.fail, Within: settles}
+// awaitReleased waits until the process's runtime has returned all its resources, or fails the
+// world. Nothing is under way on it, and it lives. It is called on a goroutine of the process. more
+// lists the resources of a package above the runtime.
+func (e *Env) awaitReleased(p *world.Process, rt *rdma.Runtime, more ...func() []oracle.Held) {
+	l := oracle.Returned{Fail: e.failWorld, Within: settles}
 	for !p.Dead() {
-		all := held(rt)
+		all := listHeld(rt)
 		for _, f := range more {
 			all = append(all, f()...)
 		}
@@ -29,9 +29,9 @@ func (e *Env) settle(p *world.Process, rt *rdma.Runtime, more ...func() []oracle
 	}
 }
 
-// held lists the resources of a runtime, and which part of them is owed later, according to its own
-// reports.
-func held(rt *rdma.Runtime) (all []oracle.Held) {
+// listHeld lists the resources of a runtime, and which part of them is owed later, according to its
+// own reports.
+func listHeld(rt *rdma.Runtime) (all []oracle.Held) {
 	type there struct{ ids, connections int } // on a loop
 	by := make(map[string]there)
 	for _, i := range rt.Inspect() {

@@ -86,9 +86,9 @@ type slotsWork struct {
 }
 
 func newSlots(e *Env, ops []Op) *slotsWork {
-	w := &slotsWork{Env: e, left: make([]bool, len(e.Machines)), pipes: oracle.Pipes{Fail: e.fail}}
+	w := &slotsWork{Env: e, left: make([]bool, len(e.Machines)), pipes: oracle.Pipes{Fail: e.failWorld}}
 	w.cfg = slots.Config{
-		Slots: one(e, 1, 2, 3, 8), Size: one(e, 8, 300, 5000, 20_000), Backlog: one(e, 0, 1, 4), Linger: one(e, 0, time.Second),
+		Slots: oneOf(e, 1, 2, 3, 8), Size: oneOf(e, 8, 300, 5000, 20_000), Backlog: oneOf(e, 0, 1, 4), Linger: oneOf(e, 0, time.Second),
 	}
 	for n, op := range ops {
 		x := &slotsConn{w: w, n: n, o: op.(*slotsOp)}
@@ -104,14 +104,14 @@ func newSlots(e *Env, ops []Op) *slotsWork {
 
 // Start implements Workload.
 func (w *slotsWork) Start() {
-	w.Env.Start(0, w.serve)
+	w.Env.Start(0, w.runListener)
 	for m := 1; m < len(w.Machines); m++ {
-		w.Env.Start(m, func(p *world.Process) { w.dial(p, m) })
+		w.Env.Start(m, func(p *world.Process) { w.runDialer(p, m) })
 	}
 }
 
-// gone reports whether all dialling programs are done.
-func (w *slotsWork) gone() bool {
+// dialersDone reports whether all dialling programs are done.
+func (w *slotsWork) dialersDone() bool {
 	for _, left := range w.left[1:] {
 		if !left {
 			return false
@@ -121,7 +121,7 @@ func (w *slotsWork) gone() bool {
 }
 
 // Done implements Workload.
-func (w *slotsWork) Done() bool { return w.left[0] && w.gone() }
+func (w *slotsWork) Done() bool { return w.left[0] && w.dialersDone() }
 
 // Check implements Workload.
 func (w *slotsWork) Check() {
@@ -129,8 +129,8 @@ func (w *slotsWork) Check() {
 		for i := range x.sides {
 			x.sides[i].out.End(w.World.Now())
 		}
-		if x.opened() && !x.excused() && (!x.sides[0].out.Ended() || !x.sides[1].out.Ended()) {
-			w.fail("connection %d: its ends were not received, although both sides have ended it in order", x.n)
+		if x.isOpened() && !x.isExcused() && (!x.sides[0].out.Ended() || !x.sides[1].out.Ended()) {
+			w.failWorld("connection %d: its ends were not received, although both sides have ended it in order", x.n)
 		}
 	}
 }

@@ -37,19 +37,19 @@ type slotsSide struct {
 	sent bool         // everything was sent
 }
 
-func (x *slotsConn) opened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
+func (x *slotsConn) isOpened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
 
-// excused reports whether it may end before everything was received.
-func (x *slotsConn) excused() bool {
+// isExcused reports whether the connection may end before everything was received.
+func (x *slotsConn) isExcused() bool {
 	return x.killed || x.o.sides[0].close > 0 || x.o.sides[1].close > 0 || x.w.Disturbed(0, x.o.machine)
 }
 
-// dial is the program of a machine that dials.
-func (w *slotsWork) dial(p *world.Process, machine int) {
+// runDialer runs the program of a machine that dials.
+func (w *slotsWork) runDialer(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
 	}
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
@@ -58,21 +58,21 @@ func (w *slotsWork) dial(p *world.Process, machine int) {
 		if x.o.machine != machine || x.begun {
 			continue
 		}
-		me.run(func() {
+		me.startGoroutine(func() {
 			p.Sleep(beginning + x.o.at - w.World.Now())
 			x.begun = true
-			if c := w.connect(p, rt, x); c != nil {
-				x.sides[0].begin(me, c)
+			if c := w.dialConn(p, rt, x); c != nil {
+				x.sides[0].startSide(me, c)
 			}
 		})
 	}
-	me.until(20*time.Millisecond, me.idle)
-	w.settle(p, rt)
+	me.waitUntil(20*time.Millisecond, me.isIdle)
+	w.awaitReleased(p, rt)
 	w.left[machine] = true
 }
 
-// connect dials, and sends the connection's number. nil: it has failed.
-func (w *slotsWork) connect(p *world.Process, rt *rdma.Runtime, x *slotsConn) *slots.Conn {
+// dialConn dials, and sends the connection's number. nil: it has failed.
+func (w *slotsWork) dialConn(p *world.Process, rt *rdma.Runtime, x *slotsConn) *slots.Conn {
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		c, err := slots.Dial(ctx, rt, w.Addr(0, 0), w.cfg)
@@ -89,7 +89,7 @@ func (w *slotsWork) connect(p *world.Process, rt *rdma.Runtime, x *slotsConn) *s
 		cancel()
 		if s := w.Security; s.Secured() && !s.OneSided {
 			if err == nil {
-				w.fail("connection %d is secured, and one-sided operations are not allowed: it has slots", x.n)
+				w.failWorld("connection %d is secured, and one-sided operations are not allowed: it has slots", x.n)
 			}
 			return nil
 		}
@@ -101,52 +101,52 @@ func (w *slotsWork) connect(p *world.Process, rt *rdma.Runtime, x *slotsConn) *s
 	return nil
 }
 
-// serve is the program that listens.
-func (w *slotsWork) serve(p *world.Process) {
+// runListener runs the program that listens.
+func (w *slotsWork) runListener(p *world.Process) {
 	if w.left[0] {
 		return
 	}
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
 	me := &crew{p: p}
-	for !w.gone() {
+	for !w.dialersDone() {
 		l, err := slots.Listen(p.Context(), rt, w.Addr(0, 0), w.cfg)
 		if err != nil {
 			p.Sleep(50 * time.Millisecond)
 			continue
 		}
 		over := false
-		me.run(func() {
-			w.accept(me, l)
+		me.startGoroutine(func() {
+			w.acceptConns(me, l)
 			over = true
 		})
-		me.until(25*time.Millisecond, func() bool { return over || w.gone() })
+		me.waitUntil(25*time.Millisecond, func() bool { return over || w.dialersDone() })
 		_ = l.Close()
-		me.until(time.Millisecond, func() bool { return over })
+		me.waitUntil(time.Millisecond, func() bool { return over })
 	}
-	me.until(20*time.Millisecond, me.idle)
-	w.settle(p, rt)
+	me.waitUntil(20*time.Millisecond, me.isIdle)
+	w.awaitReleased(p, rt)
 	w.left[0] = true
 }
 
-// accept accepts connections until the listener has ended.
-func (w *slotsWork) accept(me *crew, l *slots.Listener) {
+// acceptConns accepts connections until the listener has ended.
+func (w *slotsWork) acceptConns(me *crew, l *slots.Listener) {
 	for {
 		c, err := l.Accept(context.Background())
 		if err != nil {
 			if !errors.Is(err, slots.ErrClosed) && !w.Disturbed(0) {
-				w.fail("Accept: %v", err)
+				w.failWorld("Accept: %v", err)
 			}
 			return
 		}
-		me.run(func() { w.greet(me, c) })
+		me.startGoroutine(func() { w.receiveNumber(me, c) })
 	}
 }
 
-// greet receives the number of a connection.
-func (w *slotsWork) greet(me *crew, c *slots.Conn) {
+// receiveNumber receives the number of a connection.
+func (w *slotsWork) receiveNumber(me *crew, c *slots.Conn) {
 	r, err := c.Receive(context.Background())
 	if err != nil {
 		_ = c.Close()
@@ -158,52 +158,52 @@ func (w *slotsWork) greet(me *crew, c *slots.Conn) {
 	}
 	r.Release()
 	if n >= uint64(len(w.all)) || w.all[n].sides[1].c != nil {
-		w.fail("a connection begins with number %d, which no program has sent, or has sent before", n)
+		w.failWorld("a connection begins with number %d, which no program has sent, or has sent before", n)
 		_ = c.Close()
 		return
 	}
-	w.all[n].sides[1].begin(me, c)
+	w.all[n].sides[1].startSide(me, c)
 }
 
-// begin starts the activities of a side.
-func (s *slotsSide) begin(me *crew, c *slots.Conn) {
+// startSide starts the activities of a side.
+func (s *slotsSide) startSide(me *crew, c *slots.Conn) {
 	s.p, s.c = me.p, c
 	s.x.w.World.Trace("%s: connection %d: %s has it", s.x.w.Name, s.x.n, sideNames[s.n])
 	var done [2]bool
-	me.run(func() {
-		s.send()
+	me.startGoroutine(func() {
+		s.sendToEnd()
 		done[0] = true
 	})
-	me.run(func() {
-		s.receive()
+	me.startGoroutine(func() {
+		s.receiveToEnd()
 		done[1] = true
 	})
-	me.run(func() {
+	me.startGoroutine(func() {
 		if s.o.close > 0 {
 			me.p.Sleep(s.o.close)
 		} else {
-			me.until(10*time.Millisecond, func() bool { return done[0] && done[1] })
+			me.waitUntil(10*time.Millisecond, func() bool { return done[0] && done[1] })
 		}
 		s.out.Close()
 		if err := c.Close(); err != nil {
-			s.x.w.fail("connection %d: Close: %v", s.x.n, err)
+			s.x.w.failWorld("connection %d: Close: %v", s.x.n, err)
 		}
 	})
 }
 
-// send sends everything, followed by the end.
-func (s *slotsSide) send() {
+// sendToEnd sends everything, followed by the end.
+func (s *slotsSide) sendToEnd() {
 	w, writer := s.x.w, s.out.Writer()
 	for i := range s.o.n {
 		if s.o.unsent > 0 && i%s.o.unsent == 0 {
 			r, err := s.c.Reserve(context.Background())
-			if s.failed("Reserve", err) {
+			if s.judgeError("Reserve", err) {
 				return
 			}
 			r.Release()
 		}
 		r, err := s.c.Reserve(context.Background())
-		if s.failed("Reserve", err) {
+		if s.judgeError("Reserve", err) {
 			return
 		}
 		if s.o.pause > 0 {
@@ -217,14 +217,14 @@ func (s *slotsSide) send() {
 			n = 0
 		}
 		piece.Written(w.World.Now(), n)
-		if s.failed("Send", err) {
+		if s.judgeError("Send", err) {
 			return
 		}
 	}
 	s.sent = true
 	s.reserveAll()
 	s.out.Close()
-	s.failed("End", s.c.End())
+	s.judgeError("End", s.c.End())
 }
 
 // reserveAll judges the quiet moment after everything was sent: the peer has released all slots but
@@ -236,12 +236,12 @@ func (s *slotsSide) reserveAll() {
 	var all []slots.Reserved
 	for len(all) <= n-max(1, n/4) {
 		r, err := s.c.Reserve(ctx)
-		if s.failed(fmt.Sprintf("Reserve of slot %d of %d at a quiet moment", len(all)+1, n), err) {
+		if s.judgeError(fmt.Sprintf("Reserve of slot %d of %d at a quiet moment", len(all)+1, n), err) {
 			break
 		}
 		for _, other := range all {
 			if &other.Bytes()[0] == &r.Bytes()[0] {
-				s.x.w.fail("connection %d: %s has reserved a slot twice", s.x.n, sideNames[s.n])
+				s.x.w.failWorld("connection %d: %s has reserved a slot twice", s.x.n, sideNames[s.n])
 			}
 		}
 		all = append(all, r)
@@ -251,8 +251,8 @@ func (s *slotsSide) reserveAll() {
 	}
 }
 
-// receive receives everything to the end.
-func (s *slotsSide) receive() {
+// receiveToEnd receives everything to the end.
+func (s *slotsSide) receiveToEnd() {
 	w, in := s.x.w, s.x.sides[1-s.n].out
 	var kept []slots.Received
 	defer func() {
@@ -272,7 +272,7 @@ func (s *slotsSide) receive() {
 			in.EOF(w.World.Now())
 			return
 		}
-		if s.failed("Receive", err) {
+		if s.judgeError("Receive", err) {
 			return
 		}
 		in.Read(w.World.Now(), r.Bytes())
@@ -287,14 +287,14 @@ func (s *slotsSide) receive() {
 	}
 }
 
-// failed judges an error. It reports whether there is one.
-func (s *slotsSide) failed(what string, err error) bool {
+// judgeError judges an error. It reports whether there is one.
+func (s *slotsSide) judgeError(what string, err error) bool {
 	if err == nil {
 		return false
 	}
-	if !s.x.excused() || !errors.Is(err, slots.ErrClosed) && !errors.Is(err, unix.ECONNRESET) &&
+	if !s.x.isExcused() || !errors.Is(err, slots.ErrClosed) && !errors.Is(err, unix.ECONNRESET) &&
 		!errors.Is(err, slots.ErrEnded) && !errors.Is(err, context.DeadlineExceeded) {
-		s.x.w.fail("connection %d: %s: %s: %v", s.x.n, sideNames[s.n], what, err)
+		s.x.w.failWorld("connection %d: %s: %s: %v", s.x.n, sideNames[s.n], what, err)
 	}
 	return true
 }

@@ -191,12 +191,12 @@ const greeting = 8
 func newStreams(e *Env, ops []Op) *streams {
 	w := &streams{
 		Env: e, ops: ops, all: make([]*stream, len(ops)), crews: make([]*crew, len(e.Machines)), left: make([]bool, len(e.Machines)),
-		pipes: oracle.Pipes{Fail: e.fail},
+		pipes: oracle.Pipes{Fail: e.failWorld},
 		cfg: rdmanet.Config{
-			Backlog: one(e, 0, 1, 4), Linger: one(e, 0, 500*time.Millisecond, 3*time.Second),
-			MaxMessage: one(e, 0, 512, 4<<10, 16<<10), Credits: one(e, 0, 1, 2, 4),
+			Backlog: oneOf(e, 0, 1, 4), Linger: oneOf(e, 0, 500*time.Millisecond, 3*time.Second),
+			MaxMessage: oneOf(e, 0, 512, 4<<10, 16<<10), Credits: oneOf(e, 0, 1, 2, 4),
 		},
-		slow: one(e, 0, time.Millisecond, 50*time.Millisecond),
+		slow: oneOf(e, 0, time.Millisecond, 50*time.Millisecond),
 	}
 	for n, op := range ops {
 		if o, ok := op.(*streamOp); ok {
@@ -208,14 +208,14 @@ func newStreams(e *Env, ops []Op) *streams {
 
 // Start implements Workload.
 func (w *streams) Start() {
-	w.Env.Start(0, w.serve)
+	w.Env.Start(0, w.runListener)
 	for m := 1; m < len(w.Machines); m++ {
-		w.Env.Start(m, func(p *world.Process) { w.dial(p, m) })
+		w.Env.Start(m, func(p *world.Process) { w.runDialer(p, m) })
 	}
 }
 
-// gone reports whether all dialling programs are done.
-func (w *streams) gone() bool {
+// dialersDone reports whether all dialling programs are done.
+func (w *streams) dialersDone() bool {
 	for _, left := range w.left[1:] {
 		if !left {
 			return false
@@ -225,7 +225,7 @@ func (w *streams) gone() bool {
 }
 
 // Done implements Workload.
-func (w *streams) Done() bool { return w.left[0] && w.gone() }
+func (w *streams) Done() bool { return w.left[0] && w.dialersDone() }
 
 // Check implements Workload.
 func (w *streams) Check() {
@@ -236,8 +236,8 @@ func (w *streams) Check() {
 		for i := range x.sides {
 			x.sides[i].out.End(w.World.Now())
 		}
-		if x.opened() && x.behaves() && !x.excused() && !x.lingered() && (!x.sides[0].out.Ended() || !x.sides[1].out.Ended()) {
-			w.fail("%s: its ends were not read, although both sides have ended it in order", x.name)
+		if x.isOpened() && x.isOrderly() && !x.isExcused() && !x.hasLingered() && (!x.sides[0].out.Ended() || !x.sides[1].out.Ended()) {
+			w.failWorld("%s: its ends were not read, although both sides have ended it in order", x.name)
 		}
 	}
 }

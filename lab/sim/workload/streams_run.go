@@ -16,12 +16,12 @@ import (
 	"github.com/rdmactor/rdmactor/rdmanet"
 )
 
-// dial is the program of a machine that dials.
-func (w *streams) dial(p *world.Process, machine int) {
+// runDialer runs the program of a machine that dials.
+func (w *streams) runDialer(p *world.Process, machine int) {
 	if w.left[machine] {
 		return
 	}
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
@@ -32,21 +32,21 @@ func (w *streams) dial(p *world.Process, machine int) {
 		if x == nil || x.o.machine != machine || x.begun {
 			continue
 		}
-		me.run(func() {
+		me.startGoroutine(func() {
 			p.Sleep(beginning + x.o.at - w.World.Now())
 			x.begun = true
-			if c := w.connect(p, d, x); c != nil {
-				x.begin(me, 0, c)
+			if c := w.dialConn(p, d, x); c != nil {
+				x.startSide(me, 0, c)
 			}
 		})
 	}
-	me.until(20*time.Millisecond, me.idle)
-	w.settle(p, rt)
+	me.waitUntil(20*time.Millisecond, me.isIdle)
+	w.awaitReleased(p, rt)
 	w.left[machine] = true
 }
 
-// connect dials, and sends the stream's number. nil: it has failed.
-func (w *streams) connect(p *world.Process, d *rdmanet.Dialer, x *stream) *rdmanet.Conn {
+// dialConn dials, and sends the stream's number. nil: it has failed.
+func (w *streams) dialConn(p *world.Process, d *rdmanet.Dialer, x *stream) *rdmanet.Conn {
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		c, err := d.Dial(ctx, w.Addr(0, 0))
@@ -59,61 +59,61 @@ func (w *streams) connect(p *world.Process, d *rdmanet.Dialer, x *stream) *rdman
 			}
 			_ = c.Close()
 		}
-		w.failed(x, err)
+		w.judgeDialError(x, err)
 		p.Sleep(100 * time.Millisecond)
 	}
 	return nil
 }
 
-// failed judges the error of a dial, or of the greeting.
-func (w *streams) failed(x *stream, err error) {
+// judgeDialError judges the error of a dial, or of the greeting.
+func (w *streams) judgeDialError(x *stream, err error) {
 	op, ok := errors.AsType[*net.OpError](err)
 	errno, known := errors.AsType[unix.Errno](err)
 	w.World.Trace("%s: stream %d is not connected: %v", w.Name, x.n, errno)
 	if !ok || !known {
-		w.fail("%s: %v, want a net.OpError with an errno in it", x.name, err)
+		w.failWorld("%s: %v, want a net.OpError with an errno in it", x.name, err)
 		return
 	}
 	if op.Op == "write" && !w.Disturbed(0, x.o.machine) && w.closes == 0 {
-		w.fail("%s: its first Write: %v", x.name, err)
+		w.failWorld("%s: its first Write: %v", x.name, err)
 	}
 }
 
-// serve is the program that listens.
-func (w *streams) serve(p *world.Process) {
+// runListener runs the program that listens.
+func (w *streams) runListener(p *world.Process) {
 	if w.left[0] {
 		return
 	}
-	rt := w.open(p)
+	rt := w.openRuntime(p)
 	if rt == nil {
 		return
 	}
 	me := &crew{p: p}
 	w.crews[0] = me
-	for !w.gone() {
+	for !w.dialersDone() {
 		l, err := rdmanet.Listen(p.Context(), rt, w.Addr(0, 0), w.cfg)
 		if err != nil {
 			p.Sleep(50 * time.Millisecond)
 			continue
 		}
 		over := false
-		me.run(func() {
-			w.accept(me, l.(*rdmanet.Listener))
+		me.startGoroutine(func() {
+			w.acceptConns(me, l.(*rdmanet.Listener))
 			over = true
 		})
-		me.until(25*time.Millisecond, func() bool { return over || w.gone() || w.closeNow() })
-		if !w.gone() {
+		me.waitUntil(25*time.Millisecond, func() bool { return over || w.dialersDone() || w.closeNow() })
+		if !w.dialersDone() {
 			w.closes++
 		}
 		begin := w.World.Now()
 		_ = l.Close()
 		if took := w.World.Now() - begin; took > 2*time.Second && !w.Disturbed(0) {
-			w.fail("the listener takes %v to Close, want a second", took)
+			w.failWorld("the listener takes %v to Close, want a second", took)
 		}
-		me.until(time.Millisecond, func() bool { return over })
+		me.waitUntil(time.Millisecond, func() bool { return over })
 	}
-	me.until(20*time.Millisecond, me.idle)
-	w.settle(p, rt)
+	me.waitUntil(20*time.Millisecond, me.isIdle)
+	w.awaitReleased(p, rt)
 	w.left[0] = true
 }
 
@@ -128,8 +128,8 @@ func (w *streams) closeNow() bool {
 	return due > w.closes
 }
 
-// accept accepts connections until the listener is closed.
-func (w *streams) accept(me *crew, l *rdmanet.Listener) {
+// acceptConns accepts connections until the listener is closed.
+func (w *streams) acceptConns(me *crew, l *rdmanet.Listener) {
 	for {
 		if w.slow > 0 {
 			_ = l.SetDeadline(time.Now().Add(20 * w.slow))
@@ -142,19 +142,19 @@ func (w *streams) accept(me *crew, l *rdmanet.Listener) {
 			continue
 		case err != nil:
 			if !w.Disturbed(0) {
-				w.fail("Accept: %v", err)
+				w.failWorld("Accept: %v", err)
 			}
 			return
 		}
-		me.run(func() { w.greet(me, c.(*rdmanet.Conn)) })
+		me.startGoroutine(func() { w.receiveNumber(me, c.(*rdmanet.Conn)) })
 		if w.slow > 0 {
 			me.p.Sleep(w.slow)
 		}
 	}
 }
 
-// greet receives the stream's number.
-func (w *streams) greet(me *crew, c *rdmanet.Conn) {
+// receiveNumber receives the stream's number.
+func (w *streams) receiveNumber(me *crew, c *rdmanet.Conn) {
 	var b [greeting]byte
 	if _, err := io.ReadFull(c, b[:]); err != nil {
 		_ = c.Close()
@@ -162,13 +162,13 @@ func (w *streams) greet(me *crew, c *rdmanet.Conn) {
 	}
 	n := binary.LittleEndian.Uint64(b[:])
 	if n >= uint64(len(w.all)) || w.all[n] == nil {
-		w.fail("a stream begins with %x, which nobody has written", b)
+		w.failWorld("a stream begins with %x, which nobody has written", b)
 		return
 	}
 	if x := w.all[n]; x.sides[1].c != nil {
-		w.fail("%s is accepted twice", x.name)
+		w.failWorld("%s is accepted twice", x.name)
 	} else {
-		x.begin(me, 1, c)
+		x.startSide(me, 1, c)
 	}
 }
 

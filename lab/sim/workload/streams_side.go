@@ -49,70 +49,72 @@ type side struct {
 	late     int           // Writes that started after the peer's Close, and succeeded
 }
 
-// opened reports whether both sides have it.
-func (x *stream) opened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
+// isOpened reports whether both sides have it.
+func (x *stream) isOpened() bool { return x.sides[0].c != nil && x.sides[1].c != nil }
 
-// behaves reports whether both sides end it in order.
-func (x *stream) behaves() bool { return x.o.sides[0].end == endsBoth && x.o.sides[1].end == endsBoth }
-
-// excused reports whether a fault may have hit it.
-func (x *stream) excused() bool {
-	return x.killed || x.w.Disturbed(0, x.o.machine) || x.w.closes > 0 && !x.opened()
+// isOrderly reports whether both sides end it in order.
+func (x *stream) isOrderly() bool {
+	return x.o.sides[0].end == endsBoth && x.o.sides[1].end == endsBoth
 }
 
-// lingered reports whether a side has closed, and has waited in vain for the other to take
+// isExcused reports whether a fault may have hit it.
+func (x *stream) isExcused() bool {
+	return x.killed || x.w.Disturbed(0, x.o.machine) || x.w.closes > 0 && !x.isOpened()
+}
+
+// hasLingered reports whether a side has closed, and has waited in vain for the other to take
 // everything.
-func (x *stream) lingered() bool {
+func (x *stream) hasLingered() bool {
 	for i := range x.sides {
-		if s := &x.sides[i]; s.peer().resetAt >= s.closedAt+cmp.Or(x.w.cfg.Linger, 30*time.Second) {
+		if s := &x.sides[i]; s.otherSide().resetAt >= s.closedAt+cmp.Or(x.w.cfg.Linger, 30*time.Second) {
 			return true
 		}
 	}
 	return false
 }
 
-// peer returns the other end.
-func (s *side) peer() *side { return &s.x.sides[1-s.n] }
+// otherSide returns the other end.
+func (s *side) otherSide() *side { return &s.x.sides[1-s.n] }
 
-// begin starts the activities of a side.
-func (x *stream) begin(me *crew, n int, c *rdmanet.Conn) {
+// startSide starts the activities of a side.
+func (x *stream) startSide(me *crew, n int, c *rdmanet.Conn) {
 	s := &x.sides[n]
 	s.c, s.p, s.since = c, me.p, x.w.World.Now()
 	for range s.o.writers {
 		s.writing++
-		me.run(func() {
-			s.write()
+		me.startGoroutine(func() {
+			s.doWrites()
 			s.writing--
 		})
 	}
 	if !s.o.never {
 		s.reading = true
-		me.run(func() {
-			s.read()
+		me.startGoroutine(func() {
+			s.readToEnd()
 			s.reading = false
 		})
 	}
-	me.run(func() { s.end(me) })
+	me.startGoroutine(func() { s.closeSide(me) })
 }
 
-// end ends the side.
-func (s *side) end(me *crew) {
+// closeSide ends the side.
+func (s *side) closeSide(me *crew) {
 	w := s.x.w
 	written := func() bool { return s.writing == 0 }
 	switch s.o.end {
 	case endsBoth:
-		me.until(10*time.Millisecond, written)
+		me.waitUntil(10*time.Millisecond, written)
 		s.closeWrite()
-		me.until(10*time.Millisecond, func() bool { return !s.reading })
+		me.waitUntil(10*time.Millisecond, func() bool { return !s.reading })
 	case endsRead:
 		me.p.Sleep(s.o.after)
 		s.deaf = true
 		_ = s.c.CloseRead()
-		me.until(10*time.Millisecond, written)
+		me.waitUntil(10*time.Millisecond, written)
 		s.closeWrite()
 		me.p.Sleep(100 * time.Millisecond)
 	case endsAfter:
-		me.until(10*time.Millisecond, written)
+		me.waitUntil(10*time.Millisecond, written)
 	case endsLinger:
 		me.p.Sleep(s.o.after)
 		_ = s.c.SetLinger(0)
@@ -124,14 +126,14 @@ func (s *side) end(me *crew) {
 	err := s.c.Close()
 	w.World.Trace("%s: stream %d: %s closes", w.Name, s.x.n, sideNames[s.n])
 	if err != nil {
-		w.fail("%s: Close: %v", s.x.name, err)
+		w.failWorld("%s: Close: %v", s.x.name, err)
 	}
-	me.until(10*time.Millisecond, func() bool { return s.writing == 0 && !s.reading })
+	me.waitUntil(10*time.Millisecond, func() bool { return s.writing == 0 && !s.reading })
 	if took := w.World.Now() - s.closedAt; took > time.Second && !w.Disturbed(0, s.x.o.machine) {
-		w.fail("%s: what blocked returns %v after Close", s.x.name, took)
+		w.failWorld("%s: what blocked returns %v after Close", s.x.name, took)
 	}
-	if s.x.o.innocent && !s.x.excused() && w.World.Now()-s.since > 5*time.Second {
-		w.fail("%s behaves, and takes %v", s.x.name, w.World.Now()-s.since)
+	if s.x.o.innocent && !s.x.isExcused() && w.World.Now()-s.since > 5*time.Second {
+		w.failWorld("%s behaves, and takes %v", s.x.name, w.World.Now()-s.since)
 	}
 }
 
@@ -139,12 +141,12 @@ func (s *side) closeWrite() {
 	s.out.Close()
 	s.shut = true
 	if err := s.c.CloseWrite(); err != nil {
-		s.judge("CloseWrite", err)
+		s.judgeError("CloseWrite", err)
 	}
 }
 
-// write performs the writes of one goroutine.
-func (s *side) write() {
+// doWrites performs the writes of one goroutine.
+func (s *side) doWrites() {
 	w, p := s.x.w, s.out.Writer()
 	for range s.o.writes {
 		if s.o.pause > 0 {
@@ -158,10 +160,10 @@ func (s *side) write() {
 		n, err := s.c.Write(b)
 		x.Written(w.World.Now(), n)
 		if err == nil && n < len(b) {
-			w.fail("%s: Write has taken %d of %d bytes without an error", s.x.name, n, len(b))
+			w.failWorld("%s: Write has taken %d of %d bytes without an error", s.x.name, n, len(b))
 		}
-		s.swallowed(begin, err)
-		if err != nil && !s.judge("Write", err) {
+		s.judgeSwallowed(begin, err)
+		if err != nil && !s.judgeError("Write", err) {
 			return
 		}
 	}
@@ -175,10 +177,10 @@ const iwarpLingers = 5 * time.Second
 // connection (iwarp.Config.UserTimeout). Its owner reads the loss after them.
 const iwarpWaits = 30 * time.Second
 
-// swallowed judges a Write to a side that has closed: the writer must learn of it soon.
-func (s *side) swallowed(begin time.Duration, err error) {
-	w, o := s.x.w, s.peer()
-	if !o.closed || s.x.excused() {
+// judgeSwallowed judges a Write to a side that has closed: the writer must learn of it soon.
+func (s *side) judgeSwallowed(begin time.Duration, err error) {
+	w, o := s.x.w, s.otherSide()
+	if !o.closed || s.x.isExcused() {
 		return
 	}
 	now, kind := w.World.Now(), w.World.Kind()
@@ -190,18 +192,18 @@ func (s *side) swallowed(begin time.Duration, err error) {
 		ended, soon, blocked = max(ended, s.readAt), soon+iwarpWaits, blocked+iwarpWaits
 	}
 	if took := now - max(begin, ended); took > blocked && s.o.deadline == 0 {
-		w.fail("%s: a Write returns %v after the peer has closed", s.x.name, took)
+		w.failWorld("%s: a Write returns %v after the peer has closed", s.x.name, took)
 	}
 	if err == nil && begin > ended+soon {
 		if s.late++; s.late > 2 {
-			w.fail("%s: %d Writes succeed that have begun more than %v after the peer's Close at %v", s.x.name, s.late, soon, o.closedAt)
+			w.failWorld("%s: %d Writes succeed that have begun more than %v after the peer's Close at %v", s.x.name, s.late, soon, o.closedAt)
 		}
 	}
 }
 
-// read reads until the end.
-func (s *side) read() {
-	w, in := s.x.w, s.peer().out
+// readToEnd reads until the end.
+func (s *side) readToEnd() {
+	w, in := s.x.w, s.otherSide().out
 	b := make([]byte, s.o.buffer)
 	deadline := s.o.deadline
 	for turn := 0; ; turn++ {
@@ -236,7 +238,7 @@ func (s *side) read() {
 				in.EOF(w.World.Now())
 			}
 			return
-		case err != nil && !s.judge("Read", err):
+		case err != nil && !s.judgeError("Read", err):
 			return
 		}
 	}
@@ -257,18 +259,18 @@ type taker struct {
 // Write implements io.Writer.
 func (t *taker) Write(b []byte) (int, error) {
 	n := min(len(b), t.left)
-	t.s.peer().out.Read(t.s.x.w.World.Now(), b[:n])
+	t.s.otherSide().out.Read(t.s.x.w.World.Now(), b[:n])
 	if t.left -= n; t.left == 0 {
 		return n, errTaken
 	}
 	return n, nil
 }
 
-// judge judges an error, and reports whether the caller should try again.
-func (s *side) judge(what string, err error) (again bool) {
-	w, o := s.x.w, s.peer()
+// judgeError judges an error, and reports whether the caller should try again.
+func (s *side) judgeError(what string, err error) (again bool) {
+	w, o := s.x.w, s.otherSide()
 	// in whatever way: bytes may cross a Close
-	ended := s.x.excused() || s.closed || o.closed || s.deaf && s.shut || o.deaf && o.shut
+	ended := s.x.isExcused() || s.closed || o.closed || s.deaf && s.shut || o.deaf && o.shut
 	fine := false
 	errno, numbered := errors.AsType[unix.Errno](err)
 	_, op := errors.AsType[*net.OpError](err)
@@ -288,7 +290,7 @@ func (s *side) judge(what string, err error) (again bool) {
 	}
 	w.World.Trace("%s: stream %d: %s: %s: %s", w.Name, s.x.n, sideNames[s.n], what, text)
 	if !fine || !op {
-		w.fail("%s: %s: %s: %v, and nothing has happened to it", s.x.name, sideNames[s.n], what, err)
+		w.failWorld("%s: %s: %s: %v, and nothing has happened to it", s.x.name, sideNames[s.n], what, err)
 	}
 	return again
 }

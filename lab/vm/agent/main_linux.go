@@ -22,8 +22,8 @@ func main() {
 		os.Exit(1)
 	}
 	a := &agent{port: port, commands: map[uint32]*command{}}
-	a.send(wire.Frame{Kind: wire.Ready})
-	fmt.Println("agent:", a.serve())
+	a.sendFrame(wire.Frame{Kind: wire.Ready})
+	fmt.Println("agent:", a.serveFrames())
 	os.Exit(1)
 }
 
@@ -41,22 +41,22 @@ type command struct {
 	ended   chan struct{}
 }
 
-// send sends a frame. It blocks while the rig does not read. It ignores errors of the port, because
-// serve gets them too.
-func (a *agent) send(f wire.Frame) {
+// sendFrame sends a frame. It blocks while the rig does not read. It ignores errors of the port,
+// because serveFrames gets them too.
+func (a *agent) sendFrame(f wire.Frame) {
 	a.write.Lock()
 	defer a.write.Unlock()
 	_ = wire.Write(a.port, f)
 }
 
-func (a *agent) serve() error {
+func (a *agent) serveFrames() error {
 	for {
 		f, err := wire.Read(a.port)
 		if err != nil {
 			return err
 		}
 		if f.Kind == wire.Start {
-			a.start(f.Command, string(f.Payload))
+			a.startCommand(f.Command, string(f.Payload))
 			continue
 		}
 		a.mu.Lock()
@@ -75,10 +75,10 @@ func (a *agent) serve() error {
 	}
 }
 
-func (a *agent) start(id uint32, script string) {
+func (a *agent) startCommand(id uint32, script string) {
 	fail := func(err error) {
-		a.send(wire.Frame{Kind: wire.Output, Command: id, Payload: []byte("agent: " + err.Error() + "\n")})
-		a.send(wire.Frame{Kind: wire.Exit, Command: id, Payload: []byte("126")})
+		a.sendFrame(wire.Frame{Kind: wire.Output, Command: id, Payload: []byte("agent: " + err.Error() + "\n")})
+		a.sendFrame(wire.Frame{Kind: wire.Exit, Command: id, Payload: []byte("126")})
 	}
 	var out, in, ended [2]int
 	for _, p := range []*[2]int{&out, &in, &ended} {
@@ -101,17 +101,17 @@ func (a *agent) start(id uint32, script string) {
 	a.mu.Lock()
 	a.commands[id] = c
 	a.mu.Unlock()
-	go c.feed(os.NewFile(uintptr(in[1]), "stdin"))
-	go a.forward(id, out[0], ended[0], cmd)
+	go c.writeInput(os.NewFile(uintptr(in[1]), "stdin"))
+	go a.forwardOutput(id, out[0], ended[0], cmd)
 	go func() {
 		_ = cmd.Wait()
 		_ = unix.Close(ended[1])
 	}()
 }
 
-// feed writes input to the command until an empty piece ends the input. Once the command has closed
-// its input, feed drops the rest.
-func (c *command) feed(w *os.File) {
+// writeInput writes input to the command until an empty piece ends the input. Once the command has
+// closed its input, writeInput drops the rest.
+func (c *command) writeInput(w *os.File) {
 	for {
 		select {
 		case b := <-c.input:
@@ -127,10 +127,10 @@ func (c *command) feed(w *os.File) {
 	}
 }
 
-// forward sends a command's output, then its exit code. It sends everything that was written before
-// the command's end. It does not wait for more, because processes in the background may keep the
-// pipe open forever. It reads and drops their output.
-func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
+// forwardOutput sends a command's output, then its exit code. It sends everything that was written
+// before the command's end. It does not wait for more, because processes in the background may keep
+// the pipe open forever. It reads and drops their output.
+func (a *agent) forwardOutput(id uint32, out, ended int, cmd *exec.Cmd) {
 	buf := make([]byte, wire.MaxPayload)
 	exited := false
 	for {
@@ -145,7 +145,7 @@ func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 			n, err := unix.Read(out, buf)
 			if n > 0 {
 				if !exited {
-					a.send(wire.Frame{Kind: wire.Output, Command: id, Payload: buf[:n]})
+					a.sendFrame(wire.Frame{Kind: wire.Output, Command: id, Payload: buf[:n]})
 				}
 				continue
 			}
@@ -157,13 +157,13 @@ func (a *agent) forward(id uint32, out, ended int, cmd *exec.Cmd) {
 			// The command may only have closed its output. This waits for its end.
 			_, _ = unix.Read(ended, buf)
 			exited = true
-			a.finish(id, cmd)
+			a.reportExit(id, cmd)
 		}
 	}
 	_, _ = unix.Close(out), unix.Close(ended)
 }
 
-func (a *agent) finish(id uint32, cmd *exec.Cmd) {
+func (a *agent) reportExit(id uint32, cmd *exec.Cmd) {
 	a.mu.Lock()
 	close(a.commands[id].ended)
 	delete(a.commands, id)
@@ -176,5 +176,5 @@ func (a *agent) finish(id uint32, cmd *exec.Cmd) {
 	if ok && status.Signaled() {
 		code = 128 + int(status.Signal())
 	}
-	a.send(wire.Frame{Kind: wire.Exit, Command: id, Payload: []byte(strconv.Itoa(code))})
+	a.sendFrame(wire.Frame{Kind: wire.Exit, Command: id, Payload: []byte(strconv.Itoa(code))})
 }

@@ -104,7 +104,7 @@ func newBench(t *testing.T, kernel, bin string) *bench {
 	return &bench{vmtest.NewBench(t, c, "set -e; rig-active rxe0 siw0; rig-host-siw; ip route add 239.1.1.0/24 dev rx0"), bin}
 }
 
-// run is one cell. Between two siw it runs again if it fails: siw's set-up has two races, which a
+// run runs one cell. Between two siw it runs again if it fails: siw's set-up has two races, which a
 // slow machine loses often (docs/kernel.md).
 func (b *bench) run(t *testing.T, c cell) {
 	if *theirs && c.wantFailed != "" {

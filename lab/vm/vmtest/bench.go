@@ -27,7 +27,7 @@ type Bench struct {
 func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 	c.Logf = t.Logf
 	b := &Bench{c: c, prepare: prepare}
-	t.Cleanup(func() { b.drop(t, b.m) })
+	t.Cleanup(func() { b.closeMachine(t, b.m) })
 	return b
 }
 
@@ -35,7 +35,7 @@ func NewBench(t testing.TB, c vm.Config, prepare string) *Bench {
 // a fresh machine. It then logs both outcomes, and returns the second.
 func (b *Bench) Try(t testing.TB, f func(m *vm.Machine) error) error {
 	t.Helper()
-	m, err := b.machine(t.Context())
+	m, err := b.currentMachine(t.Context())
 	if err != nil {
 		return err
 	}
@@ -43,14 +43,14 @@ func (b *Bench) Try(t testing.TB, f func(m *vm.Machine) error) error {
 		return err
 	}
 	t.Logf("vm: the first outcome: %v", err)
-	b.drop(t, m)
-	if m, err = b.machine(t.Context()); err != nil {
+	b.closeMachine(t, m)
+	if m, err = b.currentMachine(t.Context()); err != nil {
 		return err
 	}
 	err = f(m)
 	t.Logf("vm: once more, in a fresh machine, the second outcome: %v", err)
 	if errors.Is(err, vm.ErrDied) {
-		b.drop(t, m)
+		b.closeMachine(t, m)
 	}
 	return err
 }
@@ -63,7 +63,7 @@ func (b *Bench) GoTest(t testing.TB, pkg string, env []string, args ...string) {
 		out, err = goTest(t, m, pkg, env, args)
 		return err
 	})
-	conclude(t, pkg, out, err)
+	checkOutcome(t, pkg, out, err)
 }
 
 // Clean checks that the tests have left nothing in the kernel of the current machine, and that the
@@ -79,8 +79,8 @@ func (b *Bench) Clean(t testing.TB) {
 	}
 }
 
-// machine returns the current machine, or boots a new one.
-func (b *Bench) machine(ctx context.Context) (*vm.Machine, error) {
+// currentMachine returns the current machine, or boots a new one.
+func (b *Bench) currentMachine(ctx context.Context) (*vm.Machine, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.m != nil {
@@ -90,7 +90,7 @@ func (b *Bench) machine(ctx context.Context) (*vm.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	before, err := output(ctx, m, scriptLimit, b.prepare+"\n"+counts)
+	before, err := runOutput(ctx, m, scriptLimit, b.prepare+"\n"+counts)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -98,8 +98,8 @@ func (b *Bench) machine(ctx context.Context) (*vm.Machine, error) {
 	return m, nil
 }
 
-// drop closes a machine. Another test may have replaced it already.
-func (b *Bench) drop(t testing.TB, m *vm.Machine) {
+// closeMachine closes a machine. Another test may have replaced it already.
+func (b *Bench) closeMachine(t testing.TB, m *vm.Machine) {
 	t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()

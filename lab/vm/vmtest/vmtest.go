@@ -54,23 +54,23 @@ func Boot(t testing.TB, c vm.Config) *vm.Machine {
 // script takes longer than limit.
 func Run(t testing.TB, m *vm.Machine, limit time.Duration, script string) string {
 	t.Helper()
-	out, err := output(t.Context(), m, limit, script)
+	out, err := runOutput(t.Context(), m, limit, script)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-// output is Run without a test.
-func output(ctx context.Context, m *vm.Machine, limit time.Duration, script string) (string, error) {
-	r, err := within(ctx, m, limit, script)
+// runOutput does what Run does, without a test.
+func runOutput(ctx context.Context, m *vm.Machine, limit time.Duration, script string) (string, error) {
+	r, err := runWithin(ctx, m, limit, script)
 	if err == nil && r.Code != 0 {
 		err = fmt.Errorf("in the VM: %s\nexit code %d, output:\n%s", script, r.Code, r.Output)
 	}
 	return r.Output, err
 }
 
-func within(ctx context.Context, m *vm.Machine, limit time.Duration, script string) (vm.Result, error) {
+func runWithin(ctx context.Context, m *vm.Machine, limit time.Duration, script string) (vm.Result, error) {
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no end within %s", limit))
 	defer stop()
 	return m.Run(ctx, script)
@@ -98,11 +98,11 @@ const testLimit = 10 * time.Minute
 func GoTest(t testing.TB, m *vm.Machine, pkg string, env []string, args ...string) {
 	t.Helper()
 	out, err := goTest(t, m, pkg, env, args)
-	conclude(t, pkg, out, err)
+	checkOutcome(t, pkg, out, err)
 }
 
-// conclude checks and logs the outcome of GoTest.
-func conclude(t testing.TB, pkg, out string, err error) {
+// checkOutcome checks and logs the outcome of GoTest.
+func checkOutcome(t testing.TB, pkg, out string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatalf("the tests of %s in the VM: %v\n%s", pkg, err, out)
@@ -142,10 +142,10 @@ func goTest(t testing.TB, m *vm.Machine, pkg string, env, args []string) (string
 	for _, word := range append(append(env[:len(env):len(env)], binary, "-test.v", "-test.timeout="+limit.String()), args...) {
 		fmt.Fprintf(&script, " %s", vm.Quote(word))
 	}
-	r, err := within(t.Context(), m, limit+time.Minute, script.String())
+	r, err := runWithin(t.Context(), m, limit+time.Minute, script.String())
 	if err == nil {
 		// The machine's files use its memory.
-		_, err = within(t.Context(), m, time.Minute, "rm -rf "+path.Dir(dir))
+		_, err = runWithin(t.Context(), m, time.Minute, "rm -rf "+path.Dir(dir))
 	}
 	switch {
 	case err != nil:

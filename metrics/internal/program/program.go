@@ -49,7 +49,7 @@ type machine struct {
 func Start(t testing.TB) *Program {
 	t.Helper()
 	loops := []eventloop.Config{{Name: LoopName, StallAfter: -1}, {Name: "second", StallAfter: -1}}
-	a, b := boot(t, loops), boot(t, nil)
+	a, b := bootMachine(t, loops), bootMachine(t, nil)
 	heard := make(chan struct{}, Messages)
 	props := actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*wrapperspb.StringValue); ok {
@@ -69,7 +69,7 @@ func Start(t testing.TB) *Program {
 			t.Fatal("the nodes do not talk")
 		}
 	}
-	server, client := calls(t, a, b)
+	server, client := startCalls(t, a, b)
 	p := &Program{Runtime: a.rt, Source: metrics.New(metrics.Config{
 		Runtime: a.rt, Node: a.node, Peers: 1,
 		Cluster: func() metrics.Cluster { return metrics.Cluster{Members: 2} },
@@ -90,8 +90,8 @@ func Start(t testing.TB) *Program {
 	return p
 }
 
-// calls makes b call a.
-func calls(t testing.TB, a, b *machine) (*rpc.Server, *rpc.Client) {
+// startCalls makes b call a.
+func startCalls(t testing.TB, a, b *machine) (*rpc.Server, *rpc.Client) {
 	server := rpc.NewServer(a.rt)
 	rpc.HandleRaw(server, Echo, func(_ context.Context, q, reply []byte) ([]byte, error) {
 		if len(q) == 0 {
@@ -118,7 +118,7 @@ func calls(t testing.TB, a, b *machine) (*rpc.Server, *rpc.Client) {
 	return server, client
 }
 
-func boot(t testing.TB, loops []eventloop.Config) *machine {
+func bootMachine(t testing.TB, loops []eventloop.Config) *machine {
 	t.Helper()
 	sys := actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),

@@ -53,7 +53,7 @@ func (p *producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, erro
 	points, now := make(map[*metrics.Definition][]metricdata.HistogramDataPoint[float64]), time.Now()
 	for _, s := range p.source.ReadCalls(ctx) {
 		if s.Kind == metrics.Histogram {
-			points[s.Definition] = append(points[s.Definition], p.point(&s, now))
+			points[s.Definition] = append(points[s.Definition], p.dataPoint(&s, now))
 		}
 	}
 	scope := metricdata.ScopeMetrics{Scope: p.scope}
@@ -69,8 +69,8 @@ func (p *producer) Produce(ctx context.Context) ([]metricdata.ScopeMetrics, erro
 	return []metricdata.ScopeMetrics{scope}, nil
 }
 
-// point converts a histogram to OpenTelemetry's form, in which buckets are not cumulative.
-func (p *producer) point(s *metrics.Sample, now time.Time) metricdata.HistogramDataPoint[float64] {
+// dataPoint converts a histogram to OpenTelemetry's form, in which buckets are not cumulative.
+func (p *producer) dataPoint(s *metrics.Sample, now time.Time) metricdata.HistogramDataPoint[float64] {
 	labels := make([]attribute.KeyValue, len(s.Labels))
 	for i, name := range s.Labels {
 		labels[i] = attribute.String(name, s.Values[i])

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// sixteen are requests of 64 bytes as one frame has them: some senders, few targets, one type.
+// sixteen returns requests of 64 bytes as one frame has them: some senders, few targets, one type.
 func sixteen() []Record {
 	records := make([]Record, 16)
 	for i := range records {

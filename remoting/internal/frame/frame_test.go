@@ -381,12 +381,12 @@ func TestNames(t *testing.T) {
 	var n Names
 	for i := range 5_000 {
 		want := fmt.Sprintf("name-%d-%s", i%700, strings.Repeat("x", i%200))
-		if got, ok := n.text([]byte(want)); !ok || got != want {
+		if got, ok := n.internText([]byte(want)); !ok || got != want {
 			t.Fatalf("%q became %q, %v", want, got, ok)
 		}
 	}
 	for range 2 {
-		if got, ok := n.text([]byte("\xff")); ok {
+		if got, ok := n.internText([]byte("\xff")); ok {
 			t.Errorf("%q is no name", got)
 		}
 	}
@@ -427,7 +427,7 @@ func read(b []byte) (all []Record, err error) {
 // Of the names that share a place the one that was read last is kept.
 func TestTheLatestNamesAreKept(t *testing.T) {
 	var n Names
-	n.text([]byte("first"))
+	n.internText([]byte("first"))
 	place := func(name string) uint64 { return maphash.Bytes(n.seed, []byte(name)) % uint64(len(n.sets)) }
 	var same []string
 	for i := 0; len(same) < len(n.sets[0])+1; i++ {
@@ -437,7 +437,7 @@ func TestTheLatestNamesAreKept(t *testing.T) {
 	}
 	last := len(same) - 1
 	for _, name := range append(same[:last:last], same[0], same[last]) {
-		n.text([]byte(name))
+		n.internText([]byte(name))
 	}
 	if set := n.sets[0][:]; !slices.Contains(set, same[0]) || slices.Contains(set, same[1]) {
 		t.Errorf("kept are %q of %q", set, same)

@@ -154,7 +154,7 @@ func FuzzNumbers(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}, uint64(1<<63))
 	f.Fuzz(func(t *testing.T, b []byte, limit uint64) {
 		d := NewReader(b, nil)
-		n, err := d.number("seq", limit)
+		n, err := d.readNumber("seq", limit)
 		want, used := binary.Uvarint(b)
 		if good := used > 0 && want <= limit; good != (err == nil) || good && (n != want || d.at != used) {
 			t.Fatalf("%x up to %d: %d, %v; want %d in %d", b, limit, n, err, want, used)

@@ -18,8 +18,8 @@ type Names struct {
 // remember at most 512 of them.
 const rememberable = 128
 
-// text is b as a string. Not ok: it is not UTF-8. n may be nil.
-func (n *Names) text(b []byte) (s string, ok bool) {
+// internText returns b as a string. Not ok: it is not UTF-8. n may be nil.
+func (n *Names) internText(b []byte) (s string, ok bool) {
 	if len(b) == 0 {
 		return "", true
 	}

@@ -149,8 +149,8 @@ const (
 	headerFlag = 1 << 7
 )
 
-// repeats has the bits of Same that a kind with these parts may have.
-func repeats(has uint16) (s Same) {
+// repeatableParts returns the bits of Same that a kind with these parts may have.
+func repeatableParts(has uint16) (s Same) {
 	if has&hasTarget != 0 {
 		s |= SameTarget
 	}

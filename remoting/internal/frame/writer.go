@@ -38,12 +38,12 @@ func (w *Writer) Len() int { return len(w.buf) - w.start }
 
 // Append adds a record. After an error the frame is as before.
 func (w *Writer) Append(r *Record) error {
-	dst, err := w.begin(r)
+	dst, err := w.beginRecord(r)
 	switch {
 	case err != nil:
 		return err
 	case r.Kind != KindUser:
-		return w.end(dst, r)
+		return w.endRecord(dst, r)
 	}
 	return w.End(append(dst, r.Body...), r.Type)
 }
@@ -53,9 +53,9 @@ func (w *Writer) Append(r *Record) error {
 // is as before. Until End, dst is the only slice that may be appended to.
 func (w *Writer) Begin(r *Record) (dst []byte, err error) {
 	if r.Kind != KindUser {
-		return nil, w.wrong(r.Kind, "body", ErrMalformed)
+		return nil, w.recordError(r.Kind, "body", ErrMalformed)
 	}
-	return w.begin(r)
+	return w.beginRecord(r)
 }
 
 // End ends the record that Begin began. dst is what Begin returned, and the body behind it. After
@@ -65,15 +65,15 @@ func (w *Writer) End(dst []byte, typ string) error {
 	w.body = 0
 	switch {
 	case body == 0 || len(dst) < body:
-		return w.wrong(KindUser, "body", ErrMalformed)
+		return w.recordError(KindUser, "body", ErrMalformed)
 	case len(dst)-body > math.MaxUint32:
-		return w.wrong(KindUser, "body", ErrTooLong)
+		return w.recordError(KindUser, "body", ErrTooLong)
 	}
 	if err := w.checkType(KindUser, typ); err != nil {
 		return err
 	}
 	binary.BigEndian.PutUint32(dst[body-bodyLenSize:], uint32(len(dst)-body))
-	w.commit(w.typ(dst, typ))
+	w.commit(w.appendType(dst, typ))
 	return nil
 }
 
@@ -93,18 +93,18 @@ func (r *Record) Size() int {
 	return n
 }
 
-// begin appends what stands before the body, or before the type.
-func (w *Writer) begin(r *Record) (dst []byte, err error) {
+// beginRecord appends the fields before the body, or before the type.
+func (w *Writer) beginRecord(r *Record) (dst []byte, err error) {
 	w.body = 0
 	if r.Kind == KindHello {
-		return w.hello(r)
+		return w.appendHello(r)
 	}
 	if r.Kind == 0 || r.Kind >= kinds {
-		return nil, w.wrong(r.Kind, "kind", ErrMalformed)
+		return nil, w.recordError(r.Kind, "kind", ErrMalformed)
 	}
 	w.at, w.next = len(w.buf), w.last
 	has := parts[r.Kind]
-	if err := w.check(r, has); err != nil {
+	if err := w.checkRecord(r, has); err != nil {
 		return nil, err
 	}
 	b := append(w.buf, byte(r.Kind))
@@ -115,26 +115,26 @@ func (w *Writer) begin(r *Record) (dst []byte, err error) {
 		b = append(b, byte(r.Code))
 	}
 	if has&hasReason != 0 {
-		b = text(b, cut(strings.ToValidUTF8(r.Reason, "?"), MaxReason))
+		b = appendText(b, truncateText(strings.ToValidUTF8(r.Reason, "?"), MaxReason))
 	}
 	if has&hasTarget != 0 {
-		b = w.target(b, r)
+		b = w.appendTarget(b, r)
 	}
 	if has&hasSender != 0 {
-		b = w.sender(b, r)
+		b = w.appendSender(b, r)
 	}
 	if has&hasBody != 0 {
-		b = w.header(b, r.Header)
+		b = w.appendHeader(b, r.Header)
 		b = append(b, 0, 0, 0, 0)
 		w.body = len(b)
 	}
 	return b, nil
 }
 
-// end ends a record without a body.
-func (w *Writer) end(b []byte, r *Record) error {
+// endRecord ends a record without a body.
+func (w *Writer) endRecord(b []byte, r *Record) error {
 	if r.Kind != KindHello && parts[r.Kind]&hasType != 0 {
-		b = w.typ(b, r.Type)
+		b = w.appendType(b, r.Type)
 	}
 	w.commit(b)
 	return nil
@@ -142,16 +142,16 @@ func (w *Writer) end(b []byte, r *Record) error {
 
 func (w *Writer) commit(b []byte) { w.buf, w.last = b, w.next }
 
-func (w *Writer) target(b []byte, r *Record) []byte {
+func (w *Writer) appendTarget(b []byte, r *Record) []byte {
 	if r.Target == w.last.target && r.TargetRequest == w.last.request {
 		b[w.at] |= byte(SameTarget)
 		return b
 	}
 	w.next.target, w.next.request = r.Target, r.TargetRequest
-	return binary.AppendUvarint(text(b, r.Target), uint64(r.TargetRequest))
+	return binary.AppendUvarint(appendText(b, r.Target), uint64(r.TargetRequest))
 }
 
-func (w *Writer) sender(b []byte, r *Record) []byte {
+func (w *Writer) appendSender(b []byte, r *Record) []byte {
 	s := r.Sender
 	if s.ID == "" {
 		s = PID{}
@@ -161,40 +161,40 @@ func (w *Writer) sender(b []byte, r *Record) []byte {
 		return b
 	}
 	w.next.sender = s
-	if b = text(b, s.ID); s.ID == "" {
+	if b = appendText(b, s.ID); s.ID == "" {
 		return b
 	}
-	return binary.AppendUvarint(text(b, s.Address), uint64(s.Request))
+	return binary.AppendUvarint(appendText(b, s.Address), uint64(s.Request))
 }
 
-func (w *Writer) header(b []byte, pairs []Pair) []byte {
+func (w *Writer) appendHeader(b []byte, pairs []Pair) []byte {
 	if len(pairs) == 0 {
 		return b
 	}
 	b[w.at] |= headerFlag
 	b = append(b, byte(len(pairs)))
 	for _, p := range pairs {
-		b = text(text(b, p.Key), p.Value)
+		b = appendText(appendText(b, p.Key), p.Value)
 	}
 	return b
 }
 
-func (w *Writer) typ(b []byte, typ string) []byte {
+func (w *Writer) appendType(b []byte, typ string) []byte {
 	if typ == w.last.typ {
 		b[w.at] |= byte(SameType)
 		return b
 	}
 	w.next.typ = typ
-	return text(b, typ)
+	return appendText(b, typ)
 }
 
-func (w *Writer) hello(r *Record) ([]byte, error) {
+func (w *Writer) appendHello(r *Record) ([]byte, error) {
 	h := r.Hello
 	switch {
 	case h == nil || len(w.buf) != w.start || h.MaxMessage == 0 || h.MaxMessage > MaxMessage:
-		return nil, w.wrong(KindHello, "hello", ErrMalformed)
+		return nil, w.recordError(KindHello, "hello", ErrMalformed)
 	case h.Name == "":
-		return nil, w.wrong(KindHello, "name", ErrMalformed)
+		return nil, w.recordError(KindHello, "name", ErrMalformed)
 	}
 	if err := w.checkText(KindHello, "name", h.Name, MaxName); err != nil {
 		return nil, err
@@ -207,17 +207,17 @@ func (w *Writer) hello(r *Record) ([]byte, error) {
 	b = append(b, Version)
 	b = binary.BigEndian.AppendUint64(b, h.Incarnation)
 	b = binary.BigEndian.AppendUint32(b, h.MaxMessage)
-	return text(text(b, h.Name), h.Member), nil
+	return appendText(appendText(b, h.Name), h.Member), nil
 }
 
-// check refuses records that a Reader would refuse. Fields that repeat the record before were
+// checkRecord refuses records that a Reader would refuse. Fields that repeat the record before were
 // checked there.
-func (w *Writer) check(r *Record, has uint16) error {
+func (w *Writer) checkRecord(r *Record, has uint16) error {
 	if has&wantTarget != 0 && r.Target == "" {
-		return w.wrong(r.Kind, "target", ErrMalformed)
+		return w.recordError(r.Kind, "target", ErrMalformed)
 	}
 	if has&wantSender != 0 && r.Sender.ID == "" {
-		return w.wrong(r.Kind, "sender", ErrMalformed)
+		return w.recordError(r.Kind, "sender", ErrMalformed)
 	}
 	if has&hasTarget != 0 && r.Target != w.last.target {
 		if err := w.checkText(r.Kind, "target", r.Target, MaxName); err != nil {
@@ -243,15 +243,15 @@ func (w *Writer) check(r *Record, has uint16) error {
 
 func (w *Writer) checkHeader(r *Record) error {
 	if len(r.Header) > MaxPairs {
-		return w.wrong(r.Kind, "header", ErrTooLong)
+		return w.recordError(r.Kind, "header", ErrTooLong)
 	}
 	left := MaxHeader
 	for _, p := range r.Header {
 		if left -= len(p.Key) + len(p.Value); left < 0 {
-			return w.wrong(r.Kind, "header", ErrTooLong)
+			return w.recordError(r.Kind, "header", ErrTooLong)
 		}
 		if !utf8.ValidString(p.Key) || !utf8.ValidString(p.Value) {
-			return w.wrong(r.Kind, "header", ErrMalformed)
+			return w.recordError(r.Kind, "header", ErrMalformed)
 		}
 	}
 	return nil
@@ -260,7 +260,7 @@ func (w *Writer) checkHeader(r *Record) error {
 func (w *Writer) checkType(k Kind, typ string) error {
 	switch typ {
 	case "":
-		return w.wrong(k, "type", ErrMalformed)
+		return w.recordError(k, "type", ErrMalformed)
 	case w.last.typ:
 		return nil
 	}
@@ -270,22 +270,24 @@ func (w *Writer) checkType(k Kind, typ string) error {
 func (w *Writer) checkText(k Kind, part, s string, limit int) error {
 	switch {
 	case len(s) > limit:
-		return w.wrong(k, part, ErrTooLong)
+		return w.recordError(k, part, ErrTooLong)
 	case !utf8.ValidString(s):
-		return w.wrong(k, part, ErrMalformed)
+		return w.recordError(k, part, ErrMalformed)
 	}
 	return nil
 }
 
-func (w *Writer) wrong(k Kind, part string, cause error) error {
+func (w *Writer) recordError(k Kind, part string, cause error) error {
 	return &Error{Kind: k, Part: part, Offset: w.Len(), Cause: cause, Errno: unix.EINVAL}
 }
 
-// text appends a string behind its length.
-func text(b []byte, s string) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }
+// appendText appends a string behind its length.
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
 
-// cut shortens a string to a limit, without splitting a character.
-func cut(s string, limit int) string {
+// truncateText shortens a string to a limit, without splitting a character.
+func truncateText(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}

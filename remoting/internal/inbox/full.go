@@ -10,11 +10,11 @@ import (
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
-// measure notices that the inbox has become full. While it is full, incoming RDMA messages are
+// checkFull sets full when too many bytes are pending. While it is full, incoming RDMA messages are
 // retained.
-func (in *Inbox) measure(from *rdma.Received) {
+func (in *Inbox) checkFull(from *rdma.Received) {
 	if !in.full && in.pending >= in.bytes {
-		if in.lookAtAll(); in.pending > in.enough() {
+		if in.lookAtAll(); in.pending > in.reopenBytes() {
 			in.full = true
 			in.beginPatience()
 		}
@@ -41,25 +41,25 @@ func (in *Inbox) Stops(target string) bool {
 	if l == nil {
 		return false
 	}
-	in.look(l)
-	return l.debt() > in.window/4
+	in.refreshLine(l)
+	return l.pendingBytes() > in.window/4
 }
 
-// enough returns the number of pending bytes at which a full inbox opens again.
-func (in *Inbox) enough() int64 { return in.bytes - in.bytes/4 }
+// reopenBytes returns the number of pending bytes at which a full inbox opens again.
+func (in *Inbox) reopenBytes() int64 { return in.bytes - in.bytes/4 }
 
-// ease opens a full inbox when enough was consumed.
-func (in *Inbox) ease() {
+// tryReopen opens a full inbox when enough was consumed.
+func (in *Inbox) tryReopen() {
 	if !in.full {
 		return
 	}
-	if in.lookAtAll(); in.pending <= in.enough() {
-		in.release()
+	if in.lookAtAll(); in.pending <= in.reopenBytes() {
+		in.releaseRetained()
 	}
 }
 
-// release releases the retained messages.
-func (in *Inbox) release() {
+// releaseRetained releases the retained messages.
+func (in *Inbox) releaseRetained() {
 	in.full = false
 	for i, m := range in.retained {
 		in.retained[i] = nil
@@ -72,19 +72,19 @@ func (in *Inbox) release() {
 // consumes something.
 func (in *Inbox) lookAtAll() {
 	for _, l := range in.order {
-		in.look(l)
-		for l.route != nil && l.route.inFlight() > l.route.forgotten && in.await(l.route) {
-			in.look(l)
+		in.refreshLine(l)
+		for l.route != nil && l.route.inFlight() > l.route.forgotten && in.awaitConsumed(l.route) {
+			in.refreshLine(l)
 		}
 	}
 }
 
-// advance goes on with all lines in which something waits.
-func (in *Inbox) advance() {
+// pumpSlow sends in all lines in which messages wait.
+func (in *Inbox) pumpSlow() {
 	for i := 0; i < len(in.slow); i++ { // it may grow
 		l := in.slow[i]
-		in.look(l)
-		in.pump(l)
+		in.refreshLine(l)
+		in.pumpLine(l)
 		in.meterConsumed(l)
 	}
 	in.slow = slices.DeleteFunc(in.slow, func(l *line) bool {
@@ -93,8 +93,8 @@ func (in *Inbox) advance() {
 	})
 }
 
-// arm starts the timer of the next check.
-func (in *Inbox) arm() {
+// armTimer starts the timer of the next check.
+func (in *Inbox) armTimer() {
 	if !in.ticking && !in.closed {
 		in.ticking = true
 		rdma.After(in.ctx, in.pause, in.tick)
@@ -107,29 +107,28 @@ func (in *Inbox) lookAround() {
 	if in.closed {
 		return
 	}
-	in.advance()
-	in.noteProgress(in.owing())
+	in.pumpSlow()
+	in.noteProgress(in.owingLines())
 	in.touchAgain()
 	in.logStuck()
-	in.ease()
+	in.tryReopen()
 	in.giveUp()
 	if in.full || in.left && in.Backlog() > 0 || len(in.slow) > 0 {
-		in.arm()
+		in.armTimer()
 	}
 }
 
 // touchAgain touches the actors whose last Touch may have been lost.
 func (in *Inbox) touchAgain() {
-	for _, l := range in.owing() {
+	for _, l := range in.owingLines() {
 		if l.route != nil {
 			in.touchLate(l.route)
 		}
 	}
 }
 
-// owing is the lines whose progress matters: those in which something waits or, while the inbox is
-// full or the peer has left, all.
-func (in *Inbox) owing() []*line {
+// owingLines returns the lines with waiting messages, all if the inbox is full or the peer left.
+func (in *Inbox) owingLines() []*line {
 	if in.full || in.left {
 		return in.order
 	}
@@ -139,14 +138,14 @@ func (in *Inbox) owing() []*line {
 // noteProgress notes which targets have consumed something since the last time.
 func (in *Inbox) noteProgress(lines []*line) {
 	for _, l := range lines {
-		if in.look(l); l.route == nil || l.route.progressed() {
+		if in.refreshLine(l); l.route == nil || l.route.hasProgressed() {
 			l.since, l.logged = in.local.Now(), false
 		}
 	}
 }
 
-// stuck reports whether a line's target has consumed nothing for Patience while that mattered.
-func (in *Inbox) stuck(l *line) bool {
+// isStuck reports whether a line's target has consumed nothing for Patience while that mattered.
+func (in *Inbox) isStuck(l *line) bool {
 	since := l.since
 	if (in.full || in.left) && !l.metered && in.since.After(since) {
 		since = in.since
@@ -169,7 +168,7 @@ func (in *Inbox) logStuck() {
 // touchLate touches an actor again whose last Touch is overdue.
 func (in *Inbox) touchLate(r *route) {
 	if r.touches && r.inFlight() > 0 && !in.local.Now().Before(r.again) {
-		in.touch(r)
+		in.sendTouch(r)
 	}
 }
 
@@ -178,44 +177,44 @@ func (in *Inbox) touchLate(r *route) {
 // the inbox stays full. A metered line is refused, too, because senders wait for it.
 func (in *Inbox) giveUp() {
 	lines := slices.Clone(in.order)
-	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.debt(), a.debt()) })
+	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.pendingBytes(), a.pendingBytes()) })
 	for _, most := range lines {
-		if !most.metered && !in.left && (!in.full || in.pending <= in.enough()) {
+		if !most.metered && !in.left && (!in.full || in.pending <= in.reopenBytes()) {
 			continue
 		}
-		if in.left && most.backlog() == 0 {
+		if in.left && most.backlogBytes() == 0 {
 			continue
 		}
-		if most.debt() == 0 || !in.stuck(most) {
+		if most.pendingBytes() == 0 || !in.isStuck(most) {
 			continue
 		}
-		in.drop(most, ErrSlow)
+		in.rejectWaiting(most, ErrSlow)
 		if most.route != nil {
-			in.forget(most.route)
+			in.forgetUnconsumed(most.route)
 			most.refused, most.had = true, most.route.seen
 		}
 	}
-	if in.pending <= in.enough() {
-		in.release()
+	if in.pending <= in.reopenBytes() {
+		in.releaseRetained()
 	}
 }
 
-// debt is how much a line contributes to a full inbox.
-func (l *line) debt() int64 {
+// pendingBytes returns how much a line contributes to a full inbox.
+func (l *line) pendingBytes() int64 {
 	if l.route == nil {
 		return l.bytes
 	}
 	return l.bytes + l.route.inFlight() - l.route.forgotten
 }
 
-// drop refuses the waiting messages of a line, and the user messages that its goroutine has not yet
-// sent.
-func (in *Inbox) drop(l *line, why error) {
+// rejectWaiting refuses the waiting messages of a line, and the user messages that its goroutine
+// has not yet sent.
+func (in *Inbox) rejectWaiting(l *line, why error) {
 	if r := l.route; r != nil {
-		for _, it := range r.lanes[0].take() {
-			in.undo(r, it)
+		for _, it := range r.lanes[0].takeAll() {
+			in.countUnsent(r, it)
 			if it.mark == nil {
-				in.refuse(it.message, why)
+				in.reportRefused(it.message, why)
 			}
 		}
 	}
@@ -223,12 +222,12 @@ func (in *Inbox) drop(l *line, why error) {
 		m := l.waiting.Pop()
 		l.bytes -= m.cost
 		in.pending -= m.cost
-		in.refuse(m, why)
+		in.reportRefused(m, why)
 	}
 }
 
-// undo counts a message as not sent.
-func (in *Inbox) undo(r *route, it item) {
+// countUnsent counts a message as not sent.
+func (in *Inbox) countUnsent(r *route, it item) {
 	if it.mark != nil {
 		in.answers.remove(it.mark)
 		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m == it.mark })
@@ -238,9 +237,9 @@ func (in *Inbox) undo(r *route, it item) {
 	in.pending -= it.cost
 }
 
-// readmit reports whether a line that was refused may take messages again, for that process.
-func (in *Inbox) readmit(l *line, process actor.Process) bool {
-	in.look(l)
+// canReadmit reports whether a line that was refused may take messages again, for that process.
+func (in *Inbox) canReadmit(l *line, process actor.Process) bool {
+	in.refreshLine(l)
 	r := l.route
 	a, _ := process.(*actor.ActorProcess)
 	if r == nil || r.process != a || r.inFlight() == 0 || r.seen > l.had && r.inFlight() <= in.window/2 {

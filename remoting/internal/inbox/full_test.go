@@ -27,7 +27,7 @@ type peer struct {
 
 const credits = 8
 
-// connect has a peer connect to the link's actor.
+// connect makes a peer connect to the link's actor.
 func (r *rig) connect(names string) *peer {
 	p := &peer{rig: r, probe: r.Probe()}
 	r.received = func(m *rdma.Received) {
@@ -143,7 +143,7 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}, "bounded")
 }
 
-// crowd is targets that have one message each, and that together fill the inbox.
+// crowd spawns targets that have one message each, and that together fill the inbox.
 func (r *rig) crowd(n int, opts []actor.PropsOption) (all []*target) {
 	for i := range n {
 		all = append(all, r.spawnTarget(fmt.Sprint("crowd", i), opts...))

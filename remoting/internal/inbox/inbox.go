@@ -101,8 +101,8 @@ type message struct {
 	system bool
 }
 
-// must reports whether a message is never refused.
-func (m *message) must() bool {
+// mustDeliver reports whether a message is never refused.
+func (m *message) mustDeliver() bool {
 	_, ok := m.msg.(*actor.Unwatch)
 	return ok
 }
@@ -138,7 +138,7 @@ func (in *Inbox) Begin() { in.recent = recent{} }
 // Deliver hands a message of the peer to a local actor, now or when that has room. size is its size
 // on the wire. from is the RDMA message that it came in; it is retained while the inbox is full.
 func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Received) {
-	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead}, from)
+	in.acceptMessage(message{target: target, msg: msg, cost: int64(size) + overhead}, from)
 }
 
 // DeliverSystem is Deliver for a system message (Watch, Stop, Terminated). It does not wait for
@@ -147,45 +147,45 @@ func (in *Inbox) Deliver(target *actor.PID, msg any, size int, from *rdma.Receiv
 // Bytes. An Unwatch is not refused before Close: their number is bounded by the watches, and
 // without it an actor would keep its watcher forever.
 func (in *Inbox) DeliverSystem(target *actor.PID, msg any, size int) {
-	in.accept(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, nil)
+	in.acceptMessage(message{target: target, msg: msg, cost: int64(size) + overhead, system: true}, nil)
 }
 
-func (in *Inbox) accept(m message, from *rdma.Received) {
+func (in *Inbox) acceptMessage(m message, from *rdma.Received) {
 	switch {
 	case in.closed:
-		in.refuse(m, ErrClosed)
+		in.reportRefused(m, ErrClosed)
 		return
 	case actor.UnwrapEnvelopeMessage(m.msg) == nil:
-		in.refuse(m, ErrNothing)
+		in.reportRefused(m, ErrNothing)
 		return
-	case m.system && in.pending >= 2*in.bytes && !m.must():
-		in.refuse(m, ErrSlow)
+	case m.system && in.pending >= 2*in.bytes && !m.mustDeliver():
+		in.reportRefused(m, ErrSlow)
 		return
 	}
 	if r := &in.recent; r.target == m.target && !m.system {
-		in.enter(r.line, r.process, m)
-		in.measure(from)
+		in.acceptUser(r.line, r.process, m)
+		in.checkFull(from)
 		return
 	}
-	process := in.process(m.target)
+	process := in.findProcess(m.target)
 	if process != nil && in.isFuture(process) {
-		in.guarded(m, func() { send(process, m) })
+		in.callGuarded(m, func() { sendTo(process, m) })
 		in.local.Woke()
 		return
 	}
 	l := in.lineOf(m.target, process)
 	if m.system {
 		in.recent = recent{} // it may be the end of the actor
-		in.urgent(l, process, m)
+		in.sendSystem(l, process, m)
 	} else {
 		in.recent = recent{m.target, process, l}
-		in.enter(l, process, m)
+		in.acceptUser(l, process, m)
 	}
-	in.measure(from)
+	in.checkFull(from)
 }
 
-// process returns the process of a local name; nil: none that a peer can reach.
-func (in *Inbox) process(pid *actor.PID) actor.Process {
+// findProcess returns the process of a local name; nil: none that a peer can reach.
+func (in *Inbox) findProcess(pid *actor.PID) actor.Process {
 	p, ok := in.cfg.System.ProcessRegistry.GetLocal(pid.Id)
 	if !ok || p == actor.Process(in.answers) {
 		return nil
@@ -193,8 +193,8 @@ func (in *Inbox) process(pid *actor.PID) actor.Process {
 	return p
 }
 
-// send gives a message to a process.
-func send(p actor.Process, m message) {
+// sendTo sends a message to a process.
+func sendTo(p actor.Process, m message) {
 	if m.system {
 		p.SendSystemMessage(m.target, m.msg)
 	} else {
@@ -202,9 +202,9 @@ func send(p actor.Process, m message) {
 	}
 }
 
-// guarded calls a function that may run foreign code. A panic in it costs this message only. If it
-// exits, the caller of Deliver does, too.
-func (in *Inbox) guarded(m message, do func()) (ok bool) {
+// callGuarded calls a function that may run foreign code. A panic in it costs this message only. If
+// it exits, the caller of Deliver does, too.
+func (in *Inbox) callGuarded(m message, do func()) (ok bool) {
 	defer func() {
 		if ok {
 			return
@@ -213,14 +213,14 @@ func (in *Inbox) guarded(m message, do func()) (ok bool) {
 		if v := recover(); v != nil {
 			why = &rdma.PanicError{Value: v}
 		}
-		in.refuse(m, why)
+		in.reportRefused(m, why)
 	}()
 	do()
 	return true
 }
 
-// refuse reports that a message is not delivered.
-func (in *Inbox) refuse(m message, why error) {
+// reportRefused reports that a message is not delivered.
+func (in *Inbox) reportRefused(m message, why error) {
 	if in.cfg.Refuse != nil {
 		_, msg, sender := actor.UnwrapEnvelope(m.msg)
 		in.cfg.Refuse(m.target, msg, int(m.cost), sender, why)
@@ -236,7 +236,7 @@ func (in *Inbox) Receive(ctx actor.Context) (taken bool) {
 			return false
 		}
 		in.woken.Store(false)
-		in.settle()
+		in.sendWaiting()
 	case *ticked:
 		if m.in != in {
 			return false
@@ -249,19 +249,19 @@ func (in *Inbox) Receive(ctx actor.Context) (taken bool) {
 	return true
 }
 
-// poke wakes the inbox's actor. Any goroutine.
-func (in *Inbox) poke() {
+// wakeActor wakes the inbox's actor. Any goroutine.
+func (in *Inbox) wakeActor() {
 	if in.woken.CompareAndSwap(false, true) {
 		in.home.SendUserMessage(in.self, in.wakeup)
 	}
 }
 
-// fail notes a failure off the loop. Any goroutine.
-func (in *Inbox) fail(m message, why error) {
+// queueFailure queues a failure that occurred off the loop. Any goroutine.
+func (in *Inbox) queueFailure(m message, why error) {
 	in.failures.Lock()
 	in.failed = append(in.failed, failure{m, why})
 	in.failures.Unlock()
-	in.poke()
+	in.wakeActor()
 }
 
 // reportFailed reports the failures off the loop.
@@ -271,18 +271,18 @@ func (in *Inbox) reportFailed() {
 	in.failed = nil
 	in.failures.Unlock()
 	for _, f := range failed {
-		in.refuse(f.m, f.why)
+		in.reportRefused(f.m, f.why)
 	}
 }
 
-// settle sends waiting messages for which there is room now.
-func (in *Inbox) settle() {
+// sendWaiting sends waiting messages for which there is room now.
+func (in *Inbox) sendWaiting() {
 	in.reportFailed()
 	if in.closed {
 		return
 	}
-	in.advance()
-	in.ease()
+	in.pumpSlow()
+	in.tryReopen()
 }
 
 // Close refuses the messages that wait for room, and releases the retained ones. Targets still
@@ -295,11 +295,11 @@ func (in *Inbox) Close() {
 	in.closed = true
 	in.reportFailed()
 	for _, l := range in.order {
-		in.drop(l, ErrClosed)
+		in.rejectWaiting(l, ErrClosed)
 		if l.route != nil {
-			in.part(l.route)
+			in.releaseRoute(l.route)
 		}
 	}
-	in.release()
+	in.releaseRetained()
 	in.lines, in.order, in.slow, in.recent = nil, nil, nil, recent{}
 }

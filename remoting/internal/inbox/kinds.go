@@ -38,15 +38,15 @@ func Missing() string { return protoActor.missing }
 // kindsOf finds the fields of a process, and of mailboxes with plain queues and with others.
 func kindsOf(process reflect.Type, plain, priority []actor.Mailbox) *kinds {
 	k := &kinds{goroutine: reflect.TypeOf(actor.NewDefaultDispatcher(1))}
-	k.mailbox = k.field(process, reflect.TypeFor[actor.Mailbox]())
+	k.mailbox = k.onlyField(process, reflect.TypeFor[actor.Mailbox]())
 	if box := reflect.TypeOf(plain[0]); box.Kind() == reflect.Pointer && box.Elem().Kind() == reflect.Struct {
 		k.box = box.Elem()
 	} else {
 		k.missing = fmt.Sprintf("%v is no pointer to a struct", box)
 		return k
 	}
-	k.middlewares = k.field(k.box, reflect.TypeFor[[]actor.MailboxMiddleware]())
-	k.dispatcher = k.field(k.box, reflect.TypeFor[actor.Dispatcher]())
+	k.middlewares = k.onlyField(k.box, reflect.TypeFor[[]actor.MailboxMiddleware]())
+	k.dispatcher = k.onlyField(k.box, reflect.TypeFor[actor.Dispatcher]())
 	k.queue = -1
 	for i := range k.box.NumField() { // in a new mailbox no other interface has a value
 		if f := reflect.ValueOf(plain[0]).Elem().Field(i); f.Kind() == reflect.Interface && !f.IsNil() {
@@ -62,8 +62,8 @@ func kindsOf(process reflect.Type, plain, priority []actor.Mailbox) *kinds {
 	return k
 }
 
-// field is the only field of a struct that has a type.
-func (k *kinds) field(in, of reflect.Type) int {
+// onlyField returns the only field of a struct that has a type.
+func (k *kinds) onlyField(in, of reflect.Type) int {
 	at := -1
 	for i := range in.NumField() {
 		if in.Field(i).Type == of {
@@ -91,7 +91,7 @@ func (k *kinds) queuesOf(boxes []actor.Mailbox) (types []reflect.Type) {
 	return types
 }
 
-// mailboxOf is the mailbox of an actor; nil: unknown.
+// mailboxOf returns the mailbox of an actor; nil: unknown.
 func (k *kinds) mailboxOf(p *actor.ActorProcess) actor.Mailbox {
 	if k.missing != "" {
 		return nil
@@ -99,8 +99,8 @@ func (k *kinds) mailboxOf(p *actor.ActorProcess) actor.Mailbox {
 	return *(*actor.Mailbox)(reflect.ValueOf(p).Elem().Field(k.mailbox).Addr().UnsafePointer())
 }
 
-// fields is a default mailbox as a struct.
-func (k *kinds) fields(b actor.Mailbox) (box reflect.Value, ok bool) {
+// mailboxStruct returns a default mailbox as a struct.
+func (k *kinds) mailboxStruct(b actor.Mailbox) (box reflect.Value, ok bool) {
 	v := reflect.ValueOf(b)
 	if k.missing != "" || b == nil || v.Type() != reflect.PointerTo(k.box) {
 		return v, false
@@ -110,7 +110,7 @@ func (k *kinds) fields(b actor.Mailbox) (box reflect.Value, ok bool) {
 
 // isDefault reports whether an actor has a default mailbox, or that is not known.
 func (k *kinds) isDefault(p *actor.ActorProcess) bool {
-	_, ok := k.fields(k.mailboxOf(p))
+	_, ok := k.mailboxStruct(k.mailboxOf(p))
 	return ok || k.missing != ""
 }
 
@@ -119,20 +119,21 @@ func (k *kinds) hasQueue(box reflect.Value, types []reflect.Type) bool {
 	return !q.IsNil() && slices.Contains(types, q.Elem().Type())
 }
 
-// touches reports whether only Touch shows what an actor has consumed: its mailbox is an unbounded
-// one of Proto.Actor's, or unknown.
-func (k *kinds) touches(p *actor.ActorProcess) bool {
+// needsTouch reports whether only Touch shows what an actor has consumed: its mailbox is an
+// unbounded one of Proto.Actor's, or unknown.
+func (k *kinds) needsTouch(p *actor.ActorProcess) bool {
 	if k.missing != "" {
 		return true
 	}
-	box, ok := k.fields(k.mailboxOf(p))
+	box, ok := k.mailboxStruct(k.mailboxOf(p))
 	return ok && (k.hasQueue(box, k.plain) || k.hasQueue(box, k.priority))
 }
 
-// direct reports whether posting to an actor runs no foreign code and never blocks: its mailbox has
-// no middleware and no priorities, and a goroutine runs it. The caller has posted something before.
-func (k *kinds) direct(p *actor.ActorProcess) bool {
-	box, ok := k.fields(k.mailboxOf(p))
+// isDirect reports whether posting to an actor runs no foreign code and never blocks: its mailbox
+// has no middleware and no priorities, and a goroutine runs it. The caller has posted something
+// before.
+func (k *kinds) isDirect(p *actor.ActorProcess) bool {
+	box, ok := k.mailboxStruct(k.mailboxOf(p))
 	if !ok || !k.hasQueue(box, k.plain) {
 		return false
 	}

@@ -23,7 +23,7 @@ var ways = map[string]way{
 	"bounded":                 {Off: true},
 }
 
-// wayTo is the way to a name.
+// wayTo returns the way to a name.
 func (r *rig) wayTo(name string) (is way) {
 	r.t.Helper()
 	r.do(func(in *Inbox) {

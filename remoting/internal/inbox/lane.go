@@ -26,8 +26,8 @@ type item struct {
 	mark    *mark // of the Touch that the message is
 }
 
-// bytes returns the size at which the item counts. Touches count as nothing.
-func (it *item) bytes() int64 {
+// countedBytes returns the size at which the item counts. Touches count as nothing.
+func (it *item) countedBytes() int64 {
 	if it.mark != nil {
 		return 0
 	}
@@ -42,13 +42,13 @@ func (l *lane) push(it item) (start bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue.Push(it)
-	l.bytes += it.bytes()
+	l.bytes += it.countedBytes()
 	start = !l.busy
 	l.busy = true
 	return start
 }
 
-// pop is the next one for the goroutine. Not ok: its work is done.
+// pop returns the next one for the goroutine. Not ok: its work is done.
 func (l *lane) pop() (it item, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +60,7 @@ func (l *lane) pop() (it item, ok bool) {
 		return it, false
 	}
 	it = l.queue.Pop()
-	l.bytes -= it.bytes()
+	l.bytes -= it.countedBytes()
 	return it, true
 }
 
@@ -73,19 +73,19 @@ func (l *lane) dropLast() (it item, ok bool) {
 	}
 	it = *l.queue.At(l.queue.Len() - 1)
 	l.queue.DropLast()
-	l.bytes -= it.bytes()
+	l.bytes -= it.countedBytes()
 	return it, true
 }
 
-// backlog returns the bytes that the goroutine has not taken.
-func (l *lane) backlog() int64 {
+// backlogBytes returns the bytes that the goroutine has not taken.
+func (l *lane) backlogBytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes
 }
 
-// take removes all that the goroutine has not begun with.
-func (l *lane) take() (all []item) {
+// takeAll removes all items that the goroutine has not started.
+func (l *lane) takeAll() (all []item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.queue.Len() > 0 {
@@ -95,18 +95,18 @@ func (l *lane) take() (all []item) {
 	return all
 }
 
-// idle reports whether everything was sent.
-func (l *lane) idle() bool {
+// isIdle reports whether everything was sent.
+func (l *lane) isIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.busy
 }
 
 // lanesIdle reports whether everything that was to be sent off the loop was sent.
-func (r *route) lanesIdle() bool { return r.lanes[0].idle() && r.lanes[1].idle() }
+func (r *route) lanesIdle() bool { return r.lanes[0].isIdle() && r.lanes[1].isIdle() }
 
-// start queues a message for the lane's goroutine.
-func (in *Inbox) start(r *route, it item) {
+// queueItem queues a message for the lane's goroutine.
+func (in *Inbox) queueItem(r *route, it item) {
 	l := &r.lanes[0]
 	if it.system {
 		l = &r.lanes[1]
@@ -117,21 +117,21 @@ func (in *Inbox) start(r *route, it item) {
 	s := in.cfg.Runtime.Scheduler()
 	if !r.spawned.IsZero() {
 		if d := r.spawned.Sub(in.local.Now()); d > 0 {
-			s.AfterFunc(d, func() { r.work(l) })
+			s.AfterFunc(d, func() { r.runLane(l) })
 			return
 		}
 		r.spawned = time.Time{}
 	}
-	s.Go(func() { r.work(l) })
+	s.Go(func() { r.runLane(l) })
 	in.local.Woke()
 }
 
 // turn is how many messages a goroutine sends before it lets others go on.
 const turn = 300
 
-// work sends the items of a lane. It runs in a separate goroutine, so that foreign code stops no
+// runLane sends the items of a lane. It runs in a separate goroutine, so that foreign code stops no
 // other target.
-func (r *route) work(l *lane) {
+func (r *route) runLane(l *lane) {
 	var it item
 	inside, s := false, r.in.cfg.Runtime.Scheduler()
 	defer func() {
@@ -143,12 +143,12 @@ func (r *route) work(l *lane) {
 			why = &rdma.PanicError{Value: v}
 		}
 		if it.mark == nil {
-			r.in.fail(it.message, why)
+			r.in.queueFailure(it.message, why)
 		}
 		if !r.touches {
-			r.consumed(it.cost)
+			r.countConsumed(it.cost)
 		}
-		s.Go(func() { r.work(l) })
+		s.Go(func() { r.runLane(l) })
 	}()
 	for n := 1; ; n++ {
 		var ok bool
@@ -156,7 +156,7 @@ func (r *route) work(l *lane) {
 			return
 		}
 		inside = true
-		send(it.process, it.message)
+		sendTo(it.process, it.message)
 		inside = false
 		r.sentOff(it)
 		if n%turn == 0 {
@@ -170,10 +170,10 @@ func (r *route) sentOff(it item) {
 	if r.touches {
 		r.countPosted(it.message)
 		// The sending has synchronized with the spawn, so that the dispatcher may be read.
-		if !r.direct.Load() && r.in.kinds.direct(r.process) {
+		if !r.direct.Load() && r.in.kinds.isDirect(r.process) {
 			r.direct.Store(true)
 		}
 		return
 	}
-	r.consumed(it.cost)
+	r.countConsumed(it.cost)
 }

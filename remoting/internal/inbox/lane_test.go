@@ -166,8 +166,8 @@ func TestAMessageThatFails(t *testing.T) {
 		a.wantNotes(r, "beside it", 3)
 		r.do(func(in *Inbox) {
 			l := in.lines["a"]
-			if in.look(l); !l.route.touches && l.debt() != 0 {
-				r.t.Errorf("%d bytes are not consumed", l.debt())
+			if in.refreshLine(l); !l.route.touches && l.pendingBytes() != 0 {
+				r.t.Errorf("%d bytes are not consumed", l.pendingBytes())
 			}
 		})
 		if len(r.refusals()) != 2 || r.refusals()[1].sender != a.pid {
@@ -295,11 +295,11 @@ func TestAMiddlewareThatBlocksSystemMessages(t *testing.T) {
 // A line is kept as long as a goroutine sends something for it.
 func TestALineIsIdle(t *testing.T) {
 	l := &line{route: &route{}}
-	if !l.idle() {
+	if !l.isIdle() {
 		t.Error("a line with nothing on its way is not idle")
 	}
 	l.route.lanes[1].push(item{})
-	if l.idle() {
+	if l.isIdle() {
 		t.Error("a line whose goroutine has work is idle")
 	}
 }

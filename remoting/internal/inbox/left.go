@@ -18,26 +18,26 @@ func (in *Inbox) Leave() {
 // Return records that the peer is back.
 func (in *Inbox) Return() { in.left = false }
 
-// beginPatience has Patience begin for all lines.
+// beginPatience starts Patience for all lines.
 func (in *Inbox) beginPatience() {
 	in.since = in.local.Now()
 	in.noteProgress(in.order)
-	in.arm()
+	in.armTimer()
 }
 
 // Backlog is how many bytes Close would refuse.
 func (in *Inbox) Backlog() (bytes int64) {
 	for _, l := range in.order {
-		bytes += l.backlog()
+		bytes += l.backlogBytes()
 	}
 	return bytes
 }
 
-func (l *line) backlog() int64 {
+func (l *line) backlogBytes() int64 {
 	if l.route == nil {
 		return l.bytes
 	}
-	return l.bytes + l.route.lanes[0].backlog()
+	return l.bytes + l.route.lanes[0].backlogBytes()
 }
 
 // Trim refuses waiting messages until at most so many bytes wait: in the line with the most first,
@@ -45,7 +45,7 @@ func (l *line) backlog() int64 {
 func (in *Inbox) Trim(most int64) {
 	over := in.Backlog() - most
 	lines := slices.Clone(in.order)
-	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.backlog(), a.backlog()) })
+	slices.SortStableFunc(lines, func(a, b *line) int { return cmp.Compare(b.backlogBytes(), a.backlogBytes()) })
 	for _, l := range lines {
 		for over > 0 && l.waiting.Len() > 0 {
 			m := *l.waiting.At(l.waiting.Len() - 1)
@@ -53,16 +53,16 @@ func (in *Inbox) Trim(most int64) {
 			l.bytes -= m.cost
 			in.pending -= m.cost
 			over -= m.cost
-			in.refuse(m, ErrLeft)
+			in.reportRefused(m, ErrLeft)
 		}
 		for over > 0 && l.route != nil {
 			it, ok := l.route.lanes[0].dropLast()
 			if !ok {
 				break
 			}
-			in.undo(l.route, it)
-			if over -= it.bytes(); it.mark == nil {
-				in.refuse(it.message, ErrLeft)
+			in.countUnsent(l.route, it)
+			if over -= it.countedBytes(); it.mark == nil {
+				in.reportRefused(it.message, ErrLeft)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ type line struct {
 // fewLines is how many lines are kept without looking for idle ones.
 const fewLines = 64
 
-// lineOf is the line of a name; without a process all names have one.
+// lineOf returns the line of a name; without a process all names have one.
 func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
 	if process == nil {
 		return in.nobody
@@ -37,7 +37,7 @@ func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
 	l, ok := in.lines[target.Id]
 	if !ok {
 		if len(in.lines) >= in.limit {
-			in.sweep()
+			in.sweepLines()
 		}
 		in.born++
 		l = &line{name: target.Id, age: in.born}
@@ -47,14 +47,14 @@ func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
 	return l
 }
 
-// sweep forgets the lines in which nothing is on its way.
-func (in *Inbox) sweep() {
+// sweepLines forgets the lines in which nothing is on its way.
+func (in *Inbox) sweepLines() {
 	in.recent = recent{}
 	in.order = slices.DeleteFunc(in.order, func(l *line) bool {
 		if l == in.nobody {
 			return false
 		}
-		if in.look(l); !l.idle() || l.metered {
+		if in.refreshLine(l); !l.isIdle() || l.metered {
 			return false
 		}
 		delete(in.lines, l.name)
@@ -63,22 +63,22 @@ func (in *Inbox) sweep() {
 	in.limit = 2*len(in.lines) + fewLines
 }
 
-// idle reports whether the line's target has consumed everything.
-func (l *line) idle() bool {
+// isIdle reports whether the line's target has consumed everything.
+func (l *line) isIdle() bool {
 	return l.waiting.Len() == 0 && (l.route == nil || l.route.inFlight() == 0 && l.route.lanesIdle())
 }
 
-// enter takes a user message: its target gets it, or it waits.
-func (in *Inbox) enter(l *line, process actor.Process, m message) {
-	if l.refused && !in.readmit(l, process) {
-		in.refuse(m, ErrSlow)
+// acceptUser sends a user message to its target, or queues it.
+func (in *Inbox) acceptUser(l *line, process actor.Process, m message) {
+	if l.refused && !in.canReadmit(l, process) {
+		in.reportRefused(m, ErrSlow)
 		return
 	}
 	in.pending += m.cost
 	if l.waiting.Len() == 0 {
 		r := in.routeTo(l, process)
-		if l.waiting.Len() == 0 && in.room(r, m.cost) {
-			in.pass(r, process, m)
+		if l.waiting.Len() == 0 && in.hasRoom(r, m.cost) {
+			in.passMessage(r, process, m)
 			in.meterArrived(l, m.cost)
 			return
 		}
@@ -89,46 +89,46 @@ func (in *Inbox) enter(l *line, process actor.Process, m message) {
 	in.meterArrived(l, m.cost)
 }
 
-// noteSlow has a line looked at until nothing waits in it.
+// noteSlow registers a line to be checked until nothing waits in it.
 func (in *Inbox) noteSlow(l *line) {
 	if !l.slow {
 		l.slow, l.since, l.logged = true, in.local.Now(), false
 		if l.route != nil {
-			l.route.progressed()
+			l.route.hasProgressed()
 		}
 		in.slow = append(in.slow, l)
 	}
-	in.arm()
+	in.armTimer()
 }
 
-// pump sends waiting messages to the target, as long as it has room. It looks for the process once:
-// it sends at most a window of messages.
-func (in *Inbox) pump(l *line) {
+// pumpLine sends waiting messages to the target, as long as it has room. It looks for the process
+// once: it sends at most a window of messages.
+func (in *Inbox) pumpLine(l *line) {
 	var process actor.Process
 	if l != in.nobody && l.waiting.Len() > 0 { // a dead letter stays one
-		process = in.process(l.waiting.At(0).target)
+		process = in.findProcess(l.waiting.At(0).target)
 	}
 	for l.waiting.Len() > 0 {
 		r := in.routeTo(l, process)
 		m := *l.waiting.At(0)
-		if !in.room(r, m.cost) {
+		if !in.hasRoom(r, m.cost) {
 			return
 		}
 		l.waiting.Pop()
 		l.bytes -= m.cost
-		in.pass(r, process, m)
+		in.passMessage(r, process, m)
 	}
 }
 
-// urgent passes a system message on, ahead of the messages that wait in the line.
-func (in *Inbox) urgent(l *line, process actor.Process, m message) {
+// sendSystem passes a system message on, ahead of the messages that wait in the line.
+func (in *Inbox) sendSystem(l *line, process actor.Process, m message) {
 	r := in.routeTo(l, process)
-	if most := 2*in.window + r.large; !m.must() && r.inFlight()+m.cost > most {
-		if in.refresh(r); r.inFlight() > 0 && r.inFlight()+m.cost > most {
-			in.refuse(m, ErrSlow)
+	if most := 2*in.window + r.large; !m.mustDeliver() && r.inFlight()+m.cost > most {
+		if in.updateConsumed(r); r.inFlight() > 0 && r.inFlight()+m.cost > most {
+			in.reportRefused(m, ErrSlow)
 			return
 		}
 	}
 	in.pending += m.cost
-	in.pass(r, process, m)
+	in.passMessage(r, process, m)
 }

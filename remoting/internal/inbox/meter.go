@@ -11,32 +11,32 @@ const (
 	Free
 )
 
-// share is how many bytes may wait for one target before the peer should send less to it.
-func (in *Inbox) share() int64 { return max(in.window, (in.bytes-in.pending)/8) }
+// shareBytes returns how many bytes may wait for a target before the peer should send less.
+func (in *Inbox) shareBytes() int64 { return max(in.window, (in.bytes-in.pending)/8) }
 
 // meterArrived takes note of a message for a line.
 func (in *Inbox) meterArrived(l *line, cost int64) {
 	switch {
 	case l.metered:
 		l.arrived += cost
-		in.allow(l)
-	case l.bytes > 0 && l.bytes >= in.share() && l != in.nobody && in.cfg.Meter != nil:
+		in.allowMore(l)
+	case l.bytes > 0 && l.bytes >= in.shareBytes() && l != in.nobody && in.cfg.Meter != nil:
 		l.metered = true
-		in.notify(l, Meter)
+		in.sendMetering(l, Meter)
 	}
 }
 
-// notify has the peer meter the line's target, or let it have something.
-func (in *Inbox) notify(l *line, what Metering) {
+// sendMetering makes the peer meter the line's target, or lets it send something.
+func (in *Inbox) sendMetering(l *line, what Metering) {
 	l.allowed, l.arrived = what == Allow, 0
 	in.cfg.Meter(l.name, what)
 }
 
-// allow lets a metered line have more when little waits in it. The previous allowance is in flight
-// until half a window of it has arrived.
-func (in *Inbox) allow(l *line) {
+// allowMore lets the peer send more to a metered target when little waits for it. The previous
+// allowance is in flight until half a window of it has arrived.
+func (in *Inbox) allowMore(l *line) {
 	if l.bytes <= in.window/2 && (!l.allowed || l.arrived >= in.window/2) {
-		in.notify(l, Allow)
+		in.sendMetering(l, Allow)
 	}
 }
 
@@ -45,23 +45,23 @@ func (in *Inbox) meterConsumed(l *line) {
 	if !l.metered {
 		return
 	}
-	for l.route != nil && l.waiting.Len() == 0 && l.debt() > 0 && in.await(l.route) {
-		in.look(l) // the inbox is not woken otherwise, as nothing waits
+	for l.route != nil && l.waiting.Len() == 0 && l.pendingBytes() > 0 && in.awaitConsumed(l.route) {
+		in.refreshLine(l) // the inbox is not woken otherwise, as nothing waits
 	}
-	if l.debt() == 0 {
+	if l.pendingBytes() == 0 {
 		l.metered = false
-		in.notify(l, Free)
+		in.sendMetering(l, Free)
 		return
 	}
-	in.allow(l)
+	in.allowMore(l)
 }
 
 // MeterAgain notifies a peer that has connected again which targets are metered.
 func (in *Inbox) MeterAgain() {
 	for _, l := range in.order {
 		if l.metered {
-			in.notify(l, Meter)
-			in.allow(l)
+			in.sendMetering(l, Meter)
+			in.allowMore(l)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func TestFailedBeforeClose(t *testing.T) {
 	inRig(t, narrow, func(r *rig) {
 		why := errors.New("as the test wants")
 		r.do(func(in *Inbox) {
-			in.fail(message{target: r.link, msg: &note{}}, why)
+			in.queueFailure(message{target: r.link, msg: &note{}}, why)
 			in.Close()
 			if f := r.refusals(); len(f) != 1 || !errors.Is(f[0].why, why) {
 				r.t.Errorf("refused: %+v", f)
@@ -114,7 +114,7 @@ func TestALaneGivesItsMemoryUp(t *testing.T) {
 	for ok := true; ok; {
 		_, ok = l.pop()
 	}
-	if n := l.queue.Cap(); n > fewItems || !l.idle() {
+	if n := l.queue.Cap(); n > fewItems || !l.isIdle() {
 		t.Errorf("room for %d is kept", n)
 	}
 }

@@ -26,7 +26,7 @@ type rig struct {
 	dead     []*actor.DeadLetterEvent
 }
 
-// deadLetters is what became dead letters.
+// deadLetters returns what became dead letters.
 func (r *rig) deadLetters() []*actor.DeadLetterEvent {
 	r.Wait()
 	r.mu.Lock()
@@ -115,7 +115,7 @@ func (r *rig) do(fn func(in *Inbox)) {
 	r.Advance(spawnTime)
 }
 
-// deliver has the inbox deliver messages of n bytes each.
+// deliver makes the inbox deliver messages of n bytes each.
 func (r *rig) deliver(to *actor.PID, n int, msgs ...any) {
 	r.do(func(in *Inbox) {
 		for _, msg := range msgs {
@@ -133,10 +133,10 @@ func (r *rig) check() {
 		}
 		var debt int64
 		for _, l := range in.order {
-			in.look(l)
-			debt += l.debt()
-			if l.debt() < 0 || l.bytes < 0 || l.route != nil && l.route.inFlight() < 0 {
-				r.t.Errorf("%q owes %d bytes, %d wait", l.name, l.debt(), l.bytes)
+			in.refreshLine(l)
+			debt += l.pendingBytes()
+			if l.pendingBytes() < 0 || l.bytes < 0 || l.route != nil && l.route.inFlight() < 0 {
+				r.t.Errorf("%q owes %d bytes, %d wait", l.name, l.pendingBytes(), l.bytes)
 			}
 		}
 		if debt != in.pending {
@@ -148,7 +148,7 @@ func (r *rig) check() {
 // note is a message of the tests.
 type note struct{ n int }
 
-// notes are n of them.
+// notes returns n of them.
 func notes(n int) (all []any) {
 	for i := range n {
 		all = append(all, &note{i})
@@ -179,7 +179,7 @@ func (r *rig) spawnTarget(name string, opts ...actor.PropsOption) *target {
 	return r.spawnReceiver(name, func(actor.Context) {}, opts...)
 }
 
-// spawnReceiver is spawnTarget for an actor with an additional receive function.
+// spawnReceiver calls spawnTarget for an actor with an additional receive function.
 func (r *rig) spawnReceiver(name string, receive actor.ReceiveFunc, opts ...actor.PropsOption) *target {
 	r.t.Helper()
 	a := &target{}
@@ -203,7 +203,7 @@ func (r *rig) spawnReceiver(name string, receive actor.ReceiveFunc, opts ...acto
 	return a
 }
 
-// suspend has the target consume nothing until resume, as after a failure.
+// suspend makes the target consume nothing until resume, as after a failure.
 func (a *target) suspend() { a.process.SendSystemMessage(a.pid, &actor.SuspendMailbox{}) }
 
 func (a *target) resume() { a.process.SendSystemMessage(a.pid, &actor.ResumeMailbox{}) }

@@ -46,20 +46,20 @@ type route struct {
 // never is more than anybody sends.
 const never = math.MaxInt64
 
-// inFlight is how much is not known to be consumed.
+// inFlight returns how much is not known to be consumed.
 func (r *route) inFlight() int64 { return r.sent - r.seen }
 
-// routeTo is the line's way to the process; nil: to dead letters. If another process has taken the
+// routeTo returns the line's way to process; nil: to dead letters. If another process has taken the
 // name, it also gets the messages that were not yet sent to the previous one.
 func (in *Inbox) routeTo(l *line, process actor.Process) *route {
 	a, _ := process.(*actor.ActorProcess)
 	if r := l.route; r != nil && r.process == a {
-		in.improve(l, r)
+		in.moveToLoop(l, r)
 		return r
 	}
 	if l.route != nil {
 		in.putBack(l)
-		in.part(l.route)
+		in.releaseRoute(l.route)
 		l.refused = false
 	}
 	l.route = in.newRoute(l, a)
@@ -73,7 +73,7 @@ func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
 		r.box, r.carried = in.cfg.Runtime.MailboxOf(l.name, a)
 	}
 	if r.off = !r.carried; r.off && a != nil {
-		if r.touches = in.kinds.touches(a); r.touches {
+		if r.touches = in.kinds.needsTouch(a); r.touches {
 			r.queue = in.kinds.mailboxOf(a)
 		}
 		if in.mayBeSpawning(l.name, a) {
@@ -99,9 +99,8 @@ func (in *Inbox) mayBeSpawning(name string, a *actor.ActorProcess) bool {
 	return !generated && in.kinds.isDefault(a)
 }
 
-// improve has an actor sent to on the loop, once it is known that this does not block, and nothing
-// is under way to it off the loop.
-func (in *Inbox) improve(l *line, r *route) {
+// moveToLoop switches an actor's messages to the loop, once that cannot block.
+func (in *Inbox) moveToLoop(l *line, r *route) {
 	if !r.off || r.process == nil || !r.lanesIdle() {
 		return
 	}
@@ -118,7 +117,7 @@ func (in *Inbox) improve(l *line, r *route) {
 
 // putBack returns the messages that a goroutine has not yet sent to the line's process to the line.
 func (in *Inbox) putBack(l *line) {
-	back := l.route.lanes[0].take()
+	back := l.route.lanes[0].takeAll()
 	if len(back) == 0 {
 		return
 	}
@@ -131,13 +130,13 @@ func (in *Inbox) putBack(l *line) {
 		l.route.sent -= it.cost
 	}
 	in.noteSlow(l)
-	in.poke()
+	in.wakeActor()
 }
 
-// part ends the waiting for what a process has been sent. The route is not used again.
-func (in *Inbox) part(r *route) {
-	in.refresh(r)
-	in.forget(r)
+// releaseRoute stops waiting for messages that were sent to a process. The route is not used again.
+func (in *Inbox) releaseRoute(r *route) {
+	in.updateConsumed(r)
+	in.forgetUnconsumed(r)
 	r.wake.Store(never)
 	for _, m := range r.marks {
 		in.answers.remove(m)
@@ -145,14 +144,14 @@ func (in *Inbox) part(r *route) {
 	r.marks = nil
 }
 
-// forget stops counting the unconsumed bytes of a process.
-func (in *Inbox) forget(r *route) {
+// forgetUnconsumed stops counting the unconsumed bytes of a process.
+func (in *Inbox) forgetUnconsumed(r *route) {
 	in.pending -= r.inFlight() - r.forgotten
 	r.forgotten = r.inFlight()
 }
 
-// refresh updates the count of consumed bytes.
-func (in *Inbox) refresh(r *route) {
+// updateConsumed updates the count of consumed bytes.
+func (in *Inbox) updateConsumed(r *route) {
 	d := r.done.Load() - r.seen
 	r.seen += d
 	f := min(d, r.forgotten)
@@ -164,47 +163,47 @@ func (in *Inbox) refresh(r *route) {
 	}
 }
 
-// look is refresh, which also notices that the line's process is gone, with all that it had.
-func (in *Inbox) look(l *line) {
+// refreshLine calls updateConsumed, and notices that the line's process has ended.
+func (in *Inbox) refreshLine(l *line) {
 	r := l.route
 	if r == nil {
 		return
 	}
-	in.refresh(r)
+	in.updateConsumed(r)
 	if r.process == nil || r.inFlight() == 0 || r.carried {
 		return
 	}
 	if p, _ := in.cfg.System.ProcessRegistry.GetLocal(l.name); p != actor.Process(r.process) {
 		in.putBack(l)
-		in.part(r)
+		in.releaseRoute(r)
 		l.route, l.refused = nil, false
 	}
 }
 
-// room reports whether the target may have a message of that cost. If not, the inbox is woken when
-// that may have changed.
-func (in *Inbox) room(r *route, cost int64) bool {
+// hasRoom reports whether the target may have a message of that cost. If not, the inbox is woken
+// when that may have changed.
+func (in *Inbox) hasRoom(r *route, cost int64) bool {
 	for {
 		if n := r.inFlight(); n == 0 || n+cost <= in.window {
 			return true
 		}
-		in.refresh(r)
+		in.updateConsumed(r)
 		if n := r.inFlight(); n == 0 || n+cost <= in.window {
 			return true
 		}
-		if !in.await(r) {
+		if !in.awaitConsumed(r) {
 			return false
 		}
 	}
 }
 
-// await arranges that the inbox is woken when the target has consumed half of its unconsumed bytes.
-// True: it has done so already.
-func (in *Inbox) await(r *route) (consumed bool) {
+// awaitConsumed arranges that the inbox is woken when the target has consumed half of its
+// unconsumed bytes. True: it has done so already.
+func (in *Inbox) awaitConsumed(r *route) (consumed bool) {
 	at := r.sent - r.inFlight()/2
 	if r.touches {
 		if len(r.marks) == 0 {
-			in.touch(r)
+			in.sendTouch(r)
 			r.gap = 0
 		}
 		at = r.marks[0].upTo
@@ -213,8 +212,8 @@ func (in *Inbox) await(r *route) (consumed bool) {
 	return r.done.Load() >= at && r.wake.CompareAndSwap(at, never)
 }
 
-// pass gives the target a message.
-func (in *Inbox) pass(r *route, process actor.Process, m message) {
+// passMessage sends the target a message.
+func (in *Inbox) passMessage(r *route, process actor.Process, m message) {
 	r.sent += m.cost
 	if !m.system {
 		if r.large = 0; m.cost > in.window { // all earlier messages are consumed
@@ -226,26 +225,26 @@ func (in *Inbox) pass(r *route, process actor.Process, m message) {
 		if process == nil {
 			process = in.cfg.System.DeadLetter
 		}
-		in.start(r, item{message: m, process: process})
+		in.queueItem(r, item{message: m, process: process})
 	case !r.carried:
-		in.guarded(m, func() { send(r.process, m) }) // it counts until the next Touch
+		in.callGuarded(m, func() { sendTo(r.process, m) }) // it counts until the next Touch
 		r.countPosted(m)
 		in.local.Woke()
 	case m.system:
 		r.process.SendSystemMessage(m.target, m.msg)
-		in.carry(r, message{cost: m.cost})
+		in.sendParcel(r, message{cost: m.cost})
 	default:
-		in.carry(r, m)
+		in.sendParcel(r, m)
 	}
 	if r.touches && r.sent-r.marked >= in.window/2 {
-		in.touch(r)
+		in.sendTouch(r)
 	}
 }
 
-// consumed counts bytes that the target has consumed. Any goroutine.
-func (r *route) consumed(cost int64) { r.reached(r.done.Add(cost)) }
+// countConsumed counts bytes that the target has consumed. Any goroutine.
+func (r *route) countConsumed(cost int64) { r.wakeIfReached(r.done.Add(cost)) }
 
-// consumedUpTo is the same for all that was sent before a mark. Any goroutine.
+// consumedUpTo counts all that was sent before a mark. Any goroutine.
 func (r *route) consumedUpTo(mark int64) {
 	for {
 		done := r.done.Load()
@@ -253,15 +252,15 @@ func (r *route) consumedUpTo(mark int64) {
 			return
 		}
 		if r.done.CompareAndSwap(done, mark) {
-			r.reached(mark)
+			r.wakeIfReached(mark)
 			return
 		}
 	}
 }
 
-func (r *route) reached(done int64) {
+func (r *route) wakeIfReached(done int64) {
 	if at := r.wake.Load(); done >= at && r.wake.CompareAndSwap(at, never) {
-		r.in.poke()
+		r.in.wakeActor()
 	}
 }
 
@@ -274,30 +273,30 @@ type parcel struct {
 
 var parcels sync.Pool
 
-// carry sends a message to an OnLoop or OffLoop actor. Without a message, it only reports when all
-// earlier messages are consumed.
-func (in *Inbox) carry(r *route, m message) {
+// sendParcel sends a message to an OnLoop or OffLoop actor. Without a message, it only reports when
+// all earlier messages are consumed.
+func (in *Inbox) sendParcel(r *route, m message) {
 	p, ok := parcels.Get().(*parcel)
 	if !ok {
 		p = new(parcel)
-		p.Consumed = p.back
+		p.Consumed = p.handleConsumed
 	}
 	p.Message, p.to, p.cost = m.msg, r, m.cost
 	carried := false
 	defer func() {
 		if !carried {
-			p.back()
+			p.handleConsumed()
 		}
 	}()
-	carried = in.guarded(m, func() { r.box.Carry(&p.Carrier) })
+	carried = in.callGuarded(m, func() { r.box.Carry(&p.Carrier) })
 }
 
-// back is called when the message was consumed. Any goroutine.
-func (p *parcel) back() {
+// handleConsumed counts a consumed message, and keeps the parcel for another one. Any goroutine.
+func (p *parcel) handleConsumed() {
 	r, cost := p.to, p.cost
 	p.Message, p.to = nil, nil
 	parcels.Put(p)
-	r.consumed(cost)
+	r.countConsumed(cost)
 }
 
 // countPosted counts a message in the queue of a default mailbox. Any goroutine.
@@ -307,10 +306,10 @@ func (r *route) countPosted(m message) {
 	}
 }
 
-// progressed reports whether the process has consumed something since the last call. A default
+// hasProgressed reports whether the process has consumed something since the last call. A default
 // mailbox shows that before its next Touch is answered: fewer messages are in it than were posted
 // since. Messages of other senders may hide that, until the Touch is answered.
-func (r *route) progressed() bool {
+func (r *route) hasProgressed() bool {
 	moved := r.seen != r.noted
 	r.noted = r.seen
 	if r.queue != nil {

@@ -80,9 +80,9 @@ func (*touched) Stop(*actor.PID) {}
 // mostMarks is how many Touches an actor may have that it has not answered.
 const mostMarks = 8
 
-// touch sends one to the actor, behind everything that it has been sent. It may be lost: another
-// one follows later and later.
-func (in *Inbox) touch(r *route) {
+// sendTouch sends the actor a Touch, behind all earlier messages. It may be lost: another one
+// follows later and later.
+func (in *Inbox) sendTouch(r *route) {
 	if n := len(r.marks); n == mostMarks {
 		in.answers.remove(r.marks[n-1])
 		r.marks = r.marks[:n-1]
@@ -95,7 +95,7 @@ func (in *Inbox) touch(r *route) {
 	r.gap = min(max(2*r.gap, in.pause), time.Minute)
 	r.again = in.local.Now().Add(r.gap)
 	if r.off {
-		in.start(r, item{message{target: answer, msg: env}, r.process, m})
+		in.queueItem(r, item{message{target: answer, msg: env}, r.process, m})
 		return
 	}
 	r.process.SendUserMessage(answer, env)

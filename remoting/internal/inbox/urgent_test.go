@@ -30,7 +30,7 @@ func TestSystemMessagesBehindALargeMessage(t *testing.T) {
 	})
 }
 
-// watchers are actors of another node.
+// watchers returns actors of another node.
 func watchers(n int) (all []*actor.PID) {
 	for i := range n {
 		all = append(all, actor.NewPID("elsewhere", fmt.Sprint("watcher", i)))

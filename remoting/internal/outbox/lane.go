@@ -42,7 +42,7 @@ func (l *Lane) Room(size int) bool { return l.bytes+l.reserved+size <= l.limit }
 // Append adds a record, for which there must be room.
 func (l *Lane) Append(r *frame.Record, size int) error {
 	if !l.open.IsZero() && l.w.Len()+size > FrameBytes {
-		l.close()
+		l.closeFrame()
 	}
 	if l.open.IsZero() {
 		l.number = *l.packets
@@ -51,7 +51,7 @@ func (l *Lane) Append(r *frame.Record, size int) error {
 		l.open = Packet{buf: buf, parts: buf.parts[:0], Number: l.number}
 		l.w.Reset(l.open.buf.B[:0])
 	}
-	l.grow(size)
+	l.growFor(size)
 	before := l.w.Len()
 	if err := l.w.Append(r); err != nil {
 		if l.open.Records == 0 {
@@ -61,13 +61,13 @@ func (l *Lane) Append(r *frame.Record, size int) error {
 		return err
 	}
 	l.bytes += l.w.Len() - before
-	l.open.count(r)
+	l.open.countRecord(r)
 	return nil
 }
 
-// grow makes room for a record: first a little, then for a whole frame. append would leave twice as
-// much behind on the way.
-func (l *Lane) grow(size int) {
+// growFor makes room for a record: first a little, then for a whole frame. append would leave twice
+// as much behind on the way.
+func (l *Lane) growFor(size int) {
 	switch b := l.w.Bytes(); {
 	case cap(b)-len(b) >= size:
 	case len(b) == 0:
@@ -80,8 +80,8 @@ func (l *Lane) grow(size int) {
 // littleFrame is the initial room, enough for most peers.
 const littleFrame = 4 << 10
 
-// close ends the frame that is being filled.
-func (l *Lane) close() {
+// closeFrame ends the frame that is being filled.
+func (l *Lane) closeFrame() {
 	l.open.buf.B = l.w.Bytes()
 	l.full.Push(l.open)
 	l.open = Packet{}
@@ -93,7 +93,7 @@ func (l *Lane) Take() (p Packet, ok bool) {
 		if l.open.IsZero() {
 			return p, false
 		}
-		l.close()
+		l.closeFrame()
 	}
 	return l.full.Pop(), true
 }
@@ -116,8 +116,8 @@ func (l *Lane) Records() (n int) {
 	return n
 }
 
-// numbers adds those of the packets that wait.
-func (l *Lane) numbers(to map[uint64]bool) {
+// addNumbers adds the numbers of the waiting packets.
+func (l *Lane) addNumbers(to map[uint64]bool) {
 	if !l.open.IsZero() {
 		to[l.open.Number] = true
 	}
@@ -126,10 +126,10 @@ func (l *Lane) numbers(to map[uint64]bool) {
 	}
 }
 
-// each calls do for each queued record. It closes the packet that is being filled.
-func (l *Lane) each(do func(*frame.Record)) {
+// eachRecord calls do for each queued record. It closes the packet that is being filled.
+func (l *Lane) eachRecord(do func(*frame.Record)) {
 	if !l.open.IsZero() {
-		l.close()
+		l.closeFrame()
 	}
 	for i := range l.full.Len() {
 		l.full.At(i).Each(do)
@@ -150,12 +150,12 @@ func (l *Lane) eachPacket(do func(*Packet)) {
 // has no records left.
 func (l *Lane) Filter(keep func(*frame.Record) bool) {
 	if !l.open.IsZero() {
-		l.close()
+		l.closeFrame()
 	}
 	for range l.full.Len() {
 		p := l.full.Pop()
 		l.bytes -= len(p.Bytes())
-		if kept := p.filter(keep); kept.Records > 0 {
+		if kept := p.filterRecords(keep); kept.Records > 0 {
 			l.bytes += len(kept.Bytes())
 			l.full.Push(kept)
 		}

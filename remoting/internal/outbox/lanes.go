@@ -26,8 +26,8 @@ type own struct {
 	open      bool // counted in lanes.open
 }
 
-// may reports whether a lane may be taken from, as far as its target is concerned.
-func (o *own) may() bool { return !o.Empty() && (!o.metered || o.allowance > 0) }
+// mayTake reports whether a lane may be taken from, as far as its target is concerned.
+func (o *own) mayTake() bool { return !o.Empty() && (!o.metered || o.allowance > 0) }
 
 // add makes a target's lane; nil: there are too many.
 func (l *lanes) add(target string, limit int, after uint64) *own {
@@ -51,13 +51,13 @@ func (l *lanes) remove(o *own) {
 	o.place = nil
 }
 
-// count counts a lane that has changed.
-func (l *lanes) count(o *own) {
-	l.filled += change(&o.filled, !o.Empty())
-	l.open += change(&o.open, o.may())
+// updateCounts counts a lane that has changed.
+func (l *lanes) updateCounts(o *own) {
+	l.filled += countChange(&o.filled, !o.Empty())
+	l.open += countChange(&o.open, o.mayTake())
 }
 
-func change(was *bool, is bool) int {
+func countChange(was *bool, is bool) int {
 	switch {
 	case *was == is:
 		return 0

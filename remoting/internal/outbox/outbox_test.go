@@ -18,7 +18,7 @@ func put(t *testing.T, l *Lane, r *frame.Record) {
 	}
 }
 
-// targets is whom the records of a packet are for.
+// targets returns whom the records of a packet are for.
 func targets(p *Packet) (s string) {
 	p.Each(func(r *frame.Record) { s += r.Target })
 	return s

@@ -36,14 +36,14 @@ func (p *Packet) Free() {
 	p.buf.Put()
 }
 
-// filter copies the records that are to be kept. The packet is given up.
-func (p *Packet) filter(keep func(*frame.Record) bool) (kept Packet) {
+// filterRecords copies the records that are to be kept. The packet is given up.
+func (p *Packet) filterRecords(keep func(*frame.Record) bool) (kept Packet) {
 	kept = Packet{buf: GetBuffer(), lane: p.lane, Number: p.Number, System: p.System}
 	var w frame.Writer
 	w.Reset(kept.buf.B[:0])
 	p.Each(func(r *frame.Record) {
 		if keep(r) && w.Append(r) == nil {
-			kept.count(r)
+			kept.countRecord(r)
 		}
 	})
 	kept.buf.B = w.Bytes()
@@ -54,8 +54,8 @@ func (p *Packet) filter(keep func(*frame.Record) bool) (kept Packet) {
 	return kept
 }
 
-// count counts a record that was appended.
-func (p *Packet) count(r *frame.Record) {
+// countRecord counts a record that was appended.
+func (p *Packet) countRecord(r *frame.Record) {
 	p.Records++
 	if IsUpkeep(r.Type) {
 		p.Upkeep++

@@ -56,11 +56,11 @@ func (q *Queue) Bytes() int { return q.bytes }
 // Number is that of the packet that has the latest record.
 func (q *Queue) Number() uint64 { return q.latest }
 
-// heavy is how many bytes of one target may wait in the common lane.
-func (q *Queue) heavy() int { return max(q.limit/16, FrameBytes) }
+// heavyBytes returns how many bytes of one target may wait in the common lane.
+func (q *Queue) heavyBytes() int { return max(q.limit/16, FrameBytes) }
 
-// lane is where a target's next record waits.
-func (q *Queue) lane(o *own) *Lane {
+// laneOf returns the lane of a target's next record.
+func (q *Queue) laneOf(o *own) *Lane {
 	if o == nil {
 		return &q.common
 	}
@@ -70,21 +70,21 @@ func (q *Queue) lane(o *own) *Lane {
 // Room reports whether a record of this size may wait, too, beside those that room is reserved for.
 func (q *Queue) Room(target string, size int) bool {
 	o := q.own.of[target]
-	if q.counts(o) {
+	if q.countsInShares(o) {
 		size = q.withPart(target, size)
 	}
-	return q.room(o, size)
+	return q.hasRoom(o, size)
 }
 
-// counts reports whether a record that is added to a lane counts in shares.
-func (q *Queue) counts(o *own) bool { return o == nil && q.common.bytes > q.heavy() }
+// countsInShares reports whether a record that is added to a lane counts in shares.
+func (q *Queue) countsInShares(o *own) bool { return o == nil && q.common.bytes > q.heavyBytes() }
 
 // withPart adds the cost of a part to a record's size.
 func (q *Queue) withPart(target string, size int) int {
 	return min(size+partBytes+len(target), max(size, q.limit))
 }
 
-func (q *Queue) room(o *own, size int) bool {
+func (q *Queue) hasRoom(o *own, size int) bool {
 	has := 0
 	if o != nil {
 		has = o.bytes + o.reserved
@@ -95,30 +95,30 @@ func (q *Queue) room(o *own, size int) bool {
 // Append adds a record, for which there must be room.
 func (q *Queue) Append(r *frame.Record, size int) error {
 	o := q.own.of[r.Target]
-	counts := q.counts(o)
-	if counts && q.shares[r.Target]+size > q.heavy() {
-		o = q.separate(r.Target)
+	counts := q.countsInShares(o)
+	if counts && q.shares[r.Target]+size > q.heavyBytes() {
+		o = q.addLane(r.Target)
 		counts = o == nil
 	}
-	l := q.lane(o)
+	l := q.laneOf(o)
 	before := l.bytes
 	l.packets = &q.packets
 	if err := l.Append(r, size); err != nil {
-		q.tidy(o)
+		q.removeIfUnused(o)
 		return err
 	}
 	n := l.bytes - before
 	q.bytes += n
 	q.latest = l.number
 	if counts {
-		q.count(r.Target, n)
+		q.addShare(r.Target, n)
 	}
-	q.note(o)
+	q.updateLane(o)
 	return nil
 }
 
-// count counts bytes in the common lane as a target's.
-func (q *Queue) count(target string, n int) {
+// addShare counts bytes in the common lane as a target's.
+func (q *Queue) addShare(target string, n int) {
 	if q.shares == nil {
 		q.shares = make(map[string]int)
 	}
@@ -132,8 +132,8 @@ func (q *Queue) count(target string, n int) {
 	q.bytes += partBytes + len(target)
 }
 
-// discount does the reverse for a packet.
-func (q *Queue) discount(p *Packet) {
+// removeShares subtracts a packet's bytes from its targets' shares.
+func (q *Queue) removeShares(p *Packet) {
 	for _, part := range p.parts {
 		q.bytes -= partBytes + len(part.target)
 		if left := q.shares[part.target] - part.bytes; left > 0 {
@@ -144,32 +144,32 @@ func (q *Queue) discount(p *Packet) {
 	}
 }
 
-// separate makes a lane for a target; nil: there are too many.
-func (q *Queue) separate(target string) *own {
+// addLane makes a lane for a target; nil: there are too many.
+func (q *Queue) addLane(target string) *own {
 	return q.own.add(target, q.limit, q.common.number)
 }
 
-// tidy removes a target's lane that is not needed.
-func (q *Queue) tidy(o *own) {
+// removeIfUnused removes a target's lane that is not needed.
+func (q *Queue) removeIfUnused(o *own) {
 	if o != nil && o.place != nil && !o.metered && o.bytes == 0 && o.reserved == 0 && o.Waiters() == 0 {
 		q.own.remove(o)
 	}
 }
 
-// note updates the lists after a change of a lane.
-func (q *Queue) note(o *own) {
+// updateLane updates the lists after a change of a lane.
+func (q *Queue) updateLane(o *own) {
 	if o == nil {
 		return
 	}
-	q.own.count(o)
-	if !o.ready && o.may() {
+	q.own.updateCounts(o)
+	if !o.ready && o.mayTake() {
 		o.ready = true
 		q.ready.Push(o)
 	}
 }
 
-// passed reports whether the packets of the common lane up to that number were taken.
-func (q *Queue) passed(number uint64) bool {
+// hasPassed reports whether the packets of the common lane up to that number were taken.
+func (q *Queue) hasPassed(number uint64) bool {
 	switch {
 	case q.common.full.Len() > 0:
 		return q.common.full.At(0).Number > number
@@ -185,17 +185,17 @@ func (q *Queue) Take() (p Packet, ok bool) {
 		for range q.ready.Len() {
 			o := q.ready.Pop()
 			o.ready = false
-			if !o.may() {
+			if !o.mayTake() {
 				continue
 			}
-			if !q.passed(o.after) {
-				q.note(o)
+			if !q.hasPassed(o.after) {
+				q.updateLane(o)
 				continue
 			}
 			p, ok = o.Take()
 			p.lane = o
 			o.allowance -= len(p.Bytes())
-			q.note(o)
+			q.updateLane(o)
 			q.ownTurn = false
 			return p, ok
 		}
@@ -206,16 +206,16 @@ func (q *Queue) Take() (p Packet, ok bool) {
 
 // Back puts a frame back that Take has taken.
 func (q *Queue) Back(p Packet) {
-	q.lane(p.lane).Back(p)
-	q.note(p.lane)
+	q.laneOf(p.lane).Back(p)
+	q.updateLane(p.lane)
 }
 
 // Gone removes a frame that was taken by Take from the count of bytes. It is the caller's to free.
 func (q *Queue) Gone(p *Packet) {
-	q.lane(p.lane).Gone(p)
+	q.laneOf(p.lane).Gone(p)
 	q.bytes -= len(p.Bytes())
-	q.discount(p)
-	q.tidy(p.lane)
+	q.removeShares(p)
+	q.removeIfUnused(p.lane)
 }
 
 // Empty reports whether nothing waits, apart from what Take has taken.
@@ -236,35 +236,35 @@ func (q *Queue) Records() (n int) {
 // Numbers is those of the packets that wait.
 func (q *Queue) Numbers() map[uint64]bool {
 	all := make(map[uint64]bool)
-	q.common.numbers(all)
+	q.common.addNumbers(all)
 	for o := range q.own.all {
-		o.numbers(all)
+		o.addNumbers(all)
 	}
 	return all
 }
 
 // Each calls do for each queued record. Packets that Take has returned are not queued.
 func (q *Queue) Each(do func(*frame.Record)) {
-	q.common.each(do)
+	q.common.eachRecord(do)
 	for o := range q.own.all {
-		o.each(do)
+		o.eachRecord(do)
 	}
 }
 
 // Filter drops the records that are not to be kept. A packet keeps its number, and disappears if it
 // has no records left.
 func (q *Queue) Filter(keep func(*frame.Record) bool) {
-	q.common.eachPacket(q.discount)
+	q.common.eachPacket(q.removeShares)
 	q.shares = nil
-	q.filter(&q.common, keep)
+	q.filterLane(&q.common, keep)
 	for o := range q.own.all {
-		q.filter(&o.Lane, keep)
-		q.note(o)
-		q.tidy(o)
+		q.filterLane(&o.Lane, keep)
+		q.updateLane(o)
+		q.removeIfUnused(o)
 	}
 }
 
-func (q *Queue) filter(l *Lane, keep func(*frame.Record) bool) {
+func (q *Queue) filterLane(l *Lane, keep func(*frame.Record) bool) {
 	before := l.bytes
 	l.Filter(keep)
 	q.bytes += l.bytes - before
@@ -274,39 +274,39 @@ func (q *Queue) filter(l *Lane, keep func(*frame.Record) bool) {
 func (q *Queue) Meter(target string) {
 	o := q.own.of[target]
 	if o == nil {
-		if o = q.separate(target); o == nil {
+		if o = q.addLane(target); o == nil {
 			return
 		}
 	}
 	o.metered, o.allowance = true, 0
-	q.note(o)
+	q.updateLane(o)
 }
 
 // Allow releases an Allowance of a metered target's packets.
 func (q *Queue) Allow(target string) {
 	if o := q.own.of[target]; o != nil && o.metered {
 		o.allowance = Allowance
-		q.note(o)
+		q.updateLane(o)
 	}
 }
 
 // Free ends Meter.
 func (q *Queue) Free(target string) {
 	if o := q.own.of[target]; o != nil {
-		q.free(o)
+		q.unmeterLane(o)
 	}
 }
 
-func (q *Queue) free(o *own) {
+func (q *Queue) unmeterLane(o *own) {
 	o.metered = false
-	q.note(o)
-	q.tidy(o)
+	q.updateLane(o)
+	q.removeIfUnused(o)
 }
 
 // FreeAll ends Meter for all targets: the connection has ended.
 func (q *Queue) FreeAll() {
 	for o := range q.own.all {
-		q.free(o)
+		q.unmeterLane(o)
 	}
 }
 
@@ -319,11 +319,11 @@ func (q *Queue) Wait(target string, size int) (room <-chan struct{}, at Place) {
 	} else if o.Waiters() == 0 {
 		q.own.blocked = append(q.own.blocked, o)
 	}
-	return q.lane(o).Wait(size), Place{o, size}
+	return q.laneOf(o).Wait(size), Place{o, size}
 }
 
 // Waits reports whether senders wait for room for a target's messages.
-func (q *Queue) Waits(target string) bool { return q.lane(q.own.of[target]).Waiters() > 0 }
+func (q *Queue) Waits(target string) bool { return q.laneOf(q.own.of[target]).Waiters() > 0 }
 
 // Waiters is how many senders wait for room.
 func (q *Queue) Waiters() (n int) {
@@ -336,28 +336,28 @@ func (q *Queue) Waiters() (n int) {
 
 // Unreserve returns reserved room.
 func (q *Queue) Unreserve(at Place) {
-	q.lane(at.lane).Unreserve(at.size)
+	q.laneOf(at.lane).Unreserve(at.size)
 	q.reserved -= at.size
-	q.tidy(at.lane)
+	q.removeIfUnused(at.lane)
 }
 
 // Release wakes the senders for which there is room now, or all of them: the queue is out of use.
 func (q *Queue) Release(all bool) {
-	q.release(nil, all)
+	q.releaseWaiters(nil, all)
 	if len(q.own.blocked) == 0 {
 		return
 	}
 	q.own.blocked = slices.DeleteFunc(q.own.blocked, func(o *own) bool {
-		q.release(o, all)
+		q.releaseWaiters(o, all)
 		return o.Waiters() == 0
 	})
 }
 
-func (q *Queue) release(o *own, all bool) {
-	l := q.lane(o)
+func (q *Queue) releaseWaiters(o *own, all bool) {
+	l := q.laneOf(o)
 	for l.waiters.Len() > 0 {
 		size := l.waiters.At(0).size
-		if !all && !q.room(o, size) {
+		if !all && !q.hasRoom(o, size) {
 			return
 		}
 		l.reserved += size

@@ -120,7 +120,7 @@ func counted(t *testing.T, q *Queue) {
 	empty, ready, waiters := q.common.Empty(), !q.common.Empty(), q.common.Waiters()
 	for o := range q.own.all {
 		empty = empty && o.Empty()
-		ready = ready || o.may()
+		ready = ready || o.mayTake()
 		waiters += o.Waiters()
 	}
 	if q.Empty() != empty || q.Ready() != ready || q.Waiters() != waiters {

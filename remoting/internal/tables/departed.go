@@ -22,15 +22,15 @@ const (
 	departedBytes = 256
 )
 
-func (g *Grants) kept() int { return departedBytes + g.bytes }
+func (g *Grants) keptBytes() int { return departedBytes + g.bytes }
 
 // Keep enters a node's grants. It returns false if there is no room for them.
 func (d *Departed) Keep(node uint64, g Grants, now time.Time) (ok bool) {
 	d.forgetOver(now)
-	if !g.peer.known || len(g.of) == 0 || g.peer.over(now) {
+	if !g.peer.known || len(g.of) == 0 || g.peer.isOver(now) {
 		return true // nothing to keep
 	}
-	from, wants := g.peer.from, g.kept()
+	from, wants := g.peer.from, g.keptBytes()
 	if may := d.bytes.Set(from, 0, wants, DepartedBytes); may < wants {
 		d.bytes.Add(from, -may)
 		return false
@@ -44,14 +44,14 @@ func (d *Departed) Keep(node uint64, g Grants, now time.Time) (ok bool) {
 func (d *Departed) Take(node uint64) (g Grants) {
 	g, ok := d.nodes.remove(node)
 	if ok {
-		d.bytes.Add(g.peer.from, -g.kept())
+		d.bytes.Add(g.peer.from, -g.keptBytes())
 	}
 	return g
 }
 
 // forgetOver removes nodes whose AnswerTime is over.
 func (d *Departed) forgetOver(now time.Time) {
-	for e := d.nodes.first; e != nil && e.value.peer.over(now); e = d.nodes.first {
+	for e := d.nodes.first; e != nil && e.value.peer.isOver(now); e = d.nodes.first {
 		d.Take(e.key)
 	}
 }

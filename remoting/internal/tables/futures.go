@@ -65,7 +65,7 @@ func (f *Futures) Room(alive func(id string) bool) bool {
 	if len(f.free) == 0 && len(f.slots) >= f.sweepAt {
 		for i := range f.slots {
 			if !alive(f.slots[i].Future.Id) {
-				f.vacate(i)
+				f.releaseSlot(i)
 			}
 		}
 		f.sweepAt = 2*f.Waiting() + 1024
@@ -73,7 +73,7 @@ func (f *Futures) Room(alive func(id string) bool) bool {
 	if f.Waiting() < FuturesMost {
 		return true
 	}
-	f.look(roomLooks, alive) // there are too many for each request to look at all
+	f.sweepSome(roomLooks, alive) // there are too many for each request to look at all
 	return f.Waiting() < FuturesMost
 }
 
@@ -86,13 +86,13 @@ const (
 
 // Sweep removes futures that are gone, such as those that have timed out. It looks at some of the
 // slots, and at others the next time.
-func (f *Futures) Sweep(alive func(id string) bool) { f.look(sweepLooks, alive) }
+func (f *Futures) Sweep(alive func(id string) bool) { f.sweepSome(sweepLooks, alive) }
 
-func (f *Futures) look(most int, alive func(id string) bool) {
+func (f *Futures) sweepSome(most int, alive func(id string) bool) {
 	for range min(most, len(f.slots)) {
 		f.looked = (f.looked + 1) % len(f.slots)
 		if r := &f.slots[f.looked]; r.Process != nil && !alive(r.Future.Id) {
-			f.vacate(f.looked)
+			f.releaseSlot(f.looked)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (f *Futures) Add(r Request) {
 // goneMost is the number of tokens in gone. The latest of each slot is kept in addition.
 const goneMost = 4096
 
-func (f *Futures) vacate(i int) {
+func (f *Futures) releaseSlot(i int) {
 	token := f.slots[i].Token
 	f.slots[i] = Request{name: f.slots[i].name, last: token}
 	f.free = append(f.free, i)
@@ -130,17 +130,17 @@ func (f *Futures) vacate(i int) {
 	f.old = (f.old + 1) % goneMost
 }
 
-// slot is the slot of that name; -1: there is none with such a token.
-func (f *Futures) slot(name string, token uint32) int {
-	i := f.index(name)
+// findSlot returns the slot of that name; -1: there is none with such a token.
+func (f *Futures) findSlot(name string, token uint32) int {
+	i := f.slotIndex(name)
 	if i < 0 || f.slots[i].Process == nil || f.slots[i].Token != token {
 		return -1
 	}
 	return i
 }
 
-// index is the slot of that name; -1: there is none.
-func (f *Futures) index(name string) int {
+// slotIndex returns the slot of that name; -1: there is none.
+func (f *Futures) slotIndex(name string) int {
 	digits, ok := strings.CutPrefix(name, f.prefix)
 	if !ok {
 		return -1
@@ -157,13 +157,13 @@ func (f *Futures) index(name string) int {
 // guess: the slot that was freed last is reused first, so its number may already belong to newer
 // requests.
 func (f *Futures) Late(name string, token uint32) bool {
-	i := f.index(name)
+	i := f.slotIndex(name)
 	return i >= 0 && (f.slots[i].last == token || slices.Contains(f.gone, token))
 }
 
 // Find returns a request by its token.
 func (f *Futures) Find(name string, token uint32) (r Request, ok bool) {
-	if i := f.slot(name, token); i >= 0 {
+	if i := f.findSlot(name, token); i >= 0 {
 		return f.slots[i], true
 	}
 	return r, false
@@ -171,12 +171,12 @@ func (f *Futures) Find(name string, token uint32) (r Request, ok bool) {
 
 // Take removes a request by its token.
 func (f *Futures) Take(name string, token uint32) (r Request, ok bool) {
-	i := f.slot(name, token)
+	i := f.findSlot(name, token)
 	if i < 0 {
 		return r, false
 	}
 	r = f.slots[i]
-	f.vacate(i)
+	f.releaseSlot(i)
 	return r, true
 }
 
@@ -200,7 +200,7 @@ func (f *Futures) TakeThose(which func(*Request) bool) (those []Request) {
 	for i := range f.slots {
 		if r := &f.slots[i]; r.Process != nil && which(r) {
 			those = append(those, *r)
-			f.vacate(i)
+			f.releaseSlot(i)
 		}
 	}
 	slices.SortFunc(those, func(a, b Request) int { return int(a.seq) - int(b.seq) })

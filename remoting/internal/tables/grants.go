@@ -34,20 +34,20 @@ type connection struct {
 // AnswerTime is how long grants outlive the peer's last connection.
 const AnswerTime = time.Hour
 
-// over reports whether the connection ended more than AnswerTime ago.
-func (c *connection) over(now time.Time) bool {
+// isOver reports whether the connection ended more than AnswerTime ago.
+func (c *connection) isOver(now time.Time) bool {
 	return c.known && !c.ended.IsZero() && now.Sub(c.ended) > AnswerTime
 }
 
 // Connected notes the incarnation that is now connected. If it differs from the one before, or
 // AnswerTime is over, only the grants of senders with queued messages stay; waiting lists these.
 func (g *Grants) Connected(incarnation uint64, from netip.Addr, now time.Time, waiting func(do func(sender string))) {
-	if g.peer.known && g.peer.incarnation != incarnation || g.peer.over(now) {
+	if g.peer.known && g.peer.incarnation != incarnation || g.peer.isOver(now) {
 		before := g.of
 		*g = Grants{}
 		waiting(func(sender string) {
 			if to, ok := before[sender]; ok {
-				g.enter(sender, to)
+				g.setGrant(sender, to)
 			}
 		})
 	}
@@ -72,15 +72,16 @@ type identity struct {
 	other actor.Process
 }
 
-func identify(p actor.Process) identity {
+func identityOf(p actor.Process) identity {
 	if a, ok := p.(*actor.ActorProcess); ok {
 		return identity{actor: weak.Make(a)}
 	}
 	return identity{other: p}
 }
 
-// is reports whether p is that process. Of those that are no pointers one is as good as another.
-func (i *identity) is(p actor.Process) bool {
+// isProcess reports whether p is that process. Of those that are no pointers one is as good as
+// another.
+func (i *identity) isProcess(p actor.Process) bool {
 	if a, ok := p.(*actor.ActorProcess); ok {
 		return i.actor.Value() == a
 	}
@@ -98,24 +99,24 @@ const (
 // Sent notes that a local actor, which is this process, has sent the peer a message, and grants
 // reach. alive reports whether an actor still is. False: there is no room for another one's grant.
 func (g *Grants) Sent(id string, p actor.Process, reach Accesses, alive func(id string) bool) (ok bool) {
-	if id == g.last && g.lastIs.is(p) {
+	if id == g.last && g.lastIs.isProcess(p) {
 		return true
 	}
 	to, ok := g.of[id]
-	if !ok && !g.room(id, alive) {
+	if !ok && !g.hasRoom(id, alive) {
 		return false
 	}
-	if !ok || !to.to.is(p) {
-		to = g.add(id, p, reach)
+	if !ok || !to.to.isProcess(p) {
+		to = g.addGrant(id, p, reach)
 	}
 	g.last, g.lastIs = id, to.to
 	return true
 }
 
-// room reports whether there may be a grant for another name. Grants of actors that are gone are
+// hasRoom reports whether there may be a grant for another name. Grants of actors that are gone are
 // looked for whenever there are twice as many as when that was done last, and while there is no
 // room once for a number of refused names.
-func (g *Grants) room(id string, alive func(id string) bool) bool {
+func (g *Grants) hasRoom(id string, alive func(id string) bool) bool {
 	fits := func() bool { return g.bytes+grantBytes+len(id) <= GrantBytes }
 	if g.refused++; fits() {
 		g.refused = 0
@@ -137,23 +138,23 @@ func (g *Grants) room(id string, alive func(id string) bool) bool {
 
 // Add grants access to an actor in addition to its grants. It returns false if there is no room.
 func (g *Grants) Add(id string, p actor.Process, access Accesses, alive func(id string) bool) (ok bool) {
-	if _, has := g.of[id]; !has && !g.room(id, alive) {
+	if _, has := g.of[id]; !has && !g.hasRoom(id, alive) {
 		return false
 	}
-	g.add(id, p, access)
+	g.addGrant(id, p, access)
 	return true
 }
 
-func (g *Grants) add(id string, p actor.Process, access Accesses) grant {
-	if was, ok := g.of[id]; ok && was.to.is(p) {
+func (g *Grants) addGrant(id string, p actor.Process, access Accesses) grant {
+	if was, ok := g.of[id]; ok && was.to.isProcess(p) {
 		access |= was.access
 	}
-	now := grant{identify(p), access}
-	g.enter(id, now)
+	now := grant{identityOf(p), access}
+	g.setGrant(id, now)
 	return now
 }
 
-func (g *Grants) enter(id string, to grant) {
+func (g *Grants) setGrant(id string, to grant) {
 	if g.of == nil {
 		g.of = make(map[string]grant)
 	}
@@ -166,5 +167,5 @@ func (g *Grants) enter(id string, to grant) {
 // Has reports whether something is granted to the process of a name.
 func (g *Grants) Has(id string, p actor.Process, access Accesses) bool {
 	now := g.of[id]
-	return now.access&access != 0 && now.to.is(p)
+	return now.access&access != 0 && now.to.isProcess(p)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// request is a request of a future's, with a token.
+// request returns a request of a future's, with a token.
 func request(token uint32) Request {
 	return Request{Future: actor.NewPID("", "future$1"), Process: actor.NewActorProcess(nil), Packet: uint64(token), Token: token}
 }

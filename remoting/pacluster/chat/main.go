@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	}
 	names := strings.Split(*all, ",")
 	for _, name := range names {
-		n, err := join(ctx, name, names)
+		n, err := joinCluster(ctx, name, names)
 		if errors.Is(err, unix.EADDRINUSE) || errors.Is(err, unix.EADDRNOTAVAIL) {
 			continue // it is another process, or another machine
 		}
@@ -72,8 +72,8 @@ type node struct {
 	member *pacluster.Member
 }
 
-// join joins the cluster under a name.
-func join(ctx context.Context, name string, all []string) (*node, error) {
+// joinCluster joins the cluster under a name.
+func joinCluster(ctx context.Context, name string, all []string) (*node, error) {
 	host, _, err := net.SplitHostPort(name)
 	if err != nil {
 		return nil, err

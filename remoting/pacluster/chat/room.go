@@ -48,25 +48,25 @@ func (r *room) Receive(ctx actor.Context) {
 		if _, here := r.people[key]; !here {
 			r.people[key] = guest{ctx.Sender(), m.Nick}
 			ctx.Watch(ctx.Sender()) // Terminated follows, also when its process is killed
-			r.send(ctx, "", "-- "+m.Nick+" is here")
+			r.sendLine(ctx, "", "-- "+m.Nick+" is here")
 		}
 	case *say:
 		key := ctx.Sender().String()
 		if who, here := r.people[key]; here {
-			r.send(ctx, key, who.nick+": "+m.Text)
+			r.sendLine(ctx, key, who.nick+": "+m.Text)
 		}
 		ctx.Respond(&took{})
 	case *actor.Terminated:
 		key := m.Who.String()
 		who := r.people[key]
 		delete(r.people, key)
-		r.send(ctx, "", "-- "+who.nick+" left")
+		r.sendLine(ctx, "", "-- "+who.nick+" left")
 	}
 }
 
-// send sends a line to all but one. It waits for nobody: lines for a process that does not read are
-// dropped when remoting.Config.Queue is full.
-func (r *room) send(ctx actor.Context, but, line string) {
+// sendLine sends a line to all but one. It waits for nobody: lines for a process that does not read
+// are dropped when remoting.Config.Queue is full.
+func (r *room) sendLine(ctx actor.Context, but, line string) {
 	for key, g := range r.people {
 		if key != but {
 			ctx.Send(g.pid, &heard{line})
@@ -96,17 +96,17 @@ type (
 func (p *person) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started, look:
-		p.enter(ctx)
+		p.enterRoom(ctx)
 	case typed:
 		p.line = &say{m.text}
-		p.say(ctx)
+		p.sendLine(ctx)
 	case *took:
 		if p.line != nil {
 			p.line = nil
 			p.next <- struct{}{}
 		}
 	case *heard:
-		p.print(m.Line)
+		p.printLine(m.Line)
 	case *actor.Terminated: // the room is lost: it is made again
 		if m.Who.Equal(p.room) {
 			p.room = nil
@@ -115,27 +115,27 @@ func (p *person) Receive(ctx actor.Context) {
 	}
 }
 
-// enter enters the room. A line that a lost one has not answered is said again in its successor, so
-// it may appear twice.
-func (p *person) enter(ctx actor.Context) {
+// enterRoom enters the room. A line that a lost one has not answered is said again in its
+// successor, so it may appear twice.
+func (p *person) enterRoom(ctx actor.Context) {
 	if p.room = p.find(); p.room == nil {
 		rdma.After(ctx, lookAfter, look{})
 		return
 	}
-	p.print("-- the room is at " + p.room.Address)
+	p.printLine("-- the room is at " + p.room.Address)
 	ctx.Watch(p.room)
 	ctx.Request(p.room, &enter{p.nick})
-	p.say(ctx)
+	p.sendLine(ctx)
 }
 
-func (p *person) say(ctx actor.Context) {
+func (p *person) sendLine(ctx actor.Context) {
 	if p.room != nil && p.line != nil {
 		ctx.Request(p.room, p.line)
 	}
 }
 
-// print prints a line without what could change the terminal.
-func (p *person) print(line string) {
+// printLine prints a line without characters that could change the terminal.
+func (p *person) printLine(line string) {
 	clean := strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
 			return c

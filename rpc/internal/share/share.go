@@ -146,7 +146,7 @@ func (c *Conn) Exceeds() bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	total := c.of.total[Calls]
-	return !fair(c.peer.used[Calls]-1, 1, total-c.of.used[Calls]+1, total, 1)
+	return !isFair(c.peer.used[Calls]-1, 1, total-c.of.used[Calls]+1, total, 1)
 }
 
 func (c *Conn) addLocked(r Resource, n int) {
@@ -161,7 +161,7 @@ func (p *peer) mayLocked(a *Account, r Resource, n int) bool {
 	if r == Calls && p.waits.Load() > 0 {
 		k = 1
 	}
-	return fair(p.used[r], n, a.total[r]-a.used[r], a.total[r], k)
+	return isFair(p.used[r], n, a.total[r]-a.used[r], a.total[r], k)
 }
 
 // mayLocked reports whether the connection may have n more, if its address may.
@@ -175,10 +175,10 @@ func (c *Conn) mayLocked(r Resource, n int) bool {
 	}
 	// the address's possible total
 	part := k*(p.used[r]+a.total[r]-a.used[r]-fairshare.Kept(a.total[r]))/(k+1) + 1
-	return fair(c.used[r], n, part-p.used[r], part, k)
+	return isFair(c.used[r], n, part-p.used[r], part, k)
 }
 
-// fair is fairshare.Fair, with what is kept of a total.
-func fair(has, n, left, total, patience int) bool {
+// isFair calls fairshare.Fair with the part of a total that is kept.
+func isFair(has, n, left, total, patience int) bool {
 	return fairshare.Fair(has, n, left, fairshare.Kept(total), patience)
 }

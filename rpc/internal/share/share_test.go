@@ -9,7 +9,7 @@ import (
 
 var all = Amounts{Calls: 1600, Waiting: 1600, Streams: 1600, Memory: 1600}
 
-// joined are connections of an account, from so many addresses and so many from each.
+// joined returns connections of an account, from so many addresses and so many from each.
 func joined(a *Account, addrs, each int) (conns []*Conn) {
 	for i := range addrs {
 		for range each {

@@ -42,25 +42,25 @@ func Join(rows []page.Row, ids []kernel.ID, devices []string) (pairs []Pair) {
 	at := make(map[place][]int)
 	for n := range ids {
 		i := &ids[n]
-		p := place{i.Device, address(i.Local.String()), address(i.Peer.String())}
+		p := place{i.Device, normalizeAddr(i.Local.String()), normalizeAddr(i.Peer.String())}
 		at[p] = append(at[p], n)
 	}
 	taken := make([]bool, len(ids))
 	for n := range rows {
 		row := &rows[n]
 		pair := Pair{Who: Apart, Program: row}
-		p := place{row.Device, address(row.Local), address(row.Peer)}
+		p := place{row.Device, normalizeAddr(row.Local), normalizeAddr(row.Peer)}
 		switch {
 		case slices.Contains(devices, row.Device):
 			pair.Who = Program
-			if found, ok := pick(at, p, ids, stateOf(row)); ok {
+			if found, ok := removeID(at, p, ids, stateOf(row)); ok {
 				pair.add(&ids[found], row)
 				taken[found] = true
 			}
 		case row.Device == "" && row.State == states.Listening.String():
 			for _, d := range devices { // it listens on each of them
 				p.device = d
-				if found, ok := pick(at, p, ids, stateOf(row)); ok {
+				if found, ok := removeID(at, p, ids, stateOf(row)); ok {
 					pair.add(&ids[found], row)
 					taken[found] = true
 				}
@@ -79,8 +79,8 @@ func Join(rows []page.Row, ids []kernel.ID, devices []string) (pairs []Pair) {
 	return pairs
 }
 
-// pick removes one of the identifiers at a place: one in that state if there is one.
-func pick(at map[place][]int, p place, ids []kernel.ID, state string) (n int, ok bool) {
+// removeID removes one of the identifiers at a place: one in that state if there is one.
+func removeID(at map[place][]int, p place, ids []kernel.ID, state string) (n int, ok bool) {
 	list := at[p]
 	if len(list) == 0 {
 		return 0, false
@@ -110,9 +110,9 @@ func stateOf(row *page.Row) string {
 	return ""
 }
 
-// address returns an address in one spelling: without the zone, which one side has as a name and
-// the other as a number. A listener's peer in the kernel is 0.0.0.0:0, which becomes "".
-func address(text string) string {
+// normalizeAddr returns an address in one spelling: without the zone, which one side has as a name
+// and the other as a number. A listener's peer in the kernel is 0.0.0.0:0, which becomes "".
+func normalizeAddr(text string) string {
 	if a, err := netip.ParseAddrPort(text); err == nil {
 		if a.Port() == 0 && a.Addr().WithZone("").IsUnspecified() {
 			return ""

@@ -49,15 +49,15 @@ func IDs() (ids []ID, steady bool, err error) {
 	}
 	for i := range ids {
 		if ids[i].PID != 0 {
-			ids[i].Command = strings.TrimSuffix(string(proc(ids[i].PID, "comm")), "\n")
-			ids[i].Process = processOf(proc(ids[i].PID, "status"))
+			ids[i].Command = strings.TrimSuffix(string(readProcFile(ids[i].PID, "comm")), "\n")
+			ids[i].Process = processOf(readProcFile(ids[i].PID, "status"))
 		}
 	}
 	return ids, steady, nil
 }
 
-// proc returns the beginning of a thread's file, or nothing if the thread is gone.
-func proc(thread uint32, name string) []byte {
+// readProcFile returns the beginning of a thread's file, or nothing if the thread is gone.
+func readProcFile(thread uint32, name string) []byte {
 	f, err := os.Open("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/" + name)
 	if err != nil {
 		return nil

@@ -142,7 +142,7 @@ func parseID(entry []byte) (id ID, err error) {
 			id.Command = "[" + nldev.Text(value) + "]"
 			return nil
 		}
-		return id.number(kind, value)
+		return id.setNumber(kind, value)
 	})
 	if err == nil && (id.State == "" || id.PS == "") {
 		err = nldev.Protocol("an identifier without a state or a port space")
@@ -150,8 +150,8 @@ func parseID(entry []byte) (id ID, err error) {
 	return id, err
 }
 
-// number sets a numeric field from the message.
-func (id *ID) number(kind uint16, value []byte) error {
+// setNumber sets a numeric field from the message.
+func (id *ID) setNumber(kind uint16, value []byte) error {
 	size := 4
 	switch kind {
 	case attrType, attrState:

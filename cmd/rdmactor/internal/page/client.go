@@ -112,12 +112,12 @@ func (q Query) values() url.Values {
 
 // IDs requests a page of identifiers.
 func (c *Client) IDs(ctx context.Context, q Query) (v IDs, err error) {
-	_, err = c.ids(ctx, q, &v)
+	_, err = c.getIDs(ctx, q, &v)
 	return v, err
 }
 
-func (c *Client) ids(ctx context.Context, q Query, v *IDs) (size int, err error) {
-	size, err = c.get(ctx, "ids", q.values(), v)
+func (c *Client) getIDs(ctx context.Context, q Query, v *IDs) (size int, err error) {
+	size, err = c.getResource(ctx, "ids", q.values(), v)
 	switch {
 	case err != nil:
 		return 0, err
@@ -142,7 +142,7 @@ func (c *Client) All(ctx context.Context, q Query) (rows []Row, complete bool, e
 	read := 0
 	for q.Page = 1; ; q.Page++ {
 		var v IDs
-		size, err := c.ids(ctx, q, &v)
+		size, err := c.getIDs(ctx, q, &v)
 		if err != nil {
 			return nil, false, err
 		}
@@ -163,7 +163,7 @@ func (c *Client) All(ctx context.Context, q Query) (rows []Row, complete bool, e
 
 // ID requests one identifier, by its number or its PID's id.
 func (c *Client) ID(ctx context.Context, which string) (v ID, err error) {
-	_, err = c.get(ctx, "ids/"+url.PathEscape(which), url.Values{"format": {"json"}}, &v)
+	_, err = c.getResource(ctx, "ids/"+url.PathEscape(which), url.Values{"format": {"json"}}, &v)
 	if gone := (*statusError)(nil); errors.As(err, &gone) && gone.code == http.StatusNotFound {
 		return v, ErrGone
 	}
@@ -175,7 +175,7 @@ func (c *Client) ID(ctx context.Context, which string) (v ID, err error) {
 
 // Overview requests the data of the program as a whole.
 func (c *Client) Overview(ctx context.Context) (v Overview, err error) {
-	_, err = c.get(ctx, "", url.Values{"format": {"json"}}, &v)
+	_, err = c.getResource(ctx, "", url.Values{"format": {"json"}}, &v)
 	if err == nil && v.Loops == nil {
 		err = errNoPage
 	}
@@ -186,7 +186,7 @@ func (c *Client) Overview(ctx context.Context) (v Overview, err error) {
 // Sections requests the list of the program's tables.
 func (c *Client) Sections(ctx context.Context) (all []Title, err error) {
 	var v list[Title]
-	_, err = c.get(ctx, "sections", url.Values{"format": {"json"}}, &v)
+	_, err = c.getResource(ctx, "sections", url.Values{"format": {"json"}}, &v)
 	if none := (*statusError)(nil); errors.As(err, &none) && none.code == http.StatusNotFound {
 		return nil, nil
 	}
@@ -195,7 +195,7 @@ func (c *Client) Sections(ctx context.Context) (all []Title, err error) {
 
 // Section requests one of the program's tables.
 func (c *Client) Section(ctx context.Context, name string) (v Section, err error) {
-	_, err = c.get(ctx, "sections/"+url.PathEscape(name), url.Values{"format": {"json"}}, &v)
+	_, err = c.getResource(ctx, "sections/"+url.PathEscape(name), url.Values{"format": {"json"}}, &v)
 	if err == nil && (v.Rows == nil || len(v.Columns) > mostNames) {
 		err = errNoPage
 	}
@@ -203,36 +203,36 @@ func (c *Client) Section(ctx context.Context, name string) (v Section, err error
 	return v, err
 }
 
-// get requests a resource, and returns the length of the answer.
-func (c *Client) get(ctx context.Context, path string, query url.Values, into any) (size int, err error) {
+// getResource requests a resource, and returns the length of the answer.
+func (c *Client) getResource(ctx context.Context, path string, query url.Values, into any) (size int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.patience, ErrSilent)
 	defer cancel()
 	at := c.base.String() + path + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
-		return 0, why(ctx, err)
+		return 0, causeOf(ctx, err)
 	}
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return 0, why(ctx, err)
+		return 0, causeOf(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return 0, refused(resp)
+		return 0, newStatusError(resp)
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, c.room+1))
 	switch {
 	case err != nil:
-		return 0, why(ctx, err)
+		return 0, causeOf(ctx, err)
 	case int64(len(data)) > c.room:
 		return 0, errLong
 	}
-	return len(data), decode(data, into)
+	return len(data), decodeAnswer(data, into)
 }
 
-// why returns the cause of an error, without the request's address and fit for a terminal.
-func why(ctx context.Context, err error) error {
+// causeOf returns the cause of an error, without the request's address and fit for a terminal.
+func causeOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -262,7 +262,7 @@ func (s *statusError) Error() string {
 	return fmt.Sprintf("the server answers with %d, %s", s.code, s.text)
 }
 
-func refused(resp *http.Response) error {
+func newStatusError(resp *http.Response) error {
 	said, _ := io.ReadAll(io.LimitReader(resp.Body, roomSaid)) // an explanation only
 	line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 	if strings.HasPrefix(line, "<") { // a page for people

@@ -230,7 +230,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"columns":["a","b"],"rows":[{"a":1,"b":"x"},{"a":[{}]}]}`))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		for _, into := range []any{&IDs{}, &ID{}, &Overview{}, &Section{}, &list[Title]{}} {
-			_ = decode(data, into)
+			_ = decodeAnswer(data, into)
 		}
 	})
 }

@@ -227,8 +227,8 @@ func (c *cell) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// decode reads an answer. It fails for answers that a page does not send.
-func decode(data []byte, into any) error {
+// decodeAnswer reads an answer. It fails for answers that a page does not send.
+func decodeAnswer(data []byte, into any) error {
 	if json.Unmarshal(data, into) != nil {
 		return errNoPage
 	}

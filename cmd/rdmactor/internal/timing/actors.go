@@ -78,7 +78,7 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 	case <-ended:
 		r := l.b.result()
 		if p.Connect {
-			r.inside(createQP, connect, cl.qps)
+			r.insertRow(createQP, connect, cl.qps)
 		}
 		return r, nil
 	case <-ctx.Done():
@@ -111,28 +111,28 @@ func (l *actorLevel) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		rdma.After(ctx, l.b.timeout, &watch{-1})
-		l.b.advance()
+		l.b.advanceSteps()
 	case *watch:
 		if l.b.over {
 			return
 		}
 		if m.answers == l.b.answers {
-			l.b.stall()
+			l.b.failPending()
 		}
 		rdma.After(ctx, l.b.timeout, &watch{l.b.answers})
-	case *cmid.Done: // of create's Handover
-		if i, ok := l.sender(); ok {
-			l.b.made(i, nil)
-			l.b.advance()
+	case *cmid.Done: // of createID's Handover
+		if i, ok := l.senderIndex(); ok {
+			l.b.handleCreated(i, nil)
+			l.b.advanceSteps()
 		}
 	case cmid.Event:
-		if i, ok := l.sender(); ok {
-			l.b.event(i, m)
+		if i, ok := l.senderIndex(); ok {
+			l.b.handleEvent(i, m)
 		}
 	}
 }
 
-func (l *actorLevel) sender() (i int, ok bool) {
+func (l *actorLevel) senderIndex() (i int, ok bool) {
 	if l.ctx.Sender() == nil {
 		return 0, false
 	}
@@ -140,15 +140,15 @@ func (l *actorLevel) sender() (i int, ok bool) {
 	return i, ok
 }
 
-// create sends the new identifier a command that costs its device nothing. The answer shows that
+// createID sends the new identifier a command that costs its device nothing. The answer shows that
 // the identifier exists.
-func (l *actorLevel) create(i int) {
+func (l *actorLevel) createID(i int) {
 	pid := l.rt.CreateID(l.ctx.Self(), bare)
 	l.pids[i], l.index[pid.Id] = pid, i
 	l.ctx.Request(pid, &rdma.Handover{To: l.ctx.Self()})
 }
 
-func (l *actorLevel) ask(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
+func (l *actorLevel) issueCommand(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
 
 // createQP does nothing and is not called, because Connect makes the queue pair.
 func (l *actorLevel) createQP(int) {}

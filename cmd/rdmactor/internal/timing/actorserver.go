@@ -56,44 +56,44 @@ func (a *accepting) Receive(ctx actor.Context) {
 		ctx.Request(a.listener, &cmid.Listen{}) // with the device's maximum backlog, as in cmtime
 	case *cmid.Listening:
 		a.at = m.Local
-		a.begin(nil)
+		a.reportListen(nil)
 	case *cmid.ConnectRequest:
-		a.begun()
+		a.countOpened()
 		ctx.Respond(&cmid.Accept{})
 	case *cmid.Established:
-		a.accepted()
+		a.countAccepted()
 	case *cmid.Disconnected:
 		if m.Err != nil {
-			a.failed(fmt.Errorf("disconnected: %w", m.Err))
+			a.recordError(fmt.Errorf("disconnected: %w", m.Err))
 		}
 	case *cmid.Closed:
-		if !a.listening(ctx, m.Err) {
-			a.over()
+		if !a.handleListener(ctx, m.Err) {
+			a.countClosed()
 		}
 	case cmid.Failure:
-		if !a.listening(ctx, m) {
-			a.failed(m)
+		if !a.handleListener(ctx, m) {
+			a.recordError(m)
 			ctx.Respond(&cmid.DestroyID{})
 		}
 	}
 }
 
-// listening handles the failure or end of the listener. It reports whether the event was the
+// handleListener handles the failure or end of the listener. It reports whether the event was the
 // listener's.
-func (a *accepting) listening(ctx actor.Context, err error) bool {
+func (a *accepting) handleListener(ctx actor.Context, err error) bool {
 	if ctx.Sender() == nil || !ctx.Sender().Equal(a.listener) {
 		return false
 	}
 	if err != nil && !errors.Is(err, rdma.ErrShutdown) {
-		a.failed(err)
+		a.recordError(err)
 	}
-	a.begin(err)
-	a.lost()
+	a.reportListen(err)
+	a.recordListenerLost()
 	return true
 }
 
-// begin reports the outcome of Listen, once.
-func (a *accepting) begin(err error) {
+// reportListen reports the outcome of Listen, once.
+func (a *accepting) reportListen(err error) {
 	if a.started != nil {
 		a.started <- err
 		a.started = nil

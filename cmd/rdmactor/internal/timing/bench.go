@@ -28,11 +28,11 @@ var stepNames = [steps]string{
 }
 
 // level makes the identifiers and sends them commands. It reports the outcome to the bench by
-// calling made and event. It does so on the same goroutine, and possibly before the call returns.
+// calling handleCreated and handleEvent, on the same goroutine, possibly before the call returns.
 type level interface {
-	create(i int)
+	createID(i int)
 	createQP(i int)
-	ask(i int, cmd cmid.Command)
+	issueCommand(i int, cmd cmid.Command)
 	// endsItself reports whether the level destroys an identifier automatically when its connection
 	// has ended.
 	endsItself() bool
@@ -85,14 +85,14 @@ func newBench(p Plan, l level, timeout time.Duration, qpApart bool, ended func()
 	return b
 }
 
-func (b *bench) clock() time.Duration { return time.Since(b.born) }
+func (b *bench) elapsedTime() time.Duration { return time.Since(b.born) }
 
-// advance begins the next step if the current one is over. It repeats that until a step has to wait
-// for answers.
-func (b *bench) advance() {
+// advanceSteps begins the next step if the current one is over. It repeats that until a step has to
+// wait for answers.
+func (b *bench) advanceSteps() {
 	for !b.over && !b.asking && b.due == 0 {
 		if b.begun {
-			b.total[b.now].to = b.clock()
+			b.total[b.now].to = b.elapsedTime()
 		}
 		b.begun = true
 		if len(b.todo) == 0 {
@@ -101,14 +101,14 @@ func (b *bench) advance() {
 			return
 		}
 		b.now, b.todo = b.todo[0], b.todo[1:]
-		b.take(b.now)
+		b.startStep(b.now)
 	}
 }
 
-// take starts the step on every identifier.
-func (b *bench) take(s step) {
+// startStep starts the step on every identifier.
+func (b *bench) startStep(s step) {
 	b.asking = true
-	b.total[s].from = b.clock()
+	b.total[s].from = b.elapsedTime()
 	for i := range b.ids {
 		n := &b.ids[i]
 		if n.closed || n.failed && s != destroy {
@@ -119,22 +119,22 @@ func (b *bench) take(s step) {
 		if s == destroy && n.gone && b.level.endsItself() {
 			continue // its destruction started when its connection ended
 		}
-		n.at[s].from = b.clock()
+		n.at[s].from = b.elapsedTime()
 		switch s {
 		case createID:
-			b.level.create(i)
+			b.level.createID(i)
 		case createQP:
 			b.level.createQP(i)
 		default:
-			b.level.ask(i, b.command(s))
+			b.level.issueCommand(i, b.commandFor(s))
 		}
 	}
 	b.asking = false
 }
 
-// command makes the command for a step. Each identifier needs a separate command, because an answer
-// is matched by its command.
-func (b *bench) command(s step) cmid.Command {
+// commandFor makes the command for a step. Each identifier needs a separate command, because an
+// answer is matched by its command.
+func (b *bench) commandFor(s step) cmid.Command {
 	switch s {
 	case bindAddr:
 		return &cmid.BindAddr{Addr: b.Local}
@@ -151,32 +151,32 @@ func (b *bench) command(s step) cmid.Command {
 	return &cmid.DestroyID{}
 }
 
-// made ends a step that has no event: the creation of an identifier or its queue pair. err is not
-// nil if that has failed.
-func (b *bench) made(i int, err error) {
+// handleCreated ends a step that has no event: an identifier or its queue pair was created. err is
+// not nil if that has failed.
+func (b *bench) handleCreated(i int, err error) {
 	if err != nil {
-		b.fail(i, err)
+		b.failID(i, err)
 		return
 	}
-	b.took(i)
+	b.recordFinished(i)
 }
 
-// event handles an identifier's event.
-func (b *bench) event(i int, ev cmid.Event) {
+// handleEvent handles an identifier's event.
+func (b *bench) handleEvent(i int, ev cmid.Event) {
 	n := &b.ids[i]
 	switch e := ev.(type) {
 	case *cmid.Closed:
-		b.closed(n, i, e.Err)
+		b.handleClosed(n, i, e.Err)
 	case cmid.Failure:
-		b.fail(i, e)
+		b.failID(i, e)
 	case *cmid.Disconnected:
 		n.gone = true
-		n.at[destroy].from = b.clock()
+		n.at[destroy].from = b.elapsedTime()
 		switch {
 		case b.now == disconnect && e.Err == nil:
-			b.took(i)
+			b.recordFinished(i)
 		case b.now != destroy:
-			b.fail(i, because("disconnected", e.Err))
+			b.failID(i, errorBecause("disconnected", e.Err))
 		}
 	case *cmid.Bound:
 		b.tookIf(bindAddr, i)
@@ -187,57 +187,57 @@ func (b *bench) event(i int, ev cmid.Event) {
 	case *cmid.Established:
 		b.tookIf(connect, i)
 	}
-	b.advance()
+	b.advanceSteps()
 }
 
-// because returns an error with what happened, and with the reason if that is known.
-func because(what string, why error) error {
+// errorBecause returns an error with what happened, and with the reason if that is known.
+func errorBecause(what string, why error) error {
 	if why == nil {
 		return errors.New(what)
 	}
 	return fmt.Errorf("%s: %w", what, why)
 }
 
-func (b *bench) closed(n *timed, i int, err error) {
+func (b *bench) handleClosed(n *timed, i int, err error) {
 	if n.closed {
 		return
 	}
 	n.closed = true
 	if b.now != destroy && !n.gone && !n.failed {
-		b.fail(i, because("closed", err))
+		b.failID(i, errorBecause("closed", err))
 	}
-	b.settle(n)
+	b.recordAnswered(n)
 	b.answers++
-	n.at[destroy].to = b.clock()
+	n.at[destroy].to = b.elapsedTime()
 }
 
 func (b *bench) tookIf(s step, i int) {
 	if b.now == s {
-		b.took(i)
+		b.recordFinished(i)
 	}
 }
 
-// took records that an identifier has finished the step.
-func (b *bench) took(i int) {
+// recordFinished records that an identifier has finished the step.
+func (b *bench) recordFinished(i int) {
 	n := &b.ids[i]
 	if !n.due {
 		return
 	}
-	n.at[b.now].to = b.clock()
+	n.at[b.now].to = b.elapsedTime()
 	b.answers++
-	b.settle(n)
+	b.recordAnswered(n)
 }
 
-// settle records that no answer of an identifier is pending.
-func (b *bench) settle(n *timed) {
+// recordAnswered records that no answer of an identifier is pending.
+func (b *bench) recordAnswered(n *timed) {
 	if n.due {
 		n.due = false
 		b.due--
 	}
 }
 
-// fail records that an identifier has failed. It takes no further steps except the last, destroy.
-func (b *bench) fail(i int, err error) {
+// failID records that an identifier has failed. It takes no further steps except the last, destroy.
+func (b *bench) failID(i int, err error) {
 	n := &b.ids[i]
 	if n.failed {
 		return
@@ -248,20 +248,19 @@ func (b *bench) fail(i int, err error) {
 		b.first = fmt.Errorf("%s, identifier %d of %d: %w", stepNames[b.now], i+1, len(b.ids), err)
 	}
 	if b.now != destroy {
-		b.settle(n)
+		b.recordAnswered(n)
 	}
 }
 
-// stall gives up the identifiers with a pending answer, because no answer came within the time
-// limit.
-func (b *bench) stall() {
+// failPending gives up the identifiers whose answer has not come within the time limit.
+func (b *bench) failPending() {
 	for i := range b.ids {
 		n := &b.ids[i]
 		if !n.due {
 			continue
 		}
-		b.fail(i, fmt.Errorf("no answer for %v", b.timeout))
-		b.settle(n) // fail does not settle a destroy
+		b.failID(i, fmt.Errorf("no answer for %v", b.timeout))
+		b.recordAnswered(n) // failID does not settle a destroy
 	}
-	b.advance()
+	b.advanceSteps()
 }

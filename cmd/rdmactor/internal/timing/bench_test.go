@@ -22,14 +22,14 @@ type script struct {
 
 func (s *script) note(i int, what string) { s.asked = append(s.asked, fmt.Sprintf("%s %d", what, i)) }
 
-func (s *script) create(i int)                { s.note(i, "create") }
-func (s *script) createQP(i int)              { s.note(i, "qp") }
-func (s *script) ask(i int, cmd cmid.Command) { s.note(i, fmt.Sprint(cmd.Op())) }
-func (s *script) endsItself() bool            { return s.ends }
-func (s *script) made(i int, err error)       { s.b.made(i, err); s.b.advance() }
+func (s *script) createID(i int)                       { s.note(i, "create") }
+func (s *script) createQP(i int)                       { s.note(i, "qp") }
+func (s *script) issueCommand(i int, cmd cmid.Command) { s.note(i, fmt.Sprint(cmd.Op())) }
+func (s *script) endsItself() bool                     { return s.ends }
+func (s *script) made(i int, err error)                { s.b.handleCreated(i, err); s.b.advanceSteps() }
 func (s *script) event(ev cmid.Event, ids ...int) {
 	for _, i := range ids {
-		s.b.event(i, ev)
+		s.b.handleEvent(i, ev)
 	}
 }
 
@@ -44,7 +44,7 @@ func (s *script) want(t *testing.T, want ...string) {
 func newScript(n int, ends bool) *script {
 	s := &script{ends: ends}
 	s.b = newBench(Plan{IDs: n, Connect: true}, s, time.Second, !ends, func() { s.note(0, "over") })
-	s.b.advance()
+	s.b.advanceSteps()
 	return s
 }
 
@@ -162,9 +162,9 @@ func TestFailures(t *testing.T) {
 func TestStall(t *testing.T) {
 	s := connected(2, false)
 	s.event(&cmid.Disconnected{}, 0)
-	s.b.stall()
+	s.b.failPending()
 	s.want(t, "DestroyID 0", "DestroyID 1")
-	s.b.stall()
+	s.b.failPending()
 	s.want(t, "over 0")
 	r := s.b.result()
 	if r.Errors != 2 || !strings.Contains(r.First.Error(), "disconnect, identifier 2 of 2: no answer for 1s") {

@@ -21,18 +21,18 @@ type count struct {
 
 func newCount(c Config) *count { return &count{timeout: c.Timeout, gone: make(chan struct{})} }
 
-func (c *count) begun()    { c.add(1, 0) }
-func (c *count) accepted() { c.add(0, 1) }
-func (c *count) over()     { c.add(-1, 0) }
+func (c *count) countOpened()   { c.addCounts(1, 0) }
+func (c *count) countAccepted() { c.addCounts(0, 1) }
+func (c *count) countClosed()   { c.addCounts(-1, 0) }
 
-func (c *count) add(open, accepted int) {
+func (c *count) addCounts(open, accepted int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open += open
 	c.served.Accepted += accepted
 }
 
-func (c *count) failed(err error) {
+func (c *count) recordError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.served.Errors++
@@ -41,8 +41,8 @@ func (c *count) failed(err error) {
 	}
 }
 
-// lost records that the listener has failed.
-func (c *count) lost() { c.lose.Do(func() { close(c.gone) }) }
+// recordListenerLost records that the listener has failed.
+func (c *count) recordListenerLost() { c.lose.Do(func() { close(c.gone) }) }
 
 // Addr implements Server.
 func (c *count) Addr() cmid.Addr { return c.at }

@@ -12,9 +12,9 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// serve handles events until over returns true. It returns cli.ErrInterrupted if the channel was
-// stopped. It calls idle if no event came within the time limit.
-func serve(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
+// serveEvents handles events until over returns true. It returns cli.ErrInterrupted if the channel
+// was stopped. It calls idle if no event came within the time limit.
+func serveEvents(ch *endpoint.Channel, timeout time.Duration, handle func(*cmid.ID, cmid.Event), over func() bool, idle func()) error {
 	for {
 		err := ch.Drain(func(id *cmid.ID, ev cmid.Event) error {
 			handle(id, ev)
@@ -92,9 +92,9 @@ func (cl *plainClient) Run(ctx context.Context, p Plan) (Run, error) {
 	defer context.AfterFunc(ctx, cl.ch.Stop)()
 	l := &plainLevel{plainClient: cl, ids: make([]*cmid.ID, p.IDs)}
 	l.b = newBench(p, l, cl.timeout, true, func() {})
-	l.b.advance()
-	if err := serve(cl.ch, cl.timeout, l.handle, func() bool { return l.b.over }, l.b.stall); err != nil {
-		l.abandon()
+	l.b.advanceSteps()
+	if err := serveEvents(cl.ch, cl.timeout, l.handleEvent, func() bool { return l.b.over }, l.b.failPending); err != nil {
+		l.destroyIDs()
 		return Run{}, err
 	}
 	return l.b.result(), nil
@@ -107,8 +107,8 @@ type plainLevel struct {
 	ids []*cmid.ID
 }
 
-// abandon destroys the remaining identifiers of an unfinished run.
-func (l *plainLevel) abandon() {
+// destroyIDs destroys the remaining identifiers of an unfinished run.
+func (l *plainLevel) destroyIDs() {
 	for i, id := range l.ids {
 		if id != nil && !l.b.ids[i].closed {
 			id.Do(&cmid.DestroyID{}, nil)
@@ -116,27 +116,27 @@ func (l *plainLevel) abandon() {
 	}
 }
 
-func (l *plainLevel) handle(id *cmid.ID, ev cmid.Event) { l.b.event(id.Context.(int), ev) }
+func (l *plainLevel) handleEvent(id *cmid.ID, ev cmid.Event) { l.b.handleEvent(id.Context.(int), ev) }
 
-func (l *plainLevel) create(i int) {
+func (l *plainLevel) createID(i int) {
 	id, err := l.ch.CreateID(cmid.PortSpaceTCP)
 	if err == nil {
 		l.ids[i], id.Context = id, i
 	}
-	l.b.made(i, err)
+	l.b.handleCreated(i, err)
 }
 
-func (l *plainLevel) createQP(i int) { l.b.made(i, l.queues.createQP(l.ids[i])) }
+func (l *plainLevel) createQP(i int) { l.b.handleCreated(i, l.queues.createQP(l.ids[i])) }
 
-func (l *plainLevel) ask(i int, cmd cmid.Command) {
+func (l *plainLevel) issueCommand(i int, cmd cmid.Command) {
 	if l.ids[i] == nil { // its creation has failed
-		l.b.event(i, &cmid.Closed{})
+		l.b.handleEvent(i, &cmid.Closed{})
 		return
 	}
 	var answer cmid.Event
 	// if Do does not answer, the channel delivers the event
 	if l.ids[i].Do(cmd, func(ev cmid.Event) { answer = ev }) == nil {
-		l.b.event(i, answer)
+		l.b.handleEvent(i, answer)
 	}
 }
 

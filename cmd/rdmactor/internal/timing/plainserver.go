@@ -30,11 +30,11 @@ func listenPlain(c Config, at cmid.Addr) (Server, error) {
 	}
 	s.at = s.listener.LocalAddr()
 	go func() {
-		err := serve(ch, c.Timeout, s.handle, func() bool { return false }, func() {})
+		err := serveEvents(ch, c.Timeout, s.handleEvent, func() bool { return false }, func() {})
 		if errors.Is(err, cli.ErrInterrupted) {
 			err = nil
 		}
-		s.ended <- errors.Join(err, s.free())
+		s.ended <- errors.Join(err, s.releaseAll())
 	}()
 	return s, nil
 }
@@ -44,50 +44,50 @@ func (s *plainServer) Close() error {
 	return <-s.ended
 }
 
-// free frees everything.
-func (s *plainServer) free() error {
+// releaseAll destroys the listener, and closes the channel and the completion queues.
+func (s *plainServer) releaseAll() error {
 	s.listener.Do(&cmid.DestroyID{}, nil)
 	// The channel comes first, because queue pairs use the completion queues until it is closed.
 	return errors.Join(s.ch.Close(), s.queues.close())
 }
 
-func (s *plainServer) handle(id *cmid.ID, ev cmid.Event) {
+func (s *plainServer) handleEvent(id *cmid.ID, ev cmid.Event) {
 	switch e := ev.(type) {
 	case *cmid.ConnectRequest:
-		s.begun()
-		if err := s.accept(id); err != nil {
-			s.failed(fmt.Errorf("%v: %w", e.Peer, err))
-			s.destroy(id)
+		s.countOpened()
+		if err := s.acceptRequest(id); err != nil {
+			s.recordError(fmt.Errorf("%v: %w", e.Peer, err))
+			s.destroyID(id)
 		}
 	case *cmid.Established:
-		s.accepted()
+		s.countAccepted()
 	case *cmid.Disconnected:
 		if e.Err != nil {
-			s.failed(fmt.Errorf("%v: %w", id.PeerAddr(), e.Err))
+			s.recordError(fmt.Errorf("%v: %w", id.PeerAddr(), e.Err))
 		}
 		id.Do(&cmid.Disconnect{}, nil) // rdma_get_cm_event(3) requires this answer
-		s.destroy(id)
+		s.destroyID(id)
 	case *cmid.Closed:
-		s.over()
+		s.countClosed()
 	case cmid.Failure:
-		s.failed(e)
+		s.recordError(e)
 		if id == s.listener {
-			s.lost()
+			s.recordListenerLost()
 			return
 		}
-		s.destroy(id)
+		s.destroyID(id)
 	}
 }
 
-func (s *plainServer) accept(id *cmid.ID) error {
+func (s *plainServer) acceptRequest(id *cmid.ID) error {
 	if err := s.queues.createQP(id); err != nil {
 		return err
 	}
 	return id.Accept(nil, nil)
 }
 
-func (s *plainServer) destroy(id *cmid.ID) {
+func (s *plainServer) destroyID(id *cmid.ID) {
 	if id.Do(&cmid.DestroyID{}, nil) == nil {
-		s.over()
+		s.countClosed()
 	}
 }

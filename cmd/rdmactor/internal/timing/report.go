@@ -63,30 +63,30 @@ func (b *bench) result() Run {
 				took = append(took, at.to-at.from)
 			}
 		}
-		r.add(s, b.total[s].to-b.total[s].from, took)
+		r.addRow(s, b.total[s].to-b.total[s].from, took)
 	}
 	return r
 }
 
-// add sorts took, the times of the identifiers, and adds a row for step s.
-func (r *Run) add(s step, total time.Duration, took []time.Duration) {
-	row := Step{Name: stepNames[s], TotalMS: milli(total), PerID: stats.Micros(total) / float64(r.IDs)}
+// addRow sorts took, the times of the identifiers, and adds a row for step s.
+func (r *Run) addRow(s step, total time.Duration, took []time.Duration) {
+	row := Step{Name: stepNames[s], TotalMS: toMillis(total), PerID: stats.Micros(total) / float64(r.IDs)}
 	if slices.Sort(took); len(took) > 0 {
-		row.MaxMS, row.MinUS = milli(took[len(took)-1]), stats.Micros(took[0])
+		row.MaxMS, row.MinUS = toMillis(took[len(took)-1]), stats.Micros(took[0])
 		row.P50US, row.P99US = stats.Micros(took[len(took)/2]), stats.Micros(took[len(took)*99/100])
 	}
 	r.Steps = append(r.Steps, row)
 	r.TotalMS = math.Round((r.TotalMS+row.TotalMS)*1e6) / 1e6 // rounded to nanoseconds
 }
 
-// inside inserts a row for the step s before the row of whole. s was part of whole.
-func (r *Run) inside(s, whole step, took []time.Duration) {
+// insertRow inserts a row for the step s before the row of whole. s was part of whole.
+func (r *Run) insertRow(s, whole step, took []time.Duration) {
 	var sum time.Duration
 	for _, d := range took {
 		sum += d
 	}
 	part := Run{IDs: r.IDs}
-	part.add(s, sum, took)
+	part.addRow(s, sum, took)
 	part.Steps[0].Inside = stepNames[whole]
 	at := slices.IndexFunc(r.Steps, func(row Step) bool { return row.Name == stepNames[whole] })
 	if at >= 0 {
@@ -94,7 +94,7 @@ func (r *Run) inside(s, whole step, took []time.Duration) {
 	}
 }
 
-func milli(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+func toMillis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // JSON writes the report as one JSON document.
 func (r *Report) JSON(w io.Writer) error { return stats.JSON(w, r) }

@@ -18,10 +18,10 @@ func sample() Run {
 		}
 		return out
 	}
-	r.add(createID, 100*time.Microsecond, us(30, 20, 25, 25))
-	r.add(connect, 2*time.Millisecond, us(1900, 500, 700))
-	r.inside(createQP, connect, us(40, 60))
-	r.add(destroy, 0, nil)
+	r.addRow(createID, 100*time.Microsecond, us(30, 20, 25, 25))
+	r.addRow(connect, 2*time.Millisecond, us(1900, 500, 700))
+	r.insertRow(createQP, connect, us(40, 60))
+	r.addRow(destroy, 0, nil)
 	return r
 }
 

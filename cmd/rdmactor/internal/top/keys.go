@@ -31,18 +31,18 @@ var numbered = map[string]key{"1": keyHome, "7": keyHome, "4": keyEnd, "8": keyE
 // longestSequence is the maximum number of bytes of a key.
 const longestSequence = 32
 
-// decode decodes the keys in b. An escape at its end is the key Escape: a terminal writes the bytes
-// of a sequence together.
-func decode(b []byte) (keys []key) {
+// decodeKeys decodes the keys in b. An escape at its end is the key Escape: a terminal writes the
+// bytes of a sequence together.
+func decodeKeys(b []byte) (keys []key) {
 	for len(b) > 0 {
-		k, n := first(b)
+		k, n := firstKey(b)
 		keys, b = append(keys, k), b[n:]
 	}
 	return keys
 }
 
-// first returns the first key of b, and its number of bytes.
-func first(b []byte) (k key, n int) {
+// firstKey returns the first key of b, and its number of bytes.
+func firstKey(b []byte) (k key, n int) {
 	switch {
 	case b[0] == '\n':
 		return keyEnter, 1
@@ -60,15 +60,15 @@ func first(b []byte) (k key, n int) {
 	for n := 2; n < min(len(b), longestSequence); n++ {
 		if c := b[n]; c >= 0x40 && c <= 0x7e {
 			if c == '~' {
-				return known(numbered[string(b[2:n])]), n + 1
+				return keyOrUnknown(numbered[string(b[2:n])]), n + 1
 			}
-			return known(finals[c]), n + 1
+			return keyOrUnknown(finals[c]), n + 1
 		}
 	}
 	return keyUnknown, min(len(b), longestSequence)
 }
 
-func known(k key) key {
+func keyOrUnknown(k key) key {
 	if k == 0 {
 		return keyUnknown
 	}

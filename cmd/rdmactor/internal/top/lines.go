@@ -38,11 +38,11 @@ const (
 	keysDetail = "q back  Ctrl-C quit"
 )
 
-// summary returns the lines about the program as a whole.
-func (m *model) summary(address string, now time.Time) []line {
+// summaryLines returns the lines about the program as a whole.
+func (m *model) summaryLines(address string, now time.Time) []line {
 	first := line{"rdmactor top  " + address, bold}
 	if o := m.overview; !m.got.IsZero() {
-		first.text += fmt.Sprintf("  %s  %d goroutines", plain.Text(cut(o.Go)), o.Goroutines)
+		first.text += fmt.Sprintf("  %s  %d goroutines", plain.Text(cutText(o.Go)), o.Goroutines)
 	}
 	lines := []line{first}
 	switch {
@@ -51,22 +51,22 @@ func (m *model) summary(address string, now time.Time) []line {
 		if wait := m.retry.Sub(now); wait > 0 {
 			text += " in " + plain.Duration(wait.Seconds())
 		}
-		text += ": " + cut(m.err.Error())
+		text += ": " + cutText(m.err.Error())
 		if !m.got.IsZero() {
 			text += "; below is what was " + plain.Duration(now.Sub(m.got).Seconds()) + " ago"
 		}
 		lines = append(lines, line{text, alarm})
 	case m.got.IsZero():
 		return append(lines, line{"waiting for the first answer", normal})
-	case now.Sub(m.got) > 3*interval(m.overview.Interval):
+	case now.Sub(m.got) > 3*refreshInterval(m.overview.Interval):
 		lines = append(lines, line{"no news for " + plain.Duration(now.Sub(m.got).Seconds()), alarm})
 	}
 	if m.got.IsZero() {
 		return lines
 	}
 	lines = append(lines, line{fmt.Sprintf("%d identifiers: %s", m.overview.Total, inStates(m.overview.States)), normal})
-	lines = append(lines, m.loops()...)
-	return append(lines, line{"memory: " + memory(m.overview.Memory), normal})
+	lines = append(lines, m.loopLines()...)
+	return append(lines, line{"memory: " + listPools(m.overview.Memory), normal})
 }
 
 // inStates lists states, those with most identifiers first.
@@ -79,13 +79,13 @@ func inStates(counts map[string]int) string {
 	})
 	var parts []string
 	for _, n := range names[:min(len(names), 32)] {
-		parts = append(parts, plain.Text(cut(n))+" "+strconv.Itoa(counts[n]))
+		parts = append(parts, plain.Text(cutText(n))+" "+strconv.Itoa(counts[n]))
 	}
-	return list(parts)
+	return joinParts(parts)
 }
 
-// list joins as many of the parts as fit into a line.
-func list(parts []string) string {
+// joinParts joins as many of the parts as fit into a line.
+func joinParts(parts []string) string {
 	var b strings.Builder
 	for n, p := range parts {
 		if b.Len()+len(p) > mostLine {
@@ -103,8 +103,8 @@ func list(parts []string) string {
 	return b.String()
 }
 
-// loops returns a line for each loop: blocked ones, then the busiest.
-func (m *model) loops() (lines []line) {
+// loopLines returns a line for each loop: blocked ones, then the busiest.
+func (m *model) loopLines() (lines []line) {
 	loops := slices.Clone(m.overview.Loops)
 	slices.SortStableFunc(loops, func(a, b page.Loop) int {
 		switch busyA, busyB := m.rates.busy[a.Name], m.rates.busy[b.Name]; {
@@ -122,9 +122,9 @@ func (m *model) loops() (lines []line) {
 		} else if ok {
 			busy = fmt.Sprintf("%3.0f%%", share*100)
 		}
-		text, s := "loop "+plain.Text(cut(l.Name))+": ", normal
+		text, s := "loop "+plain.Text(cutText(l.Name))+": ", normal
 		if l.Blocked > 0 {
-			text += fmt.Sprintf("BLOCKED for %s by %s, ", plain.Duration(l.Blocked), plain.Text(cut(l.BlockedBy)))
+			text += fmt.Sprintf("BLOCKED for %s by %s, ", plain.Duration(l.Blocked), plain.Text(cutText(l.BlockedBy)))
 			s = alarm
 		}
 		text += fmt.Sprintf("%s busy, %d identifiers, %d queued, longest turn of late %s", busy, l.Identifiers, l.Queued,
@@ -137,8 +137,8 @@ func (m *model) loops() (lines []line) {
 	return lines
 }
 
-// memory lists pools: those with the same name on all loops together.
-func memory(pools []page.Memory) string {
+// listPools lists pools: those with the same name on all loops together.
+func listPools(pools []page.Memory) string {
 	type sum struct{ used, limit, waiting float64 }
 	sums := make(map[string]*sum)
 	var names []string
@@ -154,7 +154,7 @@ func memory(pools []page.Memory) string {
 	var parts []string
 	for _, n := range names[:min(len(names), 32)] {
 		s := sums[n]
-		text := plain.Text(cut(n)) + " " + plain.Bytes(s.used)
+		text := plain.Text(cutText(n)) + " " + plain.Bytes(s.used)
 		if s.limit > 0 {
 			text += " of " + plain.Bytes(s.limit)
 		}
@@ -163,15 +163,15 @@ func memory(pools []page.Memory) string {
 		}
 		parts = append(parts, text)
 	}
-	return list(parts)
+	return joinParts(parts)
 }
 
 var titles = []string{"ID", "STATE", "FOR", "PEER", "LOCAL", "QUEUED", "WAITS", "SENT/S", "RECV/S", "DEVICE", "LOOP", "CREDITS", "MEMORY", "OWNER"}
 
-// cells returns a row of the table.
-func (m *model) cells(r *page.Row) []string {
+// rowCells returns a row of the table.
+func (m *model) rowCells(r *page.Row) []string {
 	sent, received := "-", "-"
-	if now, ok := m.rates.ids[name(r)]; ok {
+	if now, ok := m.rates.ids[rowName(r)]; ok {
 		sent, received = plain.Count(now.sent), plain.Count(now.received)
 	}
 	id := "-"
@@ -182,22 +182,22 @@ func (m *model) cells(r *page.Row) []string {
 		id, r.State, plain.Duration(r.InState), r.Peer, r.Local, plain.Count(float64(r.Queued)), plain.Duration(r.WaitsFor),
 		sent, received, r.Device, r.Loop, plain.Count(float64(r.Send)), plain.Bytes(float64(r.Memory)), r.Owner,
 	}
-	if m.further() {
+	if m.hasExtraColumn() {
 		cells = append(cells, r.Text(m.query.Sort))
 	}
 	for i := range cells {
-		cells[i] = plain.Or(cut(cells[i]))
+		cells[i] = plain.Or(cutText(cells[i]))
 	}
 	return cells
 }
 
-// further reports whether the table is sorted by a field that needs an additional column.
-func (m *model) further() bool { return !slices.Contains(sorts, m.query.Sort) }
+// hasExtraColumn reports whether the table is sorted by a field that needs an additional column.
+func (m *model) hasExtraColumn() bool { return !slices.Contains(sorts, m.query.Sort) }
 
-// rows returns the table. The title by which it is sorted is marked.
-func (m *model) rows() (lines []line) {
+// tableLines returns the table. The title by which it is sorted is marked.
+func (m *model) tableLines() (lines []line) {
 	names, fields := slices.Clone(titles), slices.Clone(sorts)
-	if m.further() {
+	if m.hasExtraColumn() {
 		names, fields = append(names, strings.ToUpper(plain.Text(m.query.Sort))), append(fields, m.query.Sort)
 	}
 	for n, field := range fields {
@@ -211,13 +211,14 @@ func (m *model) rows() (lines []line) {
 	}
 	rows := [][]string{names}
 	for i := range m.ids.Rows {
-		rows = append(rows, m.cells(&m.ids.Rows[i]))
+		rows = append(rows, m.rowCells(&m.ids.Rows[i]))
 	}
-	return grid(rows)
+	return alignColumns(rows)
 }
 
-// grid returns a table whose columns are as wide as their contents. The first row is the titles.
-func grid(table [][]string) (lines []line) {
+// alignColumns returns a table whose columns are as wide as their contents. The first row is the
+// titles.
+func alignColumns(table [][]string) (lines []line) {
 	widths := make([]int, len(table[0]))
 	for _, cells := range table {
 		for n, c := range cells {
@@ -239,8 +240,8 @@ func grid(table [][]string) (lines []line) {
 	return lines
 }
 
-// foot returns the line that describes the selection.
-func (m *model) foot() line {
+// footLine returns the line that describes the selection.
+func (m *model) footLine() line {
 	text := fmt.Sprintf("%d of %d, page %d of %d, by %s", m.ids.Matched, m.ids.Total, m.query.Page, m.ids.Pages, m.query.Sort)
 	if m.query.Descending {
 		text += " (descending)"
@@ -255,35 +256,35 @@ func (m *model) foot() line {
 func (m *model) ownRows() (lines []line) {
 	t := &m.own
 	if t.Rows == nil {
-		return []line{{plain.Text(cut(m.section)) + ": no answer yet", normal}}
+		return []line{{plain.Text(cutText(m.section)) + ": no answer yet", normal}}
 	}
-	lines = append(lines, line{fmt.Sprintf("%s: %d rows", plain.Text(cut(t.Title)), t.Total), bold})
+	lines = append(lines, line{fmt.Sprintf("%s: %d rows", plain.Text(cutText(t.Title)), t.Total), bold})
 	if t.Error != "" || t.Late > 0 {
-		lines = append(lines, line{"no news for " + plain.Duration(t.Late) + " " + plain.Text(cut(t.Error)), alarm})
+		lines = append(lines, line{"no news for " + plain.Duration(t.Late) + " " + plain.Text(cutText(t.Error)), alarm})
 	}
 	if len(t.Columns) == 0 {
 		return lines
 	}
 	rows := [][]string{nil}
 	for _, c := range t.Columns {
-		rows[0] = append(rows[0], plain.Or(cut(strings.ToUpper(cut(c)))))
+		rows[0] = append(rows[0], plain.Or(cutText(strings.ToUpper(cutText(c)))))
 	}
 	for _, r := range t.Rows[min(m.from, len(t.Rows)):] {
 		var cells []string
 		for _, c := range t.Columns {
-			cells = append(cells, plain.Or(cut(string(r[c]))))
+			cells = append(cells, plain.Or(cutText(string(r[c]))))
 		}
 		if rows = append(rows, cells); len(rows) > largest {
 			break // no terminal has more lines
 		}
 	}
-	return append(lines, grid(rows)...)
+	return append(lines, alignColumns(rows)...)
 }
 
-// about returns the lines of one identifier.
-func (m *model) about() (lines []line) {
+// detailLines returns the lines of one identifier.
+func (m *model) detailLines() (lines []line) {
 	i := &m.one
-	switch which := "identifier " + plain.Text(cut(m.detail)); {
+	switch which := "identifier " + plain.Text(cutText(m.detail)); {
 	case m.gone:
 		lines = append(lines, line{which + " is gone", alarm})
 	case i.History == nil:
@@ -293,8 +294,8 @@ func (m *model) about() (lines []line) {
 		return lines
 	}
 	add := func(format string, args ...any) { lines = append(lines, line{fmt.Sprintf(format, args...), normal}) }
-	t := func(s string) string { return plain.Or(cut(s)) }
-	lines = append(lines, line{fmt.Sprintf("identifier %s, PID %s, owner %s", plain.Text(cut(name(&i.Row))), t(i.PID), t(i.Owner)), bold})
+	t := func(s string) string { return plain.Or(cutText(s)) }
+	lines = append(lines, line{fmt.Sprintf("identifier %s, PID %s, owner %s", plain.Text(cutText(rowName(&i.Row))), t(i.PID), t(i.Owner)), bold})
 	add("state    %s for %s: %s (the kernel: %s)", t(i.State), plain.Duration(i.InState), t(i.Meaning), t(i.Kernel))
 	add("where    %s to %s, device %s, loop %s, wire %s", t(i.Local), t(i.Peer), t(i.Device), t(i.Loop), t(i.Wire))
 	if i.Identity != "" {
@@ -310,19 +311,19 @@ func (m *model) about() (lines []line) {
 	return append(lines, line{"history  " + plain.Fit("AT", 8) + plain.Fit("FOR", 8) + "STATE", inverse})
 }
 
-// history returns the identifier's states so far: the last ones, if there is no room for all.
-func (m *model) history(room int) (lines []line) {
+// historyLines returns the identifier's states so far: the last ones, if there is no room for all.
+func (m *model) historyLines(room int) (lines []line) {
 	stays := m.one.History
 	for _, s := range stays[max(len(stays)-max(room, 0), 0):] {
-		text := "         " + plain.Fit(plain.Duration(s.At), 8) + plain.Fit(plain.Duration(s.For), 8) + plain.Or(cut(s.State))
+		text := "         " + plain.Fit(plain.Duration(s.At), 8) + plain.Fit(plain.Duration(s.For), 8) + plain.Or(cutText(s.State))
 		lines = append(lines, line{text, normal})
 	}
 	return lines
 }
 
-// screen returns all lines, as many as the terminal has.
-func (m *model) screen(address string, height int, now time.Time) []line {
-	lines := m.head(address, height, now)
+// screenLines returns all lines, as many as the terminal has.
+func (m *model) screenLines(address string, height int, now time.Time) []line {
+	lines := m.headLines(address, height, now)
 	last := line{keysTable, inverse}
 	switch {
 	case m.section != "":
@@ -330,11 +331,11 @@ func (m *model) screen(address string, height int, now time.Time) []line {
 		lines = append(lines, m.ownRows()...)
 	case m.detail != "":
 		last.text = keysDetail
-		lines = append(lines, m.about()...)
-		lines = append(lines, m.history(height-len(lines)-1)...)
+		lines = append(lines, m.detailLines()...)
+		lines = append(lines, m.historyLines(height-len(lines)-1)...)
 	default:
-		lines = append(lines, m.foot())
-		table := m.rows()
+		lines = append(lines, m.footLine())
+		table := m.tableLines()
 		if at := m.cursor + 1; at < len(table) {
 			table[at].style = inverse
 		}
@@ -350,14 +351,16 @@ func (m *model) screen(address string, height int, now time.Time) []line {
 	return append(lines, last)
 }
 
-// head returns the lines above the table: the summary, in at most half of the lines.
-func (m *model) head(address string, height int, now time.Time) []line {
-	lines := m.summary(address, now)
+// headLines returns the lines above the table: the summary, in at most half of the lines.
+func (m *model) headLines(address string, height int, now time.Time) []line {
+	lines := m.summaryLines(address, now)
 	return lines[:min(len(lines), max(height/2, 1))]
 }
 
-// above returns how many lines the table cannot use.
-func (m *model) above(height int, now time.Time) int { return len(m.head("", height, now)) + 3 }
+// linesAbove returns how many lines the table cannot use.
+func (m *model) linesAbove(height int, now time.Time) int {
+	return len(m.headLines("", height, now)) + 3
+}
 
-// cut bounds a text from the server.
-func cut(s string) string { return s[:min(len(s), 200)] }
+// cutText bounds a text from the server.
+func cutText(s string) string { return s[:min(len(s), 200)] }

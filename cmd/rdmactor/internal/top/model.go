@@ -18,8 +18,8 @@ var sorts = []string{
 // longestFilter is the page's limit, for characters of one byte.
 const longestFilter = 100
 
-// name returns an identifier's name: its number or, if it has none yet, its PID's id.
-func name(r *page.Row) string {
+// rowName returns an identifier's name: its number or, if it has none yet, its PID's id.
+func rowName(r *page.Row) string {
 	if r.ID == 0 {
 		return r.PID
 	}
@@ -62,7 +62,7 @@ type question struct {
 	section string
 }
 
-func (m *model) question() question { return question{m.query, m.detail, m.section} }
+func (m *model) currentQuestion() question { return question{m.query, m.detail, m.section} }
 
 // answer is the page's answer to a question.
 type answer struct {
@@ -77,17 +77,17 @@ type answer struct {
 	err      error
 }
 
-// take stores an answer. After an error the previous data stay.
-func (m *model) take(a answer, now time.Time) {
+// storeAnswer stores an answer. After an error the previous data stay.
+func (m *model) storeAnswer(a answer, now time.Time) {
 	if m.err = a.err; a.err != nil {
 		return
 	}
 	m.got = now
-	m.rates.take(&a)
+	m.rates.addAnswer(&a)
 	m.overview, m.sections = a.overview, a.sections
 	if a.to.section != "" {
 		m.own = a.table
-		m.scroll(0)
+		m.scrollSection(0)
 		return
 	}
 	if a.to.detail != "" {
@@ -98,16 +98,16 @@ func (m *model) take(a answer, now time.Time) {
 	}
 	m.ids = a.ids
 	m.query.Page = min(m.query.Page, a.ids.Pages)
-	m.move(0)
+	m.moveCursor(0)
 }
 
-// press handles a key. quit: the user quits.
-func (m *model) press(k key) (quit bool) {
+// handleKey handles a key. quit: the user quits.
+func (m *model) handleKey(k key) (quit bool) {
 	switch {
 	case k == keyInterrupt:
 		return true
 	case m.editing:
-		m.typed(k)
+		m.handleFilterKey(k)
 	case m.section != "":
 		m.ownTable(k)
 	case m.detail != "":
@@ -116,34 +116,34 @@ func (m *model) press(k key) (quit bool) {
 			m.detail = ""
 		}
 	default:
-		return m.table(k)
+		return m.handleTableKey(k)
 	}
 	return false
 }
 
-// table handles a key in the table.
-func (m *model) table(k key) (quit bool) {
+// handleTableKey handles a key in the table.
+func (m *model) handleTableKey(k key) (quit bool) {
 	switch k {
 	case 'q':
 		return true
 	case keyUp, 'k':
-		m.move(-1)
+		m.moveCursor(-1)
 	case keyDown, 'j':
-		m.move(1)
+		m.moveCursor(1)
 	case keyPageUp:
-		m.turn(m.query.Page - 1)
+		m.turnPage(m.query.Page - 1)
 	case keyPageDown, ' ':
-		m.turn(m.query.Page + 1)
+		m.turnPage(m.query.Page + 1)
 	case keyHome, 'g':
-		m.turn(1)
+		m.turnPage(1)
 	case keyEnd, 'G':
-		m.turn(m.ids.Pages)
+		m.turnPage(m.ids.Pages)
 		m.cursor = len(m.ids.Rows)
-		m.move(0)
+		m.moveCursor(0)
 	case 's', keyRight:
-		m.sort(1)
+		m.changeSort(1)
 	case 'S', keyLeft:
-		m.sort(-1)
+		m.changeSort(-1)
 	case 'r':
 		m.query.Descending = !m.query.Descending
 	case keyTab:
@@ -154,7 +154,7 @@ func (m *model) table(k key) (quit bool) {
 		m.query.Text = ""
 	case keyEnter:
 		if m.cursor < len(m.ids.Rows) {
-			m.detail, m.one, m.gone = name(&m.ids.Rows[m.cursor]), page.ID{}, false
+			m.detail, m.one, m.gone = rowName(&m.ids.Rows[m.cursor]), page.ID{}, false
 		}
 	}
 	return false
@@ -169,17 +169,17 @@ func (m *model) ownTable(k key) {
 		at := slices.IndexFunc(m.sections, func(t page.Title) bool { return t.Name == m.section })
 		m.turnTo(at + 1)
 	case keyUp, 'k':
-		m.scroll(-1)
+		m.scrollSection(-1)
 	case keyDown, 'j':
-		m.scroll(1)
+		m.scrollSection(1)
 	case keyPageUp:
-		m.scroll(-10)
+		m.scrollSection(-10)
 	case keyPageDown, ' ':
-		m.scroll(10)
+		m.scrollSection(10)
 	case keyHome, 'g':
-		m.scroll(-len(m.own.Rows))
+		m.scrollSection(-len(m.own.Rows))
 	case keyEnd, 'G':
-		m.scroll(len(m.own.Rows))
+		m.scrollSection(len(m.own.Rows))
 	}
 }
 
@@ -191,16 +191,16 @@ func (m *model) turnTo(n int) {
 	}
 }
 
-func (m *model) scroll(by int) { m.from = max(min(m.from+by, len(m.own.Rows)-1), 0) }
+func (m *model) scrollSection(by int) { m.from = max(min(m.from+by, len(m.own.Rows)-1), 0) }
 
-// typed handles a key while the filter is edited.
-func (m *model) typed(k key) {
+// handleFilterKey handles a key while the filter is edited.
+func (m *model) handleFilterKey(k key) {
 	switch {
 	case k == keyEscape:
 		m.editing = false
 	case k == keyEnter:
 		m.editing, m.query.Text = false, m.edit
-		m.turn(1)
+		m.turnPage(1)
 	case k == keyBackspace:
 		if r := []rune(m.edit); len(r) > 0 {
 			m.edit = string(r[:len(r)-1])
@@ -210,28 +210,28 @@ func (m *model) typed(k key) {
 	}
 }
 
-// move moves the cursor. At the end of the table it shows the next page.
-func (m *model) move(by int) {
+// moveCursor moves the cursor. At the end of the table it shows the next page.
+func (m *model) moveCursor(by int) {
 	m.cursor += by
 	last := len(m.ids.Rows) - 1
 	switch {
 	case by < 0 && m.cursor < 0 && m.query.Page > 1:
-		m.turn(m.query.Page - 1)
+		m.turnPage(m.query.Page - 1)
 		m.cursor = max(last, 0)
 	case by > 0 && m.cursor > last && m.query.Page < m.ids.Pages:
-		m.turn(m.query.Page + 1)
+		m.turnPage(m.query.Page + 1)
 	default:
 		m.cursor = max(min(m.cursor, last), 0)
 	}
 }
 
-func (m *model) turn(to int) {
+func (m *model) turnPage(to int) {
 	m.query.Page = max(min(to, max(m.ids.Pages, 1)), 1)
 	m.cursor = 0
 }
 
-// sort sorts by the next or the previous field.
-func (m *model) sort(by int) {
+// changeSort sorts by the next or the previous field.
+func (m *model) changeSort(by int) {
 	at := 0
 	for n, field := range sorts {
 		if field == m.query.Sort {
@@ -239,5 +239,5 @@ func (m *model) sort(by int) {
 		}
 	}
 	m.query.Sort = sorts[(at+by+len(sorts))%len(sorts)]
-	m.turn(1)
+	m.turnPage(1)
 }

@@ -18,9 +18,9 @@ type rates struct {
 	taken [2]time.Time // by the program's clock: rows, loops
 }
 
-// take compares an answer with the previous one. Answers of the same moment change nothing.
-func (r *rates) take(a *answer) {
-	if since, ok := r.since(1, a.overview.Taken); ok {
+// addAnswer compares an answer with the previous one. Answers of the same moment change nothing.
+func (r *rates) addAnswer(a *answer) {
+	if since, ok := r.secondsSince(1, a.overview.Taken); ok {
 		before := r.loops
 		r.busy, r.loops = make(map[string]float64), make(map[string]page.Loop)
 		for _, l := range a.overview.Loops {
@@ -33,18 +33,18 @@ func (r *rates) take(a *answer) {
 	if a.to.detail != "" || a.to.section != "" {
 		return
 	}
-	since, ok := r.since(0, a.ids.Taken)
+	since, ok := r.secondsSince(0, a.ids.Taken)
 	before := r.rows
 	r.rows = make(map[string]page.Row)
 	if !ok { // but perhaps other rows
 		for _, row := range a.ids.Rows {
-			r.rows[name(&row)] = row
+			r.rows[rowName(&row)] = row
 		}
 		return
 	}
 	r.ids = make(map[string]rate)
 	for _, row := range a.ids.Rows {
-		n := name(&row)
+		n := rowName(&row)
 		r.rows[n] = row
 		if old, ok := before[n]; ok && since > 0 && row.Sent >= old.Sent && row.Received >= old.Received {
 			r.ids[n] = rate{float64(row.Sent-old.Sent) / since, float64(row.Received-old.Received) / since}
@@ -52,9 +52,9 @@ func (r *rates) take(a *answer) {
 	}
 }
 
-// since returns the seconds between the previous answer and this one. ok is false if they are the
-// same.
-func (r *rates) since(which int, stamp string) (seconds float64, ok bool) {
+// secondsSince returns the seconds between the previous answer and this one. ok is false if they
+// are the same.
+func (r *rates) secondsSince(which int, stamp string) (seconds float64, ok bool) {
 	taken, err := time.Parse(time.RFC3339Nano, stamp)
 	before := r.taken[which]
 	if err != nil || taken.Equal(before) {

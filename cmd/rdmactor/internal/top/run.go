@@ -28,16 +28,16 @@ const (
 	stopsWithin = 100 * time.Millisecond
 )
 
-// interval returns the interval at which the page refreshes its data, according to the page.
-func interval(seconds float64) time.Duration {
+// refreshInterval returns the interval at which the page refreshes its data, according to the page.
+func refreshInterval(seconds float64) time.Duration {
 	if math.IsNaN(seconds) || seconds <= 0 {
 		return usual
 	}
 	return time.Duration(max(min(seconds, longest.Seconds()), shortest.Seconds()) * float64(time.Second))
 }
 
-// ask sends a question to the page. A panic becomes an error: the terminal must be restored.
-func ask(ctx context.Context, c *page.Client, q question) (a answer) {
+// askPage sends a question to the page. A panic becomes an error: the terminal must be restored.
+func askPage(ctx context.Context, c *page.Client, q question) (a answer) {
 	defer func() {
 		if p := recover(); p != nil {
 			a = answer{to: q, err: fmt.Errorf("a fault in this program: %v", p)}
@@ -68,7 +68,7 @@ func Once(ctx context.Context, c *page.Client, q page.Query, w io.Writer) error 
 	m := newModel(q)
 	for n := range 2 {
 		began := time.Now()
-		m.take(ask(ctx, c, m.question()), time.Now())
+		m.storeAnswer(askPage(ctx, c, m.currentQuestion()), time.Now())
 		if m.err != nil {
 			return m.err
 		}
@@ -77,13 +77,13 @@ func Once(ctx context.Context, c *page.Client, q page.Query, w io.Writer) error 
 		}
 		select {
 		// surely another sample
-		case <-time.After(time.Until(began.Add(interval(m.overview.Interval) * 5 / 4))):
+		case <-time.After(time.Until(began.Add(refreshInterval(m.overview.Interval) * 5 / 4))):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	lines := append(m.summary(c.String(), time.Now()), m.foot())
-	for _, l := range append(lines, m.rows()...) {
+	lines := append(m.summaryLines(c.String(), time.Now()), m.footLine())
+	for _, l := range append(lines, m.tableLines()...) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.text, " ")); err != nil {
 			return err
 		}
@@ -128,14 +128,14 @@ func Run(ctx context.Context, c *page.Client, q page.Query, in, out *os.File) (e
 	defer func() { s.terminal.close() }()
 	defer s.due.Stop()
 	defer cancel() // before the terminal is restored: cancels the pending question
-	return s.loop(ctx)
+	return s.runLoop(ctx)
 }
 
-func (s *session) loop(ctx context.Context) error {
+func (s *session) runLoop(ctx context.Context) error {
 	stale := time.NewTicker(staleTick)
 	defer stale.Stop()
 	for {
-		s.draw()
+		s.drawScreen()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -144,49 +144,49 @@ func (s *session) loop(ctx context.Context) error {
 		case <-s.terminal.written:
 			return errHungUp
 		case sig := <-s.signals:
-			if err := s.signal(sig); err != nil {
+			if err := s.handleSignal(sig); err != nil {
 				return err
 			}
 		case typed := <-s.terminal.typed:
-			before := s.question()
-			for _, k := range decode(typed) {
+			before := s.currentQuestion()
+			for _, k := range decodeKeys(typed) {
 				if k == keySuspend {
 					_ = unix.Kill(0, unix.SIGTSTP) // the group includes this process
-				} else if s.press(k) {
+				} else if s.handleKey(k) {
 					return nil
 				}
 			}
-			if s.question() != before {
-				s.ask(ctx)
+			if s.currentQuestion() != before {
+				s.askQuestion(ctx)
 			}
 		case <-s.due.C:
-			s.ask(ctx)
+			s.askQuestion(ctx)
 		case a := <-s.answers:
-			s.answered(a)
+			s.handleAnswer(a)
 		case <-stale.C:
 		}
 	}
 }
 
-func (s *session) signal(sig os.Signal) error {
+func (s *session) handleSignal(sig os.Signal) error {
 	switch sig {
 	case unix.SIGHUP:
 		return errHungUp
 	case unix.SIGTSTP:
-		return s.suspend()
+		return s.suspendProcess()
 	case unix.SIGCONT: // a shell has used the terminal in between
 		s.terminal.close()
-		return s.reopen()
+		return s.reopenTerminal()
 	}
 	return nil
 }
 
-// suspend restores the terminal, and stops this process if a shell is there to continue it.
-func (s *session) suspend() error {
+// suspendProcess restores the terminal, and stops this process if a shell is there to continue it.
+func (s *session) suspendProcess() error {
 	s.terminal.close()
 	sid, err := unix.Getsid(0)
 	if err != nil || sid == unix.Getpgrp() { // not a job of a shell
-		return s.reopen()
+		return s.reopenTerminal()
 	}
 	if err := unix.Kill(unix.Getpid(), unix.SIGSTOP); err != nil {
 		return err
@@ -204,11 +204,11 @@ func (s *session) suspend() error {
 			}
 		case <-late.C:
 		}
-		return s.reopen()
+		return s.reopenTerminal()
 	}
 }
 
-func (s *session) reopen() error {
+func (s *session) reopenTerminal() error {
 	t, err := openTerminal(s.in, s.out)
 	if err == nil {
 		s.terminal = t
@@ -216,17 +216,17 @@ func (s *session) reopen() error {
 	return err
 }
 
-// ask sends the model's current question, and cancels the previous one.
-func (s *session) ask(ctx context.Context) {
+// askQuestion sends the model's current question, and cancels the previous one.
+func (s *session) askQuestion(ctx context.Context) {
 	s.cancel()
 	s.due.Stop()
 	_, high := s.terminal.size()
-	s.query.Size = max(min(high-s.above(high, time.Now()), page.MostRows), 1)
+	s.query.Size = max(min(high-s.linesAbove(high, time.Now()), page.MostRows), 1)
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.asked++
-	n, q := s.asked, s.question()
+	n, q := s.asked, s.currentQuestion()
 	go func() {
-		a := ask(ctx, s.client, q)
+		a := askPage(ctx, s.client, q)
 		a.n = n
 		select {
 		case s.answers <- a:
@@ -235,15 +235,15 @@ func (s *session) ask(ctx context.Context) {
 	}()
 }
 
-// answered shows an answer, and schedules the next question.
-func (s *session) answered(a answer) {
+// handleAnswer shows an answer, and schedules the next question.
+func (s *session) handleAnswer(a answer) {
 	if a.n != s.asked {
 		return // the answer to a question canceled a moment ago
 	}
 	s.cancel()
 	now := time.Now()
-	s.take(a, now)
-	wait := interval(s.overview.Interval)
+	s.storeAnswer(a, now)
+	wait := refreshInterval(s.overview.Interval)
 	if s.err != nil {
 		wait = min(firstWait<<min(s.failures, 8), mostWait)
 		s.failures++
@@ -254,7 +254,7 @@ func (s *session) answered(a answer) {
 	s.due.Reset(wait)
 }
 
-func (s *session) draw() {
+func (s *session) drawScreen() {
 	columns, high := s.terminal.size()
-	s.terminal.show(frame(s.screen(s.client.String(), high, time.Now()), columns))
+	s.terminal.queueFrame(encodeFrame(s.screenLines(s.client.String(), high, time.Now()), columns))
 }

@@ -232,16 +232,16 @@ func TestLateAnswers(t *testing.T) {
 	defer s.due.Stop()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s.ask(ctx)
+	s.askQuestion(ctx)
 	first := <-s.answers
-	s.ask(ctx)
+	s.askQuestion(ctx)
 	first.err = context.Canceled
-	s.answered(first)
+	s.handleAnswer(first)
 	if s.err != nil || !s.got.IsZero() {
 		t.Errorf("it shows %v", s.err)
 	}
-	s.answered(<-s.answers)
-	s.answered(first)
+	s.handleAnswer(<-s.answers)
+	s.handleAnswer(first)
 	if s.err != nil || s.got.IsZero() {
 		t.Errorf("after the last answer it shows %v", s.err)
 	}

@@ -62,8 +62,8 @@ func openTerminal(in, out *os.File) (*terminal, error) {
 		return nil, fmt.Errorf("the terminal: %w", err)
 	}
 	t.readers.Add(1)
-	go t.read()
-	go t.write()
+	go t.readKeys()
+	go t.writeFrames()
 	return t, nil
 }
 
@@ -90,8 +90,8 @@ func (t *terminal) close() {
 	})
 }
 
-// read reads keys until the terminal is closed, or gone.
-func (t *terminal) read() {
+// readKeys reads keys until the terminal is closed, or gone.
+func (t *terminal) readKeys() {
 	defer t.readers.Done()
 	defer close(t.gone)
 	b := make([]byte, keysRoom)
@@ -121,8 +121,8 @@ func (t *terminal) read() {
 	}
 }
 
-// write writes the newest frame, and at the end the sequence that restores the screen.
-func (t *terminal) write() {
+// writeFrames writes the newest frame, and at the end the sequence that restores the screen.
+func (t *terminal) writeFrames() {
 	defer close(t.written)
 	if _, err := io.WriteString(t.out, enter); err != nil {
 		return
@@ -140,8 +140,8 @@ func (t *terminal) write() {
 	}
 }
 
-// show queues a frame for writing, and replaces one that waits.
-func (t *terminal) show(frame string) {
+// queueFrame queues a frame for writing, and replaces one that waits.
+func (t *terminal) queueFrame(frame string) {
 	select {
 	case <-t.frames:
 	default:
@@ -158,9 +158,9 @@ func (t *terminal) size() (columns, lines int) {
 	return min(columns, largest), min(lines, largest)
 }
 
-// frame encodes the lines for a terminal. Their text is plain, so only the styles are escape
+// encodeFrame encodes the lines for a terminal. Their text is plain, so only the styles are escape
 // sequences.
-func frame(lines []line, columns int) string {
+func encodeFrame(lines []line, columns int) string {
 	var b strings.Builder
 	b.WriteString("\x1b[?2026h\x1b[H")
 	for n, l := range lines {

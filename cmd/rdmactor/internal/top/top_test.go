@@ -29,7 +29,7 @@ func TestKeys(t *testing.T) {
 		"\x1b[":                                 {keyUnknown},
 		"\x1b[" + strings.Repeat("1", 30) + "z": {keyUnknown, 'z'},
 	} {
-		if got := decode([]byte(in)); !cmp.Equal(got, want) {
+		if got := decodeKeys([]byte(in)); !cmp.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", in, got, want)
 		}
 	}
@@ -39,12 +39,12 @@ func FuzzKeys(f *testing.F) {
 	f.Add([]byte("\x1b[1;5Cq/\x1b[\xff"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := shown()
-		for _, k := range decode(b) {
-			m.press(k)
+		for _, k := range decodeKeys(b) {
+			m.handleKey(k)
 			if m.cursor < 0 || m.query.Page < 1 || m.query.Page > m.ids.Pages || len(m.edit) > longestFilter+utf8.UTFMax {
 				t.Fatalf("%+v", m)
 			}
-			m.screen("x", 10, moment)
+			m.screenLines("x", 10, moment)
 		}
 	})
 }
@@ -76,8 +76,8 @@ func said(q question, n int) answer {
 // shown returns a model with two answers.
 func shown() *model {
 	m := newModel(page.Query{})
-	m.take(said(m.question(), 1), moment)
-	m.take(said(m.question(), 2), moment)
+	m.storeAnswer(said(m.currentQuestion(), 1), moment)
+	m.storeAnswer(said(m.currentQuestion(), 2), moment)
 	return m
 }
 
@@ -102,21 +102,21 @@ ID^  STATE      FOR    PEER            LOCAL       QUEUED  WAITS  SENT/S  RECV/S
 
 ` + keysTable + "\n"
 	m := shown()
-	if diff := cmp.Diff(want, text(m.screen("http://h/", 11, moment))); diff != "" {
+	if diff := cmp.Diff(want, text(m.screenLines("http://h/", 11, moment))); diff != "" {
 		t.Error(diff)
 	}
-	m.press(keyEnter)
+	m.handleKey(keyEnter)
 	if m.detail != "7" {
 		t.Fatalf("Enter shows %q", m.detail)
 	}
-	m.take(said(m.question(), 3), moment)
-	got := text(m.screen("http://h/", 40, moment))
+	m.storeAnswer(said(m.currentQuestion(), 3), moment)
+	got := text(m.screenLines("http://h/", 40, moment))
 	for _, want := range []string{"identifier 7,", "(the kernel: CONNECT)", "\n         0       10ms    idle\n         10ms    1m15s   connected\n", keysDetail} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	small := text(m.screen("http://h/", 16, moment))
+	small := text(m.screenLines("http://h/", 16, moment))
 	if !strings.Contains(small, "connected\n") || strings.Count(small, "\n") != 16 {
 		t.Errorf("a small terminal does not show the end of the history:\n%s", small)
 	}
@@ -125,17 +125,17 @@ ID^  STATE      FOR    PEER            LOCAL       QUEUED  WAITS  SENT/S  RECV/S
 // TestGone: an identifier that has ended is shown in its last state, and so is the program.
 func TestGone(t *testing.T) {
 	m := shown()
-	m.press(keyEnter)
-	a := said(m.question(), 3)
+	m.handleKey(keyEnter)
+	a := said(m.currentQuestion(), 3)
 	a.one, a.gone = page.ID{}, true
-	m.take(a, moment)
-	if got := text(m.screen("h", 20, moment)); !strings.Contains(got, "identifier 7 is gone") || strings.Contains(got, "no answer") {
+	m.storeAnswer(a, moment)
+	if got := text(m.screenLines("h", 20, moment)); !strings.Contains(got, "identifier 7 is gone") || strings.Contains(got, "no answer") {
 		t.Error(got)
 	}
-	m.take(said(m.question(), 4), moment)
+	m.storeAnswer(said(m.currentQuestion(), 4), moment)
 	a.overview.Total = 77
-	m.take(a, moment)
-	got := text(m.screen("h", 20, moment))
+	m.storeAnswer(a, moment)
+	got := text(m.screenLines("h", 20, moment))
 	if !strings.Contains(got, "identifier 7 is gone") || !strings.Contains(got, "1m15s   connected\n") || !strings.Contains(got, "77 identifiers") {
 		t.Error(got)
 	}
@@ -144,41 +144,41 @@ func TestGone(t *testing.T) {
 // TestOwnTables: Tab shows the program's tables, one after the other.
 func TestOwnTables(t *testing.T) {
 	m := shown()
-	m.press(keyTab)
+	m.handleKey(keyTab)
 	if m.section != "" {
 		t.Fatal("there is none")
 	}
-	a := said(m.question(), 3)
+	a := said(m.currentQuestion(), 3)
 	a.sections = []page.Title{{Name: "rooms", Title: "Rooms"}, {Name: "peers", Title: "Peers"}}
-	m.take(a, moment)
-	m.press(keyTab)
-	if got := text(m.screen("h", 20, moment)); m.question().section != "rooms" || !strings.Contains(got, "rooms: no answer yet") {
+	m.storeAnswer(a, moment)
+	m.handleKey(keyTab)
+	if got := text(m.screenLines("h", 20, moment)); m.currentQuestion().section != "rooms" || !strings.Contains(got, "rooms: no answer yet") {
 		t.Error(got)
 	}
-	a.to = m.question()
+	a.to = m.currentQuestion()
 	const table = `{"title":"Rooms\u001b[2J","total":2,"columns":["name","members"],"error":"it panics","late_seconds":3,
 		"rows":[{"name":"lobby\u001b","members":3},{"name":"attic"}]}`
 	if err := json.Unmarshal([]byte(table), &a.table); err != nil {
 		t.Fatal(err)
 	}
-	m.take(a, moment)
-	got := text(m.screen("h", 20, moment))
+	m.storeAnswer(a, moment)
+	got := text(m.screenLines("h", 20, moment))
 	for _, want := range []string{"Rooms\\x1b[2J: 2 rows\n", "no news for 3.0s it panics\n", "NAME       MEMBERS\nlobby\\x1b  3\nattic      -\n", keysOwn} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	m.press('j')
-	m.press('j')
-	if got := text(m.screen("h", 20, moment)); strings.Contains(got, "lobby") || !strings.Contains(got, "attic") {
+	m.handleKey('j')
+	m.handleKey('j')
+	if got := text(m.screenLines("h", 20, moment)); strings.Contains(got, "lobby") || !strings.Contains(got, "attic") {
 		t.Errorf("the end of the table:\n%s", got)
 	}
 	for _, want := range []string{"peers", "", "rooms"} {
-		if m.press(keyTab); m.section != want || m.from != 0 {
+		if m.handleKey(keyTab); m.section != want || m.from != 0 {
 			t.Errorf("Tab shows %q, want %q", m.section, want)
 		}
 	}
-	if quit := m.press('q'); quit || m.section != "" {
+	if quit := m.handleKey('q'); quit || m.section != "" {
 		t.Error("q does not lead back")
 	}
 }
@@ -187,8 +187,8 @@ func TestOwnTables(t *testing.T) {
 func TestSmall(t *testing.T) {
 	m := shown()
 	for height := 5; height < 12; height++ {
-		got := text(m.screen("h", height, moment))
-		if room := height - m.above(height, moment); height > 6 && !strings.Contains(got, "10.0.0.1:50000") || room < 0 {
+		got := text(m.screenLines("h", height, moment))
+		if room := height - m.linesAbove(height, moment); height > 6 && !strings.Contains(got, "10.0.0.1:50000") || room < 0 {
 			t.Errorf("%d lines have room for %d rows:\n%s", height, room, got)
 		}
 	}
@@ -197,19 +197,19 @@ func TestSmall(t *testing.T) {
 // TestErrors: without an answer the error is shown, and the previous data stay.
 func TestErrors(t *testing.T) {
 	m := newModel(page.Query{})
-	m.take(answer{err: errors.New("connection refused")}, moment)
+	m.storeAnswer(answer{err: errors.New("connection refused")}, moment)
 	m.retry = moment.Add(2 * time.Second)
-	if got := text(m.screen("h", 5, moment)); !strings.Contains(got, "no news, trying again in 2.0s: connection refused") {
+	if got := text(m.screenLines("h", 5, moment)); !strings.Contains(got, "no news, trying again in 2.0s: connection refused") {
 		t.Error(got)
 	}
 	m = shown()
-	m.take(answer{err: errors.New("EOF")}, moment)
-	got := text(m.screen("h", 20, moment.Add(4*time.Second)))
+	m.storeAnswer(answer{err: errors.New("EOF")}, moment)
+	got := text(m.screenLines("h", 20, moment.Add(4*time.Second)))
 	if !strings.Contains(got, "no news, trying again: EOF; below is what was 4.0s ago") || !strings.Contains(got, "10.0.0.1:50000") {
 		t.Error(got)
 	}
-	m.take(said(m.question(), 3), moment)
-	if got := text(m.screen("h", 20, moment.Add(4*time.Second))); !strings.Contains(got, "no news for 4.0s") {
+	m.storeAnswer(said(m.currentQuestion(), 3), moment)
+	if got := text(m.screenLines("h", 20, moment.Add(4*time.Second))); !strings.Contains(got, "no news for 4.0s") {
 		t.Error(got)
 	}
 }
@@ -239,8 +239,8 @@ func TestPresses(t *testing.T) {
 	} {
 		m := shown()
 		got := ""
-		for _, k := range decode([]byte(keys)) {
-			if m.press(k) {
+		for _, k := range decodeKeys([]byte(keys)) {
+			if m.handleKey(k) {
 				got = "quit"
 			}
 		}
@@ -266,18 +266,18 @@ func TestPresses(t *testing.T) {
 func TestLies(t *testing.T) {
 	m := newModel(page.Query{})
 	for n := range 100 {
-		a := said(m.question(), 1) // always the same moment
+		a := said(m.currentQuestion(), 1) // always the same moment
 		a.overview.Interval, a.overview.Loops[0].Busy = -1e300, 1e300*float64(n%2)
 		a.ids.Rows[0] = page.Row{ID: uint64(n + 10), Queued: -1 << 63, InState: 1e308, WaitsFor: -1e308, Sent: 1<<64 - 1}
 		a.ids.Pages = 1 + n%3
-		m.take(a, moment)
-		m.press(keyEnd)
-		m.screen("h", n%30, moment)
+		m.storeAnswer(a, moment)
+		m.handleKey(keyEnd)
+		m.screenLines("h", n%30, moment)
 	}
 	if len(m.rates.rows) > 2 {
 		t.Errorf("%d rows are kept", len(m.rates.rows))
 	}
-	if interval(-1e300) != usual || interval(1e300) != longest || interval(1e-9) != shortest {
+	if refreshInterval(-1e300) != usual || refreshInterval(1e300) != longest || refreshInterval(1e-9) != shortest {
 		t.Error("an interval without bounds")
 	}
 }
@@ -294,7 +294,7 @@ func FuzzFrame(f *testing.F) {
 		a.ids.Rows = append(a.ids.Rows, r)
 		a.overview.Loops[0].Name, a.overview.Loops[1].BlockedBy, a.overview.Memory[0].Pool, a.overview.Go = s, s, s, s
 		a.overview.States[s] = 1
-		m.take(a, moment)
+		m.storeAnswer(a, moment)
 		m.query.Text, m.edit = s, s
 		table, err := json.Marshal(map[string]any{"title": s, "columns": []string{s}, "rows": []any{map[string]string{s: s}}, "error": s})
 		if err != nil || json.Unmarshal(table, &m.own) != nil {
@@ -306,11 +306,11 @@ func FuzzFrame(f *testing.F) {
 				m.section = "own"
 			}
 			m.detail, m.one = detail, page.ID{Row: r, Meaning: s, Kernel: s, History: []page.Stay{{State: s}}}
-			all := m.screen("h", lines, moment)
+			all := m.screenLines("h", lines, moment)
 			if len(all) != lines {
 				t.Fatalf("%d lines of %d", len(all), lines)
 			}
-			got := frame(all, columns)
+			got := encodeFrame(all, columns)
 			for _, ours := range []string{"\x1b[?2026h", "\x1b[?2026l", "\x1b[H", "\x1b[J", "\x1b[0m", "\x1b[7m", "\x1b[1m", "\x1b[1;31m", "\r\n"} {
 				if ours == "\r\n" {
 					for l := range strings.SplitSeq(got, ours) {

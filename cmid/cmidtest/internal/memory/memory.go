@@ -192,7 +192,7 @@ func (p *Domain) Reach(m Remote, access verbs.Access) ([]byte, error) {
 	if m.Len == 0 {
 		return nil, nil
 	}
-	r, err := p.find(m.Key)
+	r, err := p.findRegion(m.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (p *Domain) Reach(m Remote, access verbs.Access) ([]byte, error) {
 // Invalidate invalidates a key for the peer of a queue pair of p. Only memory that is open to peers
 // has a key to invalidate.
 func (p *Domain) Invalidate(key uint32) error {
-	r, err := p.find(key)
+	r, err := p.findRegion(key)
 	if err != nil {
 		return err
 	}
@@ -220,8 +220,8 @@ func (p *Domain) Invalidate(key uint32) error {
 	return nil
 }
 
-// find returns the region with a key that the peer of a queue pair of p uses.
-func (p *Domain) find(key uint32) (*region, error) {
+// findRegion returns the region with a key that the peer of a queue pair of p uses.
+func (p *Domain) findRegion(key uint32) (*region, error) {
 	switch r := p.d.regions[key]; {
 	case r == nil:
 		return nil, fmt.Errorf("no region has the key %#x", key)

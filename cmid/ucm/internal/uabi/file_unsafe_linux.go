@@ -66,10 +66,10 @@ type device struct {
 // Write is the one write(2). A *verbs.CredentialsError means that the kernel takes no commands
 // from this thread.
 func (d *device) Write(frame, _ []byte) (int, error) {
-	if err := d.begin(); err != nil {
+	if err := d.beginUse(); err != nil {
 		return 0, err
 	}
-	defer d.end()
+	defer d.endUse()
 	n, err := unix.Write(d.fd, frame)
 	if err == unix.EACCES {
 		return uverbs.Denied(d.fd, "rdma_cm", func() (int, error) { return unix.Write(d.fd, frame) })
@@ -79,14 +79,14 @@ func (d *device) Write(frame, _ []byte) (int, error) {
 
 // Lend is for the commands of another channel that name this one.
 func (d *device) Lend(use func(fd int) error) error {
-	if err := d.begin(); err != nil {
+	if err := d.beginUse(); err != nil {
 		return err
 	}
-	defer d.end()
+	defer d.endUse()
 	return use(d.fd)
 }
 
-func (d *device) begin() error {
+func (d *device) beginUse() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.closed {
@@ -96,7 +96,7 @@ func (d *device) begin() error {
 	return nil
 }
 
-func (d *device) end() {
+func (d *device) endUse() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.using--; d.closed && d.using == 0 {
@@ -147,33 +147,33 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // noResponse is the place of the response pointer of a command without one.
 const noResponse = -1
 
-// command executes c. response is the offset of the response pointer in In. Parts that are missing
-// in the kernel's answer stay as they were in out.
-func command[In, Out any](f *File, c Command, in *In, response int, out *Out) error {
+// executeCommand executes c. response is the offset of the response pointer in In. Parts that are
+// missing in the kernel's answer stay as they were in out.
+func executeCommand[In, Out any](f *File, c Command, in *In, response int, out *Out) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
 	resp := bytesOf(&s.response)[:unsafe.Sizeof(*out)]
 	*(*Out)(unsafe.Pointer(&s.response)) = *out
-	frame := s.put(c, unsafe.Sizeof(*in), unsafe.Sizeof(*out))
+	frame := s.putHeader(c, unsafe.Sizeof(*in), unsafe.Sizeof(*out))
 	*(*In)(unsafe.Pointer(&s.frame[1])) = *in
 	if response != noResponse {
 		*(*uint64)(unsafe.Add(unsafe.Pointer(&s.frame[1]), response)) = uint64(uintptr(unsafe.Pointer(&s.response)))
 	}
-	err := f.write(c, frame, resp)
+	err := f.writeFrame(c, frame, resp)
 	*out = *(*Out)(unsafe.Pointer(&s.response))
 	runtime.KeepAlive(s)
 	return err
 }
 
-// put writes the header of a command with in bytes, and gives the frame.
-func (s *scratch) put(c Command, in, out uintptr) []byte {
+// putHeader writes the header of a command with in bytes, and gives the frame.
+func (s *scratch) putHeader(c Command, in, out uintptr) []byte {
 	*(*CmdHdr)(unsafe.Pointer(&s.frame)) = CmdHdr{Cmd: uint32(c), In: uint16(in), Out: uint16(out)}
 	return bytesOf(&s.frame)[:unsafe.Sizeof(CmdHdr{})+in]
 }
 
 func bytesOf[T any](v *T) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v)) }
 
-func (f *File) write(c Command, frame, response []byte) error {
+func (f *File) writeFrame(c Command, frame, response []byte) error {
 	for {
 		n, err := f.k.Write(frame, response)
 		switch {
@@ -200,12 +200,12 @@ func (f *File) SetOption(id uint32, level, name uint32, value []byte) error {
 		return unix.EINVAL
 	}
 	copy(room, value)
-	frame := s.put(CommandSetOption, unsafe.Sizeof(SetOption{}), 0)
+	frame := s.putHeader(CommandSetOption, unsafe.Sizeof(SetOption{}), 0)
 	*(*SetOption)(unsafe.Pointer(&s.frame[1])) = SetOption{
 		Optval: uint64(uintptr(unsafe.Pointer(&room[0]))), ID: id, Level: level, Optname: name, Optlen: uint32(len(value)),
 	}
-	pin := pinned(&room[0])
-	err := f.write(CommandSetOption, frame, room[:len(value)])
+	pin := pinMemory(&room[0])
+	err := f.writeFrame(CommandSetOption, frame, room[:len(value)])
 	pin.Unpin()
 	runtime.KeepAlive(s)
 	return err
@@ -214,8 +214,8 @@ func (f *File) SetOption(id uint32, level, name uint32, value []byte) error {
 // maxOption bounds an option's value: 56 path records.
 const maxOption = 4096
 
-// pinned keeps memory where it is, also if it should be a stack's.
-func pinned(p *byte) *runtime.Pinner {
+// pinMemory keeps memory where it is, also if it should be a stack's.
+func pinMemory(p *byte) *runtime.Pinner {
 	pin := new(runtime.Pinner)
 	pin.Pin(p)
 	return pin

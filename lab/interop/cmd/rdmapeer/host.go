@@ -39,37 +39,37 @@ func (h *host) close() error {
 	return errors.Join(append(errs, h.ch.Close())...)
 }
 
-// do calls f unless host already has an error.
-func (h *host) do(f func() error) {
+// runUnlessFailed calls f unless host already has an error.
+func (h *host) runUnlessFailed(f func() error) {
 	if h.err == nil {
 		h.err = f()
 	}
 }
 
-// each calls f with every peer.
-func (h *host) each(f func(e *peer) error) {
+// eachPeer calls f with every peer.
+func (h *host) eachPeer(f func(e *peer) error) {
 	for _, e := range h.peers {
-		h.do(func() error { return f(e) })
+		h.runUnlessFailed(func() error { return f(e) })
 	}
 }
 
-func (h *host) say(format string, args ...any) {
+func (h *host) printLine(format string, args ...any) {
 	if h.err == nil {
 		fmt.Fprintf(h.out, format+"\n", args...)
 	}
 }
 
-// outcome returns the status that the programs print at their end.
-func (h *host) outcome() int {
+// finalStatus returns the status that the programs print at their end.
+func (h *host) finalStatus() int {
 	if h.err != nil {
 		return -1
 	}
 	return 0
 }
 
-// lookup resolves a node and a service to an address.
-func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (addr cmid.Addr) {
-	h.do(func() (err error) {
+// lookUpAddr resolves a node and a service to an address.
+func (h *host) lookUpAddr(node, service string, ps cmid.PortSpace, passive bool) (addr cmid.Addr) {
+	h.runUnlessFailed(func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 		defer cancel()
 		addr, err = device.Lookup(ctx, ps, node, service, passive)
@@ -78,82 +78,82 @@ func (h *host) lookup(node, service string, ps cmid.PortSpace, passive bool) (ad
 	return addr
 }
 
-// listen makes the listener. accept is called with the peer of each request.
-func (h *host) listen(bind, port string, ps cmid.PortSpace, accept func(e *peer) error) {
-	addr := h.lookup(bind, port, ps, true)
+// startListener makes the listener. accept is called with the peer of each request.
+func (h *host) startListener(bind, port string, ps cmid.PortSpace, accept func(e *peer) error) {
+	addr := h.lookUpAddr(bind, port, ps, true)
 	h.accept = accept
-	h.do(func() (err error) {
+	h.runUnlessFailed(func() (err error) {
 		h.listener, err = endpoint.Listen(h.ch.Channel, ps, addr, 0)
 		return err
 	})
 	if h.err == nil {
-		h.say("listening on %v", h.listener.LocalAddr())
+		h.printLine("listening on %v", h.listener.LocalAddr())
 	}
 }
 
-// peer makes the peer for an identifier.
-func (h *host) peer(id *cmid.ID) *peer {
+// newPeer makes the peer for an identifier.
+func (h *host) newPeer(id *cmid.ID) *peer {
 	e := &peer{Endpoint: endpoint.Endpoint{ID: id}, seen: make(map[states.Kind]cmid.Event)}
 	id.Context = e
 	h.peers = append(h.peers, e)
 	return e
 }
 
-// resolve makes n peers, and resolves dst and the route to it for each.
-func (h *host) resolve(n int, src, dst cmid.Addr, ps cmid.PortSpace) {
+// resolvePeers makes n peers, and resolves dst and the route to it for each.
+func (h *host) resolvePeers(n int, src, dst cmid.Addr, ps cmid.PortSpace) {
 	h.resolveAddr(n, src, dst, ps)
-	h.each(func(e *peer) error { return e.ID.ResolveRoute(h.timeout) })
-	h.await("resolving the route", states.KindRouteResolved)
+	h.eachPeer(func(e *peer) error { return e.ID.ResolveRoute(h.timeout) })
+	h.awaitEvent("resolving the route", states.KindRouteResolved)
 }
 
 func (h *host) resolveAddr(n int, src, dst cmid.Addr, ps cmid.PortSpace) {
 	for range n {
-		h.do(func() error {
+		h.runUnlessFailed(func() error {
 			id, err := h.ch.CreateID(ps)
 			if err != nil {
 				return err
 			}
-			return h.peer(id).ID.ResolveAddr(src, dst, h.timeout)
+			return h.newPeer(id).ID.ResolveAddr(src, dst, h.timeout)
 		})
 	}
-	h.await("resolving the address", states.KindAddrResolved)
+	h.awaitEvent("resolving the address", states.KindAddrResolved)
 }
 
-// connect connects every peer.
-func (h *host) connect(p *cmid.ConnParam) {
-	h.each(func(e *peer) error { return e.ID.Connect(nil, p) })
-	h.await("connecting", states.KindEstablished)
+// connectAll connects every peer.
+func (h *host) connectAll(p *cmid.ConnParam) {
+	h.eachPeer(func(e *peer) error { return e.ID.Connect(nil, p) })
+	h.awaitEvent("connecting", states.KindEstablished)
 }
 
-// established waits until the listener has n connections.
-func (h *host) established(n int) {
-	h.until("awaiting the client", func() (bool, error) { return len(h.peers) == n && h.saw(states.KindEstablished), nil })
+// awaitConnections waits until the listener has n connections.
+func (h *host) awaitConnections(n int) {
+	h.handleUntil("awaiting the client", func() (bool, error) { return len(h.peers) == n && h.allSaw(states.KindEstablished), nil })
 }
 
-// goodbye waits until the other side has disconnected all connections.
-func (h *host) goodbye() { h.await("awaiting the end", states.KindDisconnected) }
+// awaitDisconnects waits until the other side has disconnected all connections.
+func (h *host) awaitDisconnects() { h.awaitEvent("awaiting the end", states.KindDisconnected) }
 
-// disconnect disconnects every connection that the other side has not ended, and waits until all
+// disconnectAll disconnects every connection that the other side has not ended, and waits until all
 // have ended.
-func (h *host) disconnect() {
-	h.each((*peer).disconnect)
-	h.goodbye()
+func (h *host) disconnectAll() {
+	h.eachPeer((*peer).disconnectOnce)
+	h.awaitDisconnects()
 }
 
-// await waits until every peer has got an event of this kind.
-func (h *host) await(what string, k states.Kind) {
-	h.until(what, func() (bool, error) { return h.saw(k), nil })
+// awaitEvent waits until every peer has got an event of this kind.
+func (h *host) awaitEvent(what string, k states.Kind) {
+	h.handleUntil(what, func() (bool, error) { return h.allSaw(k), nil })
 }
 
-// saw reports whether every peer has got an event of this kind.
-func (h *host) saw(k states.Kind) bool {
+// allSaw reports whether every peer has got an event of this kind.
+func (h *host) allSaw(k states.Kind) bool {
 	return !slices.ContainsFunc(h.peers, func(e *peer) bool { return e.seen[k] == nil })
 }
 
-// exchanged waits until every peer has received and sent that many messages.
-func (h *host) exchanged(what string, received, sent int) {
-	h.do(func() error {
-		h.until(what, func() (bool, error) { return h.have(received, sent) })
+// awaitMessages waits until every peer has received and sent that many messages.
+func (h *host) awaitMessages(what string, received, sent int) {
+	h.runUnlessFailed(func() error {
+		h.handleUntil(what, func() (bool, error) { return h.allHave(received, sent) })
 		for _, e := range h.peers {
 			if h.err != nil {
 				h.err = fmt.Errorf("%w; %d of %d messages received, %d of %d sent", h.err, e.received, received, e.sent, sent)
@@ -163,11 +163,11 @@ func (h *host) exchanged(what string, received, sent int) {
 	})
 }
 
-// have reports whether every peer has received and sent that many messages.
-func (h *host) have(received, sent int) (all bool, err error) {
+// allHave reports whether every peer has received and sent that many messages.
+func (h *host) allHave(received, sent int) (all bool, err error) {
 	all = true
 	for _, e := range h.peers {
-		if err := e.poll(); err != nil {
+		if err := e.pollCompletions(); err != nil {
 			return false, err
 		}
 		if e.received >= received && e.sent >= sent {
@@ -181,10 +181,11 @@ func (h *host) have(received, sent int) (all bool, err error) {
 	return all, nil
 }
 
-// until handles events up to the moment when done returns true. done must not post work requests.
-func (h *host) until(what string, done func() (bool, error)) {
+// handleUntil handles events up to the moment when done returns true. done must not post work
+// requests.
+func (h *host) handleUntil(what string, done func() (bool, error)) {
 	for end := time.Now().Add(h.timeout); h.err == nil; {
-		err := h.ch.Drain(h.event)
+		err := h.ch.Drain(h.handleEvent)
 		ok := false
 		if err == nil {
 			ok, err = done()
@@ -203,17 +204,17 @@ func (h *host) until(what string, done func() (bool, error)) {
 	}
 }
 
-func (h *host) event(id *cmid.ID, ev cmid.Event) error {
+func (h *host) handleEvent(id *cmid.ID, ev cmid.Event) error {
 	if f, ok := ev.(cmid.Failure); ok {
 		return f
 	}
 	if _, ok := ev.(*cmid.ConnectRequest); ok {
-		e := h.peer(id)
+		e := h.newPeer(id)
 		e.seen[ev.Kind()] = ev
 		return h.accept(e)
 	}
 	if e, ok := id.Context.(*peer); ok {
-		return e.event(ev)
+		return e.handleEvent(ev)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ const (
 	failed   = 255
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, driver)) }
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr, newDriver)) }
 
 // run runs one command line and returns the exit status. drivers makes the driver for the value of
 // --device.
@@ -57,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmi
 	if len(args) > 0 {
 		for _, p := range programs {
 			if p.name == args[0] {
-				return p.run(args[1:], stdout, stderr, drivers)
+				return p.runProgram(args[1:], stdout, stderr, drivers)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmi
 	return badUsage
 }
 
-func (p program) run(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmid.Driver, error)) int {
+func (p program) runProgram(args []string, stdout, stderr io.Writer, drivers func(kind string) (cmid.Driver, error)) int {
 	f := flag.NewFlagSet("rdmapeer "+p.name, flag.ContinueOnError)
 	f.SetOutput(stderr)
 	kind := f.String("device", string(device.IWARP), "`KIND` of device: iwarp, the embedded one, or kernel")
@@ -83,7 +83,7 @@ func (p program) run(args []string, stdout, stderr io.Writer, drivers func(kind 
 	}
 	d, err := drivers(*kind)
 	if err == nil {
-		err = play(d, *timeout, stdout, body)
+		err = runBody(d, *timeout, stdout, body)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", p.name, err)
@@ -92,8 +92,8 @@ func (p program) run(args []string, stdout, stderr io.Writer, drivers func(kind 
 	return 0
 }
 
-// play runs a program's body on a device.
-func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *host)) error {
+// runBody runs a program's body on a device.
+func runBody(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *host)) error {
 	ch, err := endpoint.Open(d)
 	if err != nil {
 		return err
@@ -103,8 +103,8 @@ func play(d cmid.Driver, timeout time.Duration, stdout io.Writer, body func(h *h
 	return errors.Join(h.err, h.close())
 }
 
-// driver makes the driver for the value of --device.
-func driver(kind string) (cmid.Driver, error) {
+// newDriver makes the driver for the value of --device.
+func newDriver(kind string) (cmid.Driver, error) {
 	switch k := device.Kind(kind); k {
 	case device.IWARP, device.Kernel:
 		return device.Choice{Kind: k}.Driver(), nil

@@ -26,7 +26,7 @@ type playing struct {
 	status chan int
 }
 
-func start(args ...string) *playing { return startOn(driver, args...) }
+func start(args ...string) *playing { return startOn(newDriver, args...) }
 
 func startOn(drivers func(string) (cmid.Driver, error), args ...string) *playing {
 	p := &playing{args: args, output: new(lockedBuffer), status: make(chan int, 1)}
@@ -165,7 +165,7 @@ func TestBadCommandLines(t *testing.T) {
 		"ucmatose -C 0":                 "at least 1",
 	} {
 		var out bytes.Buffer
-		if status := run(strings.Fields(line), io.Discard, &out, driver); status == 0 || !strings.Contains(out.String(), want) {
+		if status := run(strings.Fields(line), io.Discard, &out, newDriver); status == 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("rdmapeer %s: status %d, says %q, want %q in it", line, status, &out, want)
 		}
 	}

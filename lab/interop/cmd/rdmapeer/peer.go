@@ -27,8 +27,9 @@ type peer struct {
 	disconnecting  bool
 }
 
-// prepare makes the queue pair and posts a receive for each message. Messages have size bytes.
-func (e *peer) prepare(messages, size int) (err error) {
+// setUpQueuePair makes the queue pair and posts a receive for each message. Messages have size
+// bytes.
+func (e *peer) setUpQueuePair(messages, size int) (err error) {
 	e.size = uint32(size)
 	if e.ID.Datagram() {
 		e.front = verbs.GRHLen
@@ -45,8 +46,9 @@ func (e *peer) prepare(messages, size int) (err error) {
 	return e.Receive(messages, int(e.front+e.size))
 }
 
-// send posts messages. wr has their destination. The zero value is the peer of the connection.
-func (e *peer) send(messages int, wr verbs.SendWR) error {
+// postMessages posts messages. wr has their destination. The zero value is the peer of the
+// connection.
+func (e *peer) postMessages(messages int, wr verbs.SendWR) error {
 	wr.Flags = verbs.Signaled
 	wr.SGL = []verbs.SGE{{MR: e.out, Length: e.size}}
 	for range messages {
@@ -57,16 +59,16 @@ func (e *peer) send(messages int, wr verbs.SendWR) error {
 	return nil
 }
 
-// poll handles the available completions.
-func (e *peer) poll() (err error) {
+// pollCompletions handles the available completions.
+func (e *peer) pollCompletions() (err error) {
 	e.Poll(func(wc *verbs.WC) bool {
-		err = e.complete(wc)
+		err = e.handleCompletion(wc)
 		return err == nil
 	})
 	return err
 }
 
-func (e *peer) complete(wc *verbs.WC) error {
+func (e *peer) handleCompletion(wc *verbs.WC) error {
 	switch {
 	case wc.Status == verbs.StatusFlushed: // the event of the end has the reason
 		return nil
@@ -88,8 +90,8 @@ func (e *peer) complete(wc *verbs.WC) error {
 	return nil
 }
 
-// event handles an event of the identifier that does not report a failure.
-func (e *peer) event(ev cmid.Event) error {
+// handleEvent handles an event of the identifier that does not report a failure.
+func (e *peer) handleEvent(ev cmid.Event) error {
 	e.seen[ev.Kind()] = ev
 	switch ev := ev.(type) {
 	case *cmid.DeviceRemoval:
@@ -98,13 +100,13 @@ func (e *peer) event(ev cmid.Event) error {
 		if ev.Err != nil {
 			return ev.Err
 		}
-		return e.disconnect() // on InfiniBand the peer waits for this
+		return e.disconnectOnce() // on InfiniBand the peer waits for this
 	}
 	return nil
 }
 
-// disconnect disconnects, or answers the peer's disconnect. Only the first call has an effect.
-func (e *peer) disconnect() error {
+// disconnectOnce disconnects, or answers the peer's disconnect. Only the first call has an effect.
+func (e *peer) disconnectOnce() error {
 	if e.disconnecting {
 		return nil
 	}

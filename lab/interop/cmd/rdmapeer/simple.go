@@ -11,41 +11,41 @@ import (
 // simpleSize is the size in bytes of the messages of rdma_client and rdma_server.
 const simpleSize = 16
 
-// rdmaServer is rdma_server(1): it answers one message with another.
+// rdmaServer implements rdma_server(1): it answers one message with another.
 func rdmaServer(f *flag.FlagSet) func(h *host) {
 	bind := f.String("s", "", "`ADDR` to listen on")
 	port := f.String("p", "7471", "`PORT` to listen on, 0: a free one")
 	return func(h *host) {
-		h.say("rdma_server: start")
-		h.listen(*bind, *port, cmid.PortSpaceTCP, func(e *peer) error {
-			if err := e.prepare(1, simpleSize); err != nil {
+		h.printLine("rdma_server: start")
+		h.startListener(*bind, *port, cmid.PortSpaceTCP, func(e *peer) error {
+			if err := e.setUpQueuePair(1, simpleSize); err != nil {
 				return err
 			}
 			return e.ID.Accept(nil, nil)
 		})
-		h.established(1)
-		h.exchanged("receiving", 1, 0)
-		h.each(sendOne)
-		h.exchanged("sending", 1, 1)
-		h.disconnect()
-		fmt.Fprintf(h.out, "rdma_server: end %d\n", h.outcome())
+		h.awaitConnections(1)
+		h.awaitMessages("receiving", 1, 0)
+		h.eachPeer(sendOne)
+		h.awaitMessages("sending", 1, 1)
+		h.disconnectAll()
+		fmt.Fprintf(h.out, "rdma_server: end %d\n", h.finalStatus())
 	}
 }
 
-// rdmaClient is rdma_client(1).
+// rdmaClient implements rdma_client(1).
 func rdmaClient(f *flag.FlagSet) func(h *host) {
 	server := f.String("s", "127.0.0.1", "`ADDR` of the server")
 	port := f.String("p", "7471", "`PORT` of the server")
 	return func(h *host) {
-		h.say("rdma_client: start")
-		h.resolve(1, cmid.Addr{}, h.lookup(*server, *port, cmid.PortSpaceTCP, false), cmid.PortSpaceTCP)
-		h.each(func(e *peer) error { return e.prepare(1, simpleSize) })
-		h.connect(nil)
-		h.each(sendOne)
-		h.exchanged("exchanging", 1, 1)
-		h.disconnect()
-		fmt.Fprintf(h.out, "rdma_client: end %d\n", h.outcome())
+		h.printLine("rdma_client: start")
+		h.resolvePeers(1, cmid.Addr{}, h.lookUpAddr(*server, *port, cmid.PortSpaceTCP, false), cmid.PortSpaceTCP)
+		h.eachPeer(func(e *peer) error { return e.setUpQueuePair(1, simpleSize) })
+		h.connectAll(nil)
+		h.eachPeer(sendOne)
+		h.awaitMessages("exchanging", 1, 1)
+		h.disconnectAll()
+		fmt.Fprintf(h.out, "rdma_client: end %d\n", h.finalStatus())
 	}
 }
 
-func sendOne(e *peer) error { return e.send(1, verbs.SendWR{}) }
+func sendOne(e *peer) error { return e.postMessages(1, verbs.SendWR{}) }

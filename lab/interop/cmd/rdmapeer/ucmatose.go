@@ -16,97 +16,98 @@ type batch struct {
 	connections, messages, size int
 }
 
-func (b *batch) flags(f *flag.FlagSet) {
+func (b *batch) addFlags(f *flag.FlagSet) {
 	f.StringVar(&b.bind, "b", "", "local `ADDR`")
 	f.IntVar(&b.connections, "c", 1, "`NUMBER` of connections")
 	f.IntVar(&b.messages, "C", 10, "`NUMBER` of messages")
 	f.IntVar(&b.size, "S", 100, "`BYTES` of a message")
 }
 
-// run runs part, and prints its outcome as the C programs do.
-func (b *batch) run(h *host, part func()) {
+// runPart runs part, and prints its outcome as the C programs do.
+func (b *batch) runPart(h *host, part func()) {
 	b.host = h
 	if b.connections < 1 || b.messages < 1 || b.size < 1 {
 		h.err = errors.New("-c, -C and -S are at least 1")
 	} else {
 		part()
 	}
-	h.say("test complete")
-	fmt.Fprintf(h.out, "return status %d\n", h.outcome())
+	h.printLine("test complete")
+	fmt.Fprintf(h.out, "return status %d\n", h.finalStatus())
 }
 
-// prepare makes a peer ready to receive.
-func (b *batch) prepare(e *peer) error { return e.prepare(b.messages, b.size) }
+// preparePeer makes a peer ready to receive.
+func (b *batch) preparePeer(e *peer) error { return e.setUpQueuePair(b.messages, b.size) }
 
-// send makes a peer send its messages.
-func (b *batch) send(e *peer) error { return e.send(b.messages, verbs.SendWR{}) }
+// sendMessages makes a peer send its messages.
+func (b *batch) sendMessages(e *peer) error { return e.postMessages(b.messages, verbs.SendWR{}) }
 
-// resolve makes every connection's peer and resolves the server's address for it.
-func (b *batch) resolve(port string, ps cmid.PortSpace) {
-	dst := b.lookup(b.server, port, ps, false)
-	b.host.resolve(b.connections, b.source(ps), dst, ps)
+// resolveServer makes every connection's peer and resolves the server's address for it.
+func (b *batch) resolveServer(port string, ps cmid.PortSpace) {
+	dst := b.lookUpAddr(b.server, port, ps, false)
+	b.host.resolvePeers(b.connections, b.sourceAddr(ps), dst, ps)
 }
 
-// source returns the address of -b, or zero if there is none.
-func (b *batch) source(ps cmid.PortSpace) cmid.Addr {
+// sourceAddr returns the address of -b, or zero if there is none.
+func (b *batch) sourceAddr(ps cmid.PortSpace) cmid.Addr {
 	if b.bind == "" {
 		return cmid.Addr{}
 	}
-	return b.lookup(b.bind, "0", ps, true)
+	return b.lookUpAddr(b.bind, "0", ps, true)
 }
 
-// ucmatose is ucmatose(1).
+// ucmatose implements ucmatose(1).
 func ucmatose(f *flag.FlagSet) func(h *host) {
 	var b batch
-	b.flags(f)
+	b.addFlags(f)
 	f.StringVar(&b.server, "s", "", "`ADDR` of the server; without it be the server")
 	port := f.String("p", "7471", "`PORT`; a server takes a free one for 0")
 	return func(h *host) {
-		b.run(h, func() {
+		b.runPart(h, func() {
 			if b.server == "" {
-				b.serve(*port)
+				b.runServer(*port)
 			} else {
-				b.dial(*port)
+				b.runClient(*port)
 			}
 		})
 	}
 }
 
-// depths returns parameters that ask for one outstanding Read in each direction, as ucmatose does.
-func depths() *cmid.ConnParam {
+// depthParams returns parameters that ask for one outstanding Read in each direction, as ucmatose
+// does.
+func depthParams() *cmid.ConnParam {
 	return &cmid.ConnParam{ResponderResources: 1, InitiatorDepth: 1, RetryCount: 5}
 }
 
-func (b *batch) serve(port string) {
-	b.say("cmatose: starting server")
-	b.listen(b.bind, port, cmid.PortSpaceTCP, func(e *peer) error {
-		if err := b.prepare(e); err != nil {
+func (b *batch) runServer(port string) {
+	b.printLine("cmatose: starting server")
+	b.startListener(b.bind, port, cmid.PortSpaceTCP, func(e *peer) error {
+		if err := b.preparePeer(e); err != nil {
 			return err
 		}
 		return e.ID.Accept(nil, nil)
 	})
-	b.established(b.connections)
-	b.say("initiating data transfers")
-	b.each(b.send)
-	b.say("completing sends")
-	b.exchanged("sending", 0, b.messages)
-	b.say("receiving data transfers")
-	b.exchanged("receiving", b.messages, b.messages)
-	b.say("data transfers complete\ncmatose: disconnecting")
-	b.disconnect()
-	b.say("disconnected")
+	b.awaitConnections(b.connections)
+	b.printLine("initiating data transfers")
+	b.eachPeer(b.sendMessages)
+	b.printLine("completing sends")
+	b.awaitMessages("sending", 0, b.messages)
+	b.printLine("receiving data transfers")
+	b.awaitMessages("receiving", b.messages, b.messages)
+	b.printLine("data transfers complete\ncmatose: disconnecting")
+	b.disconnectAll()
+	b.printLine("disconnected")
 }
 
-func (b *batch) dial(port string) {
-	b.say("cmatose: starting client")
-	b.resolve(port, cmid.PortSpaceTCP)
-	b.each(b.prepare)
-	b.say("cmatose: connecting")
-	b.connect(depths())
-	b.say("receiving data transfers")
-	b.exchanged("receiving", b.messages, 0)
-	b.say("sending replies")
-	b.each(b.send)
-	b.say("data transfers complete")
-	b.goodbye()
+func (b *batch) runClient(port string) {
+	b.printLine("cmatose: starting client")
+	b.resolveServer(port, cmid.PortSpaceTCP)
+	b.eachPeer(b.preparePeer)
+	b.printLine("cmatose: connecting")
+	b.connectAll(depthParams())
+	b.printLine("receiving data transfers")
+	b.awaitMessages("receiving", b.messages, 0)
+	b.printLine("sending replies")
+	b.eachPeer(b.sendMessages)
+	b.printLine("data transfers complete")
+	b.awaitDisconnects()
 }

@@ -30,11 +30,11 @@ func writeImm(f *flag.FlagSet) func(h *host) {
 	return func(h *host) {
 		w := writer{host: h, size: *size}
 		if *server == "" {
-			w.serve(*bind, *port)
+			w.runServer(*bind, *port)
 		} else {
-			w.dial(*server, *port)
+			w.runClient(*server, *port)
 		}
-		fmt.Fprintf(h.out, "writeimm: end %d\n", h.outcome())
+		fmt.Fprintf(h.out, "writeimm: end %d\n", h.finalStatus())
 	}
 }
 
@@ -43,43 +43,44 @@ type writer struct {
 	size int
 }
 
-func (w *writer) serve(bind, port string) {
-	w.listen(bind, port, cmid.PortSpaceTCP, func(e *peer) error {
-		own, err := w.offer(e, immOfClient)
+func (w *writer) runServer(bind, port string) {
+	w.startListener(bind, port, cmid.PortSpaceTCP, func(e *peer) error {
+		own, err := w.offerMemory(e, immOfClient)
 		if err != nil {
 			return err
 		}
 		return e.ID.Accept(own, nil)
 	})
-	w.established(1)
-	w.exchanged("receiving", 1, 0)
-	w.each(func(e *peer) error {
-		return w.write(e, e.seen[states.KindConnectRequest].(*cmid.ConnectRequest).PrivateData, immOfServer)
+	w.awaitConnections(1)
+	w.awaitMessages("receiving", 1, 0)
+	w.eachPeer(func(e *peer) error {
+		return w.writeWithImm(e, e.seen[states.KindConnectRequest].(*cmid.ConnectRequest).PrivateData, immOfServer)
 	})
-	w.exchanged("writing", 1, 1)
-	w.goodbye()
+	w.awaitMessages("writing", 1, 1)
+	w.awaitDisconnects()
 }
 
-func (w *writer) dial(server, port string) {
-	w.resolve(1, cmid.Addr{}, w.lookup(server, port, cmid.PortSpaceTCP, false), cmid.PortSpaceTCP)
-	w.each(func(e *peer) error {
-		own, err := w.offer(e, immOfServer)
+func (w *writer) runClient(server, port string) {
+	w.resolvePeers(1, cmid.Addr{}, w.lookUpAddr(server, port, cmid.PortSpaceTCP, false), cmid.PortSpaceTCP)
+	w.eachPeer(func(e *peer) error {
+		own, err := w.offerMemory(e, immOfServer)
 		if err != nil {
 			return err
 		}
 		return e.ID.Connect(own, nil)
 	})
-	w.await("connecting", states.KindEstablished)
-	w.each(func(e *peer) error {
-		return w.write(e, e.seen[states.KindEstablished].(*cmid.Established).PrivateData, immOfClient)
+	w.awaitEvent("connecting", states.KindEstablished)
+	w.eachPeer(func(e *peer) error {
+		return w.writeWithImm(e, e.seen[states.KindEstablished].(*cmid.Established).PrivateData, immOfClient)
 	})
-	w.exchanged("exchanging", 1, 1)
-	w.disconnect()
+	w.awaitMessages("exchanging", 1, 1)
+	w.disconnectAll()
 }
 
-// offer prepares a peer, and returns the key to the memory that the other side writes to with imm.
-func (w *writer) offer(e *peer, imm uint32) (key []byte, err error) {
-	if err := e.prepare(1, w.size); err != nil {
+// offerMemory prepares a peer, and returns the key to the memory that the other side writes to with
+// imm.
+func (w *writer) offerMemory(e *peer, imm uint32) (key []byte, err error) {
+	if err := e.setUpQueuePair(1, w.size); err != nil {
 		return nil, err
 	}
 	to, err := e.Alloc(w.size, verbs.LocalWrite|verbs.RemoteWrite)
@@ -105,8 +106,8 @@ func wantWritten(wc *verbs.WC, to []byte, imm uint32) error {
 	return nil
 }
 
-// write writes with imm to the memory of key. Byte i is imm + i.
-func (w *writer) write(e *peer, key []byte, imm uint32) error {
+// writeWithImm writes with imm to the memory of key. Byte i is imm + i.
+func (w *writer) writeWithImm(e *peer, key []byte, imm uint32) error {
 	if len(key) < keyLen {
 		return errors.New("the other side has given no key")
 	}
@@ -116,7 +117,7 @@ func (w *writer) write(e *peer, key []byte, imm uint32) error {
 	for i := range e.out.Bytes {
 		e.out.Bytes[i] = byte(imm) + byte(i)
 	}
-	return e.send(1, verbs.SendWR{
+	return e.postMessages(1, verbs.SendWR{
 		Op: verbs.WriteWithImm, Imm: imm, RemoteAddr: binary.BigEndian.Uint64(key), RKey: binary.BigEndian.Uint32(key[8:]),
 	})
 }

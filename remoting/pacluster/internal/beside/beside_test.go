@@ -78,7 +78,7 @@ func TestBeside(t *testing.T) {
 	}
 }
 
-// large is a message of 10 KiB.
+// large returns a message of 10 KiB.
 func large() *wrapperspb.BytesValue { return wrapperspb.Bytes(make([]byte, 10<<10)) }
 
 // slow spawns an actor that takes so long for each message, and counts them.
@@ -248,7 +248,7 @@ func guesses(t *testing.T, r transport) outcome {
 	return o
 }
 
-// number is how Proto.Actor writes the numbers of futures.
+// number returns how Proto.Actor writes the numbers of futures.
 func number(n uint64) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz~+"
 	text := ""
@@ -297,7 +297,7 @@ func lostRequest(t *testing.T, r transport) outcome {
 	})
 }
 
-// watches has an actor watch another one, and counts Terminated with that reason.
+// watches makes an actor watch another one, and counts Terminated with that reason.
 func watches(n *node, to *actor.PID, why actor.TerminatedReason, during func()) outcome {
 	heard := make(chan actor.TerminatedReason, 16)
 	n.sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {

@@ -50,7 +50,7 @@ func serveNames(c net.Conn) {
 	}
 }
 
-// answerName is the answer to a question.
+// answerName returns the answer to a question.
 func answerName(q []byte) []byte {
 	end := 12
 	var labels []string

@@ -55,7 +55,7 @@ type transport struct {
 	open func(n *node, listen string, o options) (end func())
 }
 
-// transports are the two. Proto.Actor's remote has data races.
+// transports returns the two. Proto.Actor's remote has data races.
 func transports() []transport {
 	ours := transport{"remoting", openRemoting}
 	if raceDetector {
@@ -136,7 +136,7 @@ func openRemoting(n *node, listen string, o options) (end func()) {
 	}
 }
 
-// pid is an actor of this node's as other nodes see it.
+// pid returns the PID of an actor of this node as other nodes see it.
 func (n *node) pid(id string) *actor.PID { return actor.NewPID(n.name, id) }
 
 // spawn spawns an actor that others may send to.

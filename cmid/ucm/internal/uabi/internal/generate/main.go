@@ -52,11 +52,11 @@ var unused = []string{
 // field's offset.
 func generate(dir string) (map[string][]byte, error) {
 	var structs map[string]layout
-	if err := read(dir+"/ucm-abi.json", &structs); err != nil {
+	if err := readJSON(dir+"/ucm-abi.json", &structs); err != nil {
 		return nil, err
 	}
 	var consts map[string]json.RawMessage
-	if err := read(dir+"/ucm-consts.json", &consts); err != nil {
+	if err := readJSON(dir+"/ucm-consts.json", &consts); err != nil {
 		return nil, err
 	}
 	for _, name := range unused {
@@ -64,14 +64,14 @@ func generate(dir string) (map[string][]byte, error) {
 		delete(consts, name)
 	}
 	var commands, parts, numbers, places bytes.Buffer
-	for _, name := range sorted(structs) {
+	for _, name := range sortedKeys(structs) {
 		if strings.HasPrefix(name, "rdma_ucm_") {
 			writeStruct(&commands, &places, name, structs[name])
 		} else {
 			writeStruct(&parts, &places, name, structs[name])
 		}
 	}
-	for _, name := range sorted(consts) {
+	for _, name := range sortedKeys(consts) {
 		if err := writeConsts(&numbers, name, consts[name]); err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func generate(dir string) (map[string][]byte, error) {
 	return files, nil
 }
 
-func read(file string, into any) error {
+func readJSON(file string, into any) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -104,13 +104,13 @@ func read(file string, into any) error {
 	return nil
 }
 
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // writeStruct writes a struct, the members of its union, and the check of its size to b, and the
 // checks of its fields' offsets to places. A check that fails does not compile.
 func writeStruct(b, places *bytes.Buffer, c string, l layout) {
 	name := typeName(c)
-	fields := sorted(l.Fields)
+	fields := sortedKeys(l.Fields)
 	slices.SortStableFunc(fields, func(x, y string) int { return l.Fields[x][0] - l.Fields[y][0] })
 	fmt.Fprintf(b, "\n// %s is struct %s.\ntype %s struct {\n", name, c, name)
 	end := 0
@@ -132,7 +132,7 @@ func writeStruct(b, places *bytes.Buffer, c string, l layout) {
 	for _, f := range fields {
 		if union, member, ok := strings.Cut(f, "."); ok {
 			fmt.Fprintf(b, "\n// %s is the union %s as %s.\nfunc (s *%s) %s() *%s { return (*%s)(unsafe.Pointer(&s.%s)) }\n",
-				camel(member), union, member, name, camel(member), nested[f], nested[f], camel(union))
+				camelCase(member), union, member, name, camelCase(member), nested[f], nested[f], camelCase(union))
 		}
 	}
 	fmt.Fprintf(b, "\nvar _ = [1]struct{}{}[unsafe.Sizeof(%s{})-%d]\n", name, l.Size)
@@ -147,7 +147,7 @@ func fieldName(c string) string {
 	if strings.HasPrefix(c, "reserved") {
 		return "_"
 	}
-	return camel(c)
+	return camelCase(c)
 }
 
 func fieldType(c string, size int) string {
@@ -168,16 +168,16 @@ var plural = map[string]bool{"commands": true, "events": true, "path_flags": tru
 func writeConsts(b *bytes.Buffer, group string, raw json.RawMessage) error {
 	var one int
 	if json.Unmarshal(raw, &one) == nil {
-		fmt.Fprintf(b, "\n// %s is %s.\nconst %s = %#x\n", camel(group), group, camel(group), one)
+		fmt.Fprintf(b, "\n// %s is %s.\nconst %s = %#x\n", camelCase(group), group, camelCase(group), one)
 		return nil
 	}
 	var values map[string]int
 	if err := json.Unmarshal(raw, &values); err != nil {
 		return fmt.Errorf("%s: %w", group, err)
 	}
-	names := sorted(values)
+	names := sortedKeys(values)
 	slices.SortStableFunc(names, func(x, y string) int { return values[x] - values[y] })
-	prefix := camel(strings.TrimPrefix(group, "rdma_"))
+	prefix := camelCase(strings.TrimPrefix(group, "rdma_"))
 	if plural[group] {
 		prefix = strings.TrimSuffix(prefix, "s")
 	}
@@ -187,18 +187,18 @@ func writeConsts(b *bytes.Buffer, group string, raw json.RawMessage) error {
 	}
 	fmt.Fprintf(b, "\n// %s, by name.\nconst (\n", group)
 	for _, n := range names {
-		fmt.Fprintf(b, "%s%s%s = %#x\n", prefix, camel(strings.ToLower(n)), typ, values[n])
+		fmt.Fprintf(b, "%s%s%s = %#x\n", prefix, camelCase(strings.ToLower(n)), typ, values[n])
 	}
 	fmt.Fprint(b, ")\n")
 	return nil
 }
 
-// typeName is a C struct's name in Go.
+// typeName returns a C struct's name in Go.
 func typeName(c string) string {
 	for _, prefix := range []string{"__kernel_", "rdma_ucm_", "ib_uverbs_", "ibv_"} {
 		c = strings.TrimPrefix(c, prefix)
 	}
-	return camel(c)
+	return camelCase(c)
 }
 
 // words are those that Go writes otherwise than Title.
@@ -213,8 +213,8 @@ var words = map[string]string{
 	"fullmember": "FullMember", "sendonly": "SendOnly",
 }
 
-// camel is snake_case in Go's manner.
-func camel(c string) string {
+// camelCase returns snake_case in Go's manner.
+func camelCase(c string) string {
 	var b strings.Builder
 	for _, w := range strings.Split(c, "_") {
 		switch {
