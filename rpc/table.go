@@ -218,8 +218,9 @@ func (l *table) itemLocked(i int, h wire.Header, body []byte, reading *rdma.Rece
 	case !whole:
 		err = c.stream.partLocked(h.Call, body)
 	default:
-		d, n := l.declaredLocked(c.m), 0
+		d := l.declaredLocked(c.m)
 		d.items++
+		var n int
 		n, err = c.stream.itemLocked(reading, h.Call, body, last)
 		d.received += uint64(n)
 		l.woke = l.woke || c.stream.woke

@@ -24,7 +24,7 @@ func TestWorker(t *testing.T) {
 	case "hang":
 		time.Sleep(time.Hour) // without cgo, the Go runtime ends a process that is blocked forever
 	case "spin":
-		for {
+		for { //nolint:staticcheck // it is to use all of a processor
 		}
 	case "slow":
 		for n, end := uint64(0), time.Now().Add(2*slow); time.Now().Before(end); time.Sleep(slow / 100) {

@@ -27,6 +27,7 @@ func (s *script) createQP(i int)                       { s.note(i, "qp") }
 func (s *script) issueCommand(i int, cmd cmid.Command) { s.note(i, fmt.Sprint(cmd.Op())) }
 func (s *script) endsItself() bool                     { return s.ends }
 func (s *script) made(i int, err error)                { s.b.handleCreated(i, err); s.b.advanceSteps() }
+
 func (s *script) event(ev cmid.Event, ids ...int) {
 	for _, i := range ids {
 		s.b.handleEvent(i, ev)

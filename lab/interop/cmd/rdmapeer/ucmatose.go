@@ -44,7 +44,7 @@ func (b *batch) sendMessages(e *peer) error { return e.postMessages(b.messages, 
 // resolveServer makes every connection's peer and resolves the server's address for it.
 func (b *batch) resolveServer(port string, ps cmid.PortSpace) {
 	dst := b.lookUpAddr(b.server, port, ps, false)
-	b.host.resolvePeers(b.connections, b.sourceAddr(ps), dst, ps)
+	b.resolvePeers(b.connections, b.sourceAddr(ps), dst, ps)
 }
 
 // sourceAddr returns the address of -b, or zero if there is none.
