@@ -153,7 +153,7 @@ func (tn *tenancy) checkImmediate(s span) error {
 // checkAtomic makes the checks that only atomic operations need. A misaligned one would end the
 // connection.
 func (tn *tenancy) checkAtomic(s span) error {
-	if err := tn.canAtomics(); err != nil {
+	if err := tn.checkAtomicsSupport(); err != nil {
 		return err
 	}
 	if addr := s.key.Addr + uint64(s.offset); addr%verbs.AtomicLen != 0 {

@@ -108,11 +108,11 @@ func (it *ident) beginHandshake(user []byte, limit int) (private []byte, err err
 	it.handshake.countFailed(FailedLost, nil) // an earlier one has led to no connection
 	it.handshake = &d.handshake
 	d.countBegun(&it.l.secured.Dialled, "request sent")
-	return private, it.queuePair(datapath.ModeMessages)
+	return private, it.makeDataPath(datapath.ModeMessages)
 }
 
-// deviceEvent handles an event of the device.
-func (it *ident) deviceEvent(m *reported) {
+// handleDeviceEvent handles an event of the device.
+func (it *ident) handleDeviceEvent(m *reported) {
 	if m.id != it.id || it.isGone() { // of an earlier address of Dial, or left to the device
 		it.l.orphanEvent(m.id, m.ev)
 		return
@@ -133,7 +133,7 @@ func (it *ident) deviceEvent(m *reported) {
 		return
 	case *cmid.Rejected:
 		if !it.cfg.Raw {
-			it.refusedBy(ev)
+			it.completeRejection(ev)
 		}
 	case *cmid.Disconnected:
 		it.handleDisconnected(ev, m.answers)
@@ -172,13 +172,13 @@ func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 // in it.
 func (it *ident) prepareQueuePair(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
 	if private, err = it.privateData(mode, user, limit); err == nil {
-		err = it.queuePair(mode)
+		err = it.makeDataPath(mode)
 	}
 	return private, err
 }
 
-// queuePair makes the data path, once.
-func (it *ident) queuePair(mode datapath.Mode) error {
+// makeDataPath makes the data path, once.
+func (it *ident) makeDataPath(mode datapath.Mode) error {
 	t := it.newTerms(mode)
 	it.handshake.addTo(&t)
 	switch {
@@ -203,9 +203,9 @@ func (it *ident) queuePair(mode datapath.Mode) error {
 	return err
 }
 
-// refusedBy completes the report of a rejection by a peer that was not authenticated before, or
-// never can be: anyone on the path may have sent it.
-func (it *ident) refusedBy(ev *cmid.Rejected) {
+// completeRejection completes the report of a rejection by a peer that was not authenticated
+// before, or never can be: anyone on the path may have sent it.
+func (it *ident) completeRejection(ev *cmid.Rejected) {
 	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 	switch {
 	case !it.cfg.isSecured() && h.Features == 0:

@@ -29,7 +29,7 @@ func (it *ident) handleDeadlines() {
 	}
 	for _, p := range it.id.Pending() {
 		if !p.Due.IsZero() && !p.Due.After(now) {
-			it.timedOut(p)
+			it.failTimedOut(p)
 			return
 		}
 	}
@@ -40,9 +40,9 @@ func (it *ident) handleDeadlines() {
 	it.resetTimer()
 }
 
-// timedOut answers a command that took too long. The identifier is lost: the device's only cancel
-// is destroy.
-func (it *ident) timedOut(p *cmid.Pending) {
+// failTimedOut answers a command that took too long. The identifier is lost: the device's only
+// cancel is destroy.
+func (it *ident) failTimedOut(p *cmid.Pending) {
 	h := it.id.Handle()
 	f := it.timeoutFailure(p.Command)
 	p.Answer(f)

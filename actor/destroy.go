@@ -18,7 +18,7 @@ func (it *ident) destroyID(cause error) {
 	}
 	if why := cmp.Or(it.life.cause, cause); why != nil {
 		it.refuseUnanswered(refusalOf(why))
-	} else if it.asked != nil && it.handshake.isDeciding() != nil {
+	} else if it.asked != nil && it.handshake.asDeciding() != nil {
 		it.conn.Sec.Reject(nil)
 	}
 	it.setLife(lifeEnding)
@@ -186,7 +186,7 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 	switch {
 	case it.asked == nil:
 		return
-	case it.handshake.isDeciding() != nil:
+	case it.handshake.asDeciding() != nil:
 		it.conn.Sec.Refuse(why)
 		return
 	case it.cfg.isSecured():

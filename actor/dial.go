@@ -257,7 +257,7 @@ func (t *commandTable) startServe(c *Serve, sender *actor.PID, of dialer) {
 	p := t.registerCommand(c, sender)
 	a := &attempts{table: t, of: of, p: p}
 	t.attempts = a
-	if err := t.cfg.canListen(); err != nil {
+	if err := t.cfg.checkListen(); err != nil {
 		a.failAndDestroy(t.commandFailed(c, err))
 		return
 	}

@@ -17,22 +17,22 @@ import (
 //
 // The first cause that is found is reported: later ones are its consequences. When the device
 // reports an end without a cause, the cause is the one that this side knows, which may be found in
-// the peer's last messages. endOf notifies the owner, once. With a Manual owner the identifier then
-// stays. Otherwise it is disconnected and destroyed, and Closed has the same cause.
+// the peer's last messages. reportEnd notifies the owner, once. With a Manual owner the identifier
+// then stays. Otherwise it is disconnected and destroyed, and Closed has the same cause.
 
-func (it *ident) brokenOff(m *brokenOff) {
+func (it *ident) handleBrokenOff(m *brokenOff) {
 	if m.conn != it.conn { // of an earlier address of Dial
 		return
 	}
 	if it.isEnding() || it.reportedEnd != nil {
 		return
 	}
-	if it.lostUnheard(it.conn.BrokenBy()) {
+	if it.destroyUnreported(it.conn.BrokenBy()) {
 		return
 	}
 	ev := &cmid.Disconnected{EventBase: it.eventBase(), Err: it.conn.BrokenBy()}
 	if it.outlivesConnection() {
-		it.endOf(ev, nil) // the device answers the waiting command
+		it.reportEnd(ev, nil) // the device answers the waiting command
 		return
 	}
 	it.sayGoodbye(func() {
@@ -51,21 +51,22 @@ func (it *ident) handleDisconnected(ev *cmid.Disconnected, answers *cmid.Pending
 		c.Stop()
 		ev.Err = c.Cause(ev.Err, it.life.cause)
 	}
-	if it.lostUnheard(ev.Err) {
+	if it.destroyUnreported(ev.Err) {
 		return
 	}
 	if it.outlivesConnection() || it.isEnding() {
-		it.endOf(ev, answers)
+		it.reportEnd(ev, answers)
 		it.goodbyeDone()
 		return
 	}
 	it.disconnectAndDestroy(ev, answers)
 }
 
-// lostUnheard takes the peer's first message, if it waits. Unless the owner knows of the connection
-// by then, lostUnheard ends the identifier, because its connection has ended or was broken off.
-func (it *ident) lostUnheard(cause error) (ended bool) {
-	it.handshake.heardFirst()
+// destroyUnreported takes the peer's first message, if it waits. Unless the owner knows of the
+// connection by then, destroyUnreported ends the identifier, because its connection has ended or
+// was broken off.
+func (it *ident) destroyUnreported(cause error) (ended bool) {
+	it.handshake.handleHeard()
 	if !it.handshake.isUnreported() {
 		return false
 	}
@@ -78,7 +79,7 @@ func (it *ident) lostUnheard(cause error) (ended bool) {
 
 // disconnectAndDestroy reports the end, and does what the man pages demand after it.
 func (it *ident) disconnectAndDestroy(ev *cmid.Disconnected, answers *cmid.Pending) {
-	it.endOf(ev, answers)
+	it.reportEnd(ev, answers)
 	if !isDisconnect(answers) {
 		// rdma_get_cm_event(3): the answer is due, if the state machine requires it
 		it.doInner(&cmid.Disconnect{}, nil, func(Event) {})
@@ -95,7 +96,7 @@ func (it *ident) handleRemoval(ev *cmid.DeviceRemoval, answers *cmid.Pending) {
 		dev = c.Device.Verbs
 	}
 	it.l.Removed(dev)
-	it.endOf(ev, answers)
+	it.reportEnd(ev, answers)
 	if !it.outlivesConnection() {
 		it.destroyID(&RemovedError{ev.Device, ev.Err})
 	}

@@ -69,8 +69,8 @@ type handshakeSide interface {
 
 // shaker is the actor of the identifier whose handshake it is.
 type shaker interface {
-	// queuePair makes the data path, once.
-	queuePair(mode datapath.Mode) error
+	// makeDataPath makes the data path, once.
+	makeDataPath(mode datapath.Mode) error
 	// countPeer counts the peer, within the limits that are set for it. Not 0: there is no room.
 	countPeer(r *ConnectRequest, set PeerLimits) wire.Refusal
 	// reportEstablished ends the handshake: the connection is the owner's.
@@ -120,9 +120,9 @@ func (h *handshake) setStage(to handshakeStage) {
 // has.
 func (h *handshake) isUnreported() bool { return h != nil && h.stage != handshakeDeciding }
 
-// isDeciding returns the handshake of an authenticated peer that waits for the owner's decision;
+// asDeciding returns the handshake of an authenticated peer that waits for the owner's decision;
 // nil: there is none.
-func (h *handshake) isDeciding() *answerHandshake {
+func (h *handshake) asDeciding() *answerHandshake {
 	if h == nil || h.stage != handshakeDeciding {
 		return nil
 	}
@@ -273,8 +273,8 @@ func (h *handshake) handleConnected(ev *cmid.Established, answers *cmid.Pending)
 	h.side.deviceConnected(answers, data)
 }
 
-// heardFirst handles the peer's first message, once, if it has arrived.
-func (h *handshake) heardFirst() {
+// handleHeard handles the peer's first message, once, if it has arrived.
+func (h *handshake) handleHeard() {
 	if h == nil || h.stage != handshakeHeard || h.isEnding() {
 		return
 	}

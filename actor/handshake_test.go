@@ -39,12 +39,12 @@ func lone(stage handshakeStage) (*answerHandshake, *handshakeRecord) {
 // An identifier may call these methods in any state, also without a handshake.
 func TestNoHandshakeIsUnderWay(t *testing.T) {
 	var h *handshake
-	if h.isUnreported() || h.isDeciding() != nil || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
+	if h.isUnreported() || h.asDeciding() != nil || h.countFailed(FailedLost, nil) || h.countFailedBy(unix.ECONNRESET) {
 		t.Error("a nil handshake is under way")
 	}
 	h.addTo(nil)
 	h.continueTLS(nil)
-	h.heardFirst()
+	h.handleHeard()
 	h.uncountStranger()
 	h.failUnfinished(nil)
 }
@@ -54,18 +54,18 @@ func TestHandshakeStages(t *testing.T) {
 	h, _ := lone(handshakeBegun)
 	for s := handshakeReplied; s < handshakeHeard; s++ {
 		h.setStage(s)
-		h.heardFirst()
-		if !h.isUnreported() || h.isDeciding() != nil || h.stage != s {
+		h.handleHeard()
+		if !h.isUnreported() || h.asDeciding() != nil || h.stage != s {
 			t.Errorf("%v: the owner or the first message is known", s)
 		}
 	}
 	h.setStage(handshakeHeard)
-	if h.heardFirst(); h.stage != handshakeKnown {
+	if h.handleHeard(); h.stage != handshakeKnown {
 		t.Errorf("%v after the first message was taken", h.stage)
 	}
-	h.heardFirst() // setStage would panic
+	h.handleHeard() // setStage would panic
 	h.setStage(handshakeDeciding)
-	if h.isUnreported() || h.isDeciding() != h {
+	if h.isUnreported() || h.asDeciding() != h {
 		t.Error("the owner does not decide")
 	}
 	if !overwrite.On {

@@ -121,7 +121,7 @@ func (a *answerHandshake) sendReply(m *computed) {
 	asked := false
 	a.doInner(accept, func(p *cmid.Pending) {
 		asked = true
-		if err := a.of.queuePair(datapath.ModeMessages); err != nil {
+		if err := a.of.makeDataPath(datapath.ModeMessages); err != nil {
 			a.rejectUnauthenticated(err)
 			return
 		}
@@ -162,7 +162,7 @@ func (a *answerHandshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) 
 	}
 	first, identity, ch, err := a.server.Confirm(sealed[:0], sealed)
 	if err == nil {
-		if err = a.keyIsKnown(); err != nil {
+		if err = a.checkKey(); err != nil {
 			ch.Forget()
 		}
 	}
@@ -176,8 +176,8 @@ func (a *answerHandshake) Prove(sealed []byte) ([]byte, *secure.Channel, error) 
 	return first, ch, nil
 }
 
-// keyIsKnown returns an error if the peer's key was removed after its request arrived.
-func (a *answerHandshake) keyIsKnown() error {
+// checkKey returns an error if the peer's key was removed after its request arrived.
+func (a *answerHandshake) checkKey() error {
 	if a.cfg.Security.Mode != PSK {
 		return nil
 	}

@@ -212,8 +212,8 @@ func (c *IDConfig) checkSecurity() error {
 // errNoCertificate is the error of a listener in TLS mode without a certificate.
 var errNoCertificate = fmt.Errorf("Security.TLS has no certificate to listen with: %w", unix.EINVAL)
 
-// canListen returns an error if peers could not connect to a listener in its mode.
-func (c *IDConfig) canListen() error {
+// checkListen returns an error if peers could not connect to a listener in its mode.
+func (c *IDConfig) checkListen() error {
 	if !c.isSecured() || c.Security.Mode != TLS {
 		return nil
 	}

@@ -130,11 +130,11 @@ var errHandshaking = fmt.Errorf("the handshake is under way: %w", unix.EINVAL)
 
 // acceptPeer carries out Accept for an owner whose peer is authenticated.
 func (a *answerHandshake) acceptPeer(c *cmid.Accept, sender *actor.PID) {
-	if err := cmp.Or(canAnswer(a.conn, c.PrivateData), a.tenancy.joinDomain()); err != nil {
+	if err := cmp.Or(checkAnswer(a.conn, c.PrivateData), a.tenancy.joinDomain()); err != nil {
 		a.answerFailed(c, sender, err)
 		return
 	}
-	err := a.keyIsKnown()
+	err := a.checkKey()
 	if err == nil {
 		err = a.conn.Sec.Accept(c.PrivateData)
 	}
@@ -149,7 +149,7 @@ func (a *answerHandshake) acceptPeer(c *cmid.Accept, sender *actor.PID) {
 
 // rejectPeer carries out Reject for an owner whose peer is authenticated.
 func (a *answerHandshake) rejectPeer(c *cmid.Reject, sender *actor.PID) {
-	if err := canAnswer(a.conn, c.PrivateData); err != nil {
+	if err := checkAnswer(a.conn, c.PrivateData); err != nil {
 		a.answerFailed(c, sender, err)
 		return
 	}
@@ -159,8 +159,8 @@ func (a *answerHandshake) rejectPeer(c *cmid.Reject, sender *actor.PID) {
 	a.of.destroyID(nil)
 }
 
-// canAnswer returns an error if c cannot carry an answer with user in it.
-func canAnswer(c *datapath.Conn, user []byte) error {
+// checkAnswer returns an error if c cannot carry an answer with user in it.
+func checkAnswer(c *datapath.Conn, user []byte) error {
 	switch {
 	case len(user) > wire.MaxUserData:
 		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(user), wire.MaxUserData, unix.EINVAL)

@@ -90,8 +90,8 @@ func (k *known) storeAnswers(ids []*mailbox.Mailbox, infos []IDInfo) {
 	}
 }
 
-// asSaid copies the values that only the loop knows.
-func (i *IDInfo) asSaid(s *IDInfo) {
+// copyLoopValues copies the values that only the loop knows.
+func (i *IDInfo) copyLoopValues(s *IDInfo) {
 	i.AsOf, i.Wire, i.Waiting, i.Credits, i.Traffic = s.AsOf, s.Wire, s.Waiting, s.Credits, s.Traffic
 	i.Memory, i.Delivered, i.History = s.Memory, s.Delivered, s.History
 }
@@ -109,7 +109,7 @@ func (k *known) allInfos(loop string, now time.Time) []IDInfo {
 			i.Listener = id.listened.listenerInfo()
 		}
 		if s := id.said; s != nil {
-			i.asSaid(s)
+			i.copyLoopValues(s)
 			if i.Listener != nil && s.Listener != nil {
 				i.Listener.Strangers, i.Listener.Starved = s.Listener.Strangers, s.Listener.Starved
 			}

@@ -31,8 +31,8 @@ func (t *commandTable) lookUp(p *cmid.Pending, node, service string, hints *cmid
 	})
 }
 
-// lookedUp continues the command, if it still waits.
-func (t *commandTable) lookedUp(m *lookedUp) {
+// handleLookedUp continues the command, if it still waits.
+func (t *commandTable) handleLookedUp(m *lookedUp) {
 	if !t.isEnding() && slices.Contains(t.id.Pending(), m.of) {
 		m.then(m.info, m.err)
 	}

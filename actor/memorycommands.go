@@ -53,7 +53,7 @@ func (tn *tenancy) allocMemory(c *AllocMemory) (*Memory, error) {
 	case tn.cfg.checkRights(c.Access) != nil:
 		return nil, ErrSecured
 	case c.Access&RemoteAtomic != 0:
-		if err := tn.canAtomics(); err != nil {
+		if err := tn.checkAtomicsSupport(); err != nil {
 			return nil, err
 		}
 	}
@@ -156,8 +156,8 @@ func (tn *tenancy) revokeGrant(m *Memory) error {
 	return nil
 }
 
-// canAtomics returns an error if the device has no atomic operations.
-func (tn *tenancy) canAtomics() error {
+// checkAtomicsSupport returns an error if the device has no atomic operations.
+func (tn *tenancy) checkAtomicsSupport() error {
 	if tn.conn != nil && !tn.conn.Attr().Atomics || tn.conn == nil && !tn.id.Device().Attr().Atomics {
 		return fmt.Errorf("%s has no atomic operations: %w", tn.id.Device().Name(), cmid.ErrNotSupported)
 	}

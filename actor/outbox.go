@@ -150,10 +150,10 @@ func isLifecycle(ev Event) bool {
 	return false
 }
 
-// endOf reports an end, once. It answers every Disconnect. Any other command that waited has
+// reportEnd reports an end, once. It answers every Disconnect. Any other command that waited has
 // failed, and its failure is reported before the end. A Manual owner is also notified of a removal
 // that follows, because it has to destroy the identifier.
-func (b *outbox) endOf(ev Event, answers *cmid.Pending) {
+func (b *outbox) reportEnd(ev Event, answers *cmid.Pending) {
 	removal, removed := ev.(*cmid.DeviceRemoval)
 	if b.reportedEnd != nil && (!removed || !b.cfg.Manual) {
 		b.reportedEnd = ev // the owner was notified already

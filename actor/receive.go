@@ -34,15 +34,15 @@ func (it *ident) Receive(ctx actor.Context) {
 	case Command:
 		it.handleCommand(m, ctx.Sender())
 	case *reported:
-		it.deviceEvent(m)
+		it.handleDeviceEvent(m)
 	case *tick:
 		it.handleDeadlines()
 	case *lookedUp:
-		it.lookedUp(m)
+		it.handleLookedUp(m)
 	case *dialTurn:
 		m.a.resumeStep()
 	case *brokenOff:
-		it.brokenOff(m)
+		it.handleBrokenOff(m)
 	case *computed:
 		m.of.sendReply(m)
 	case *tlsStep:
@@ -51,7 +51,7 @@ func (it *ident) Receive(ctx actor.Context) {
 			it.handshake.continueTLS(m)
 		}
 	case *heard:
-		it.handshake.heardFirst()
+		it.handshake.handleHeard()
 	case *evicted:
 		if !it.isEnding() {
 			m.of.giveWay()
@@ -162,7 +162,7 @@ func (it *ident) executeCommand(cmd Command, sender *actor.PID) {
 	case *cmid.Connect:
 		it.executeOnDevice(c, it.sendConnect, it.replyOrDestroy(sender))
 	case *cmid.Accept:
-		switch a := it.handshake.isDeciding(); {
+		switch a := it.handshake.asDeciding(); {
 		case a != nil:
 			a.acceptPeer(c, sender)
 		case it.handshake.isUnreported():
@@ -171,7 +171,7 @@ func (it *ident) executeCommand(cmd Command, sender *actor.PID) {
 			it.executeOnDevice(c, it.acceptRequest, it.replyOrDestroy(sender))
 		}
 	case *cmid.Reject:
-		switch a := it.handshake.isDeciding(); {
+		switch a := it.handshake.asDeciding(); {
 		case a != nil:
 			a.rejectPeer(c, sender)
 		case it.handshake.isUnreported():
@@ -185,7 +185,7 @@ func (it *ident) executeCommand(cmd Command, sender *actor.PID) {
 		it.executeOnDevice(cmd, nil, it.replyTo(sender))
 		it.options = append(it.options, c)
 	case *cmid.Listen:
-		if err := it.cfg.canListen(); err != nil {
+		if err := it.cfg.checkListen(); err != nil {
 			it.answerFailed(cmd, sender, err)
 			return
 		}

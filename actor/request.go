@@ -29,8 +29,8 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.rejectFor(in, wire.RefusedClosing)
 		return
 	}
-	if !l.inTime(r.Peer) {
-		l.tooOften(in)
+	if !l.takeRate(r.Peer) {
+		l.rejectTooOften(in)
 		return
 	}
 	in.cfg.Context, in.cfg.Handler, in.cfg.Route, in.cfg.Place = nil, nil, nil, nil
@@ -46,7 +46,7 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 		return
 	}
 	if !l.rt.countIfRoom() {
-		l.tooMany(in)
+		l.rejectTooMany(in)
 		return
 	}
 	if in.cfg.isSecured() {
@@ -146,7 +146,7 @@ func (l *loop) takeRequest(in *incoming) *ident {
 		l.countRefused(in.id, in.via, fateClosing)
 		l.rejectFor(in, wire.RefusedClosing)
 	case tooMany:
-		l.tooMany(in)
+		l.rejectTooMany(in)
 	case crowded:
 		l.rejectUnauthenticated(in, in.cfg.helloFeatures(0), wire.RefusedHandshakes, errCrowded)
 	default:
@@ -210,7 +210,8 @@ func (l *loop) admitRequest(in *incoming) *ident {
 	return it
 }
 
-func (l *loop) tooMany(in *incoming) {
+// rejectTooMany rejects a request for which there is no room within Limits.
+func (l *loop) rejectTooMany(in *incoming) {
 	l.countRefused(in.id, in.via, fateLimits)
 	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
 		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
@@ -325,16 +326,16 @@ func (m *move) uncountComing() {
 	}
 }
 
-// inTime counts a request from a. Not ok: there are too many in this time. Each costs its
+// takeRate counts a request from a. Not ok: there are too many in this time. Each costs its
 // listener's loop some work, and a secured one a computation, whatever its outcome. A process of
 // this machine takes processor time from the loop anyway, whether it connects or not.
-func (l *loop) inTime(a Addr) (ok bool) {
+func (l *loop) takeRate(a Addr) (ok bool) {
 	rate := l.rt.cfg.Limits.RequestRate
 	return rate < 0 || onLoopback(a) || l.rates.Take(a.Source(), rate, l.el.Now())
 }
 
-// tooOften rejects such a request.
-func (l *loop) tooOften(in *incoming) {
+// rejectTooOften rejects a request that takeRate did not admit.
+func (l *loop) rejectTooOften(in *incoming) {
 	l.rt.log.Warn("rdma: too many requests of one address (Limits.RequestRate): rejected", "id", in.id.Handle(), "peer", in.r.Peer,
 		"local", in.r.Local)
 	l.countRefused(in.id, in.via, fateRate)

@@ -86,7 +86,7 @@ func TestRequestRateOfLoopback(t *testing.T) {
 	l := &loop{rt: &Runtime{cfg: Config{Limits: Limits{RequestRate: 1}}}}
 	for range 10 {
 		for _, a := range []string{"127.0.0.1:1", "127.1.2.3:1", "[::1]:1"} {
-			if !l.inTime(cmid.MustAddr(a)) {
+			if !l.takeRate(cmid.MustAddr(a)) {
 				t.Fatalf("a request from %s was refused", a)
 			}
 		}

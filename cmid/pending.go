@@ -53,7 +53,7 @@ func (id *ID) Begin(cmd Command, answer func(Event)) (p *Pending, legal bool) {
 	case refused != nil:
 		p.Answer(refused)
 		return p, false
-	case id.joinsPrepared(p):
+	case id.joinPrepared(p):
 		return p, false
 	}
 	p.prepares, p.awaits = true, answeredByEvent(cmd)
@@ -185,8 +185,9 @@ func (id *ID) finishCommand(err error) {
 	}
 }
 
-// joinsPrepared makes a Disconnect wait for the answer of another one that is being prepared.
-func (id *ID) joinsPrepared(p *Pending) bool {
+// joinPrepared makes a Disconnect wait for the answer of another one that is being prepared. False:
+// there is none.
+func (id *ID) joinPrepared(p *Pending) bool {
 	if p.Command.Op() != states.OpDisconnect {
 		return false
 	}

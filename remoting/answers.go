@@ -23,8 +23,8 @@ func (h *host) answerFuture(r *tables.Request, msg any, bytes int) (waited bool)
 	return true
 }
 
-// notSent answers futures whose requests were not sent.
-func (h *host) notSent(list []tables.Request) {
+// answerNotSent answers futures whose requests were not sent.
+func (h *host) answerNotSent(list []tables.Request) {
 	for i := range list {
 		h.answerFuture(&list[i], &actor.DeadLetterResponse{Target: list[i].Target}, 0)
 	}

@@ -112,7 +112,7 @@ func (l *link) handleDown(ctx actor.Context, m *reconnect.Down) {
 		l.timer = nil
 	}
 	if !opened && !again {
-		l.dialFailed(ctx, err)
+		l.handleDialFailure(ctx, err)
 	}
 	if wait := m.NextTry.Sub(l.local.Now()); !opened && wait > 0 && !l.pausing {
 		l.pausing = true // also if the reconnecting actor is no longer needed
@@ -125,15 +125,15 @@ func (l *link) handleDown(ctx actor.Context, m *reconnect.Down) {
 	l.decideConnect(ctx)
 }
 
-// dialFailed takes note that the peer was not reached. A future gets no reason with ErrDeadLetter:
-// *NotSent has it, and the log: once until the peer is reached or nothing waits, and once until the
-// peer is reached if it is because of keys or identities.
-func (l *link) dialFailed(ctx actor.Context, err error) {
+// handleDialFailure takes note that the peer was not reached. A future gets no reason with
+// ErrDeadLetter: *NotSent has it, and the log: once until the peer is reached or nothing waits, and
+// once until the peer is reached if it is because of keys or identities.
+func (l *link) handleDialFailure(ctx actor.Context, err error) {
 	unproved := isUnproved(err)
 	err = unreachableWith(err)
 	first := l.failOnDial(ctx, err)
 	if unproved {
-		first = l.notProved(ctx, err)
+		first = l.publishUnproved(ctx, err)
 	}
 	if first {
 		l.logFailure(err)
@@ -157,9 +157,9 @@ func (l *link) noteFailure(err error, opened bool) {
 	l.p.failure = err
 }
 
-// notProved publishes that the peer was not reached because one side did not prove its identity.
-// first: no dial has failed for that reason since the peer was last reached.
-func (l *link) notProved(ctx actor.Context, err error) (first bool) {
+// publishUnproved publishes that the peer was not reached because one side did not prove its
+// identity. first: no dial has failed for that reason since the peer was last reached.
+func (l *link) publishUnproved(ctx actor.Context, err error) (first bool) {
 	if !l.roster.noteUnproved(l.p.id) {
 		return false
 	}

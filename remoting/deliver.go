@@ -20,7 +20,7 @@ func (in *receiving) handleUser(ctx actor.Context, r *frame.Record, m *rdma.Rece
 		return in.deliverMessage(ctx, r, m)
 	}
 	if !in.answerFuture(ctx, r) {
-		return in.wrongToken(r.Target, r.TargetRequest)
+		return in.noteWrongToken(r.Target, r.TargetRequest)
 	}
 	return nil
 }
@@ -31,9 +31,9 @@ func (in *receiving) handleUser(ctx actor.Context, r *frame.Record, m *rdma.Rece
 // many were forwarded to it.
 const wrongAnswers = 16
 
-// wrongToken takes note that the peer has named a future that does not wait, as the target of an
-// answer, or as the sender of a message that would be answered. nil: the connection goes on.
-func (in *receiving) wrongToken(id string, token uint32) *parting {
+// noteWrongToken takes note that the peer has named a future that does not wait, as the target of
+// an answer, or as the sender of a message that would be answered. nil: the connection goes on.
+func (in *receiving) noteWrongToken(id string, token uint32) *parting {
 	in.turn.spent += otherCost
 	if !in.isGuess(id, token) || in.wrong.Take(struct{}{}, wrongAnswers, in.local.Now()) {
 		return nil
@@ -62,10 +62,10 @@ func (in *receiving) deliverMessage(ctx actor.Context, r *frame.Record, m *rdma.
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		return nil
 	}
-	if err := in.mayAnswer(&r.Sender); err != nil {
+	if err := in.checkSender(&r.Sender); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		if tables.IsFuture(r.Sender.ID) {
-			return in.wrongToken(r.Sender.ID, r.Sender.Request)
+			return in.noteWrongToken(r.Sender.ID, r.Sender.Request)
 		}
 		return nil
 	}
@@ -77,7 +77,7 @@ func (in *receiving) deliverMessage(ctx actor.Context, r *frame.Record, m *rdma.
 		in.refuseRecord(ctx, r, code, err)
 		return nil
 	}
-	if err := in.maySay(r.Sender.Address); err != nil {
+	if err := in.checkSenderNode(r.Sender.Address); err != nil {
 		in.refuseRecord(ctx, r, frame.RefusedDenied, err)
 		return nil
 	}

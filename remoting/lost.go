@@ -81,15 +81,15 @@ func (l *link) failOnDial(ctx actor.Context, err error) (first bool) {
 	spawns := p.spawns.End()
 	p.purgeLocked()
 	p.mu.Unlock()
-	l.notSent(ctx, len(futures), err)
-	l.host.notSent(futures)
+	l.publishNotSent(ctx, len(futures), err)
+	l.host.answerNotSent(futures)
 	l.endWatches(ours, theirs)
 	failSpawns(spawns, notSpawned(err))
 	return first
 }
 
-// notSent publishes why so many messages become dead letters.
-func (l *link) notSent(ctx actor.Context, messages int, err error) {
+// publishNotSent publishes why so many messages become dead letters.
+func (l *link) publishNotSent(ctx actor.Context, messages int, err error) {
 	if messages > 0 {
 		l.report.publishEvent(ctx, &NotSent{Peer: l.knownPeer(), Messages: messages, Err: err})
 	}
@@ -126,7 +126,7 @@ func (l *link) failWaiting(ctx actor.Context, err error) (first bool) {
 	name := p.name
 	p.releaseLocked()
 	p.mu.Unlock()
-	l.notSent(ctx, messages, err)
+	l.publishNotSent(ctx, messages, err)
 	l.report.deadLetters(name, list)
 	return first
 }

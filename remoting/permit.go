@@ -23,9 +23,9 @@ func (in *receiving) checkAccess(t *target, a Access) error {
 	return ErrDenied
 }
 
-// mayAnswer returns nil if the peer may send a message of that sender. Who answers it sends to its
-// sender. If that is of this node, the peer has to be one that may do so itself.
-func (in *receiving) mayAnswer(s *frame.PID) error {
+// checkSender returns an error if the peer may not send a message of that sender. Who answers it
+// sends to its sender. If that is of this node, the peer has to be one that may do so itself.
+func (in *receiving) checkSender(s *frame.PID) error {
 	if s.Address == "" || !in.host.isLocal(s.Address) {
 		return nil
 	}
@@ -39,8 +39,8 @@ func (in *receiving) mayAnswer(s *frame.PID) error {
 	return fmt.Errorf("the sender is %s of this node: %w", plain.Quote(s.ID), ErrDenied)
 }
 
-// maySay returns an error if the peer may not name a sender at that node.
-func (in *receiving) maySay(addr string) error {
+// checkSenderNode returns an error if the peer may not name a sender at that node.
+func (in *receiving) checkSenderNode(addr string) error {
 	switch {
 	case addr == "" || addr == in.who.Name || in.host.isLocal(addr):
 		return nil

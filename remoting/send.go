@@ -187,7 +187,7 @@ func (out *sending) dropTooLarge(ctx actor.Context) {
 	out.uncountLocked()
 	p.counts.DeadLetters += uint64(out.taken.Records)
 	p.mu.Unlock()
-	out.host.notSent(futures)
+	out.host.answerNotSent(futures)
 	out.report.publishEvent(ctx, &Refused{Target: target, By: out.host.name, Err: ErrTooLarge})
 	out.report.deadLetters(out.who.Name, []outbox.Packet{out.taken})
 	out.taken = outbox.Packet{}

@@ -108,7 +108,7 @@ func (c *serverConn) beginArrived(call *serverCall) {
 	switch {
 	case code == 0:
 		call.admission = admitted
-	case code == CodeOverloaded && c.mayQueue(call.h):
+	case code == CodeOverloaded && c.takeQueuePlace(call.h):
 		call.admission = queued
 	default:
 		call.refuse(&Error{Code: code, Message: c.s.noPlace(code, call.h)})

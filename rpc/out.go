@@ -295,7 +295,7 @@ func (o *out) dropUnsent() (handed uint64) {
 //     credit for them.
 //   - Items wait, and so do answers: each with its goroutine, and with the call's place, whose
 //     number is bounded. While an answer waits, no further call of its connection begins
-//     (mayBegin), so that only the answers of handlers that already run can join it.
+//     (checkBegin), so that only the answers of handlers that already run can join it.
 //
 // However much other connections use, share.OwnMemory bytes and one answer or item can be queued on
 // every connection: a client that reads its answers gets all of them.

@@ -162,7 +162,7 @@ func (call *serverCall) handleAndAnswer() {
 
 // invokeHandler calls the handler, unless the caller has given up.
 func (call *serverCall) invokeHandler(scratch []byte) (o outcome) {
-	err := call.mayBegin()
+	err := call.checkBegin()
 	if err != nil {
 		o.flags = wire.FlagRefused
 	} else {
@@ -175,11 +175,11 @@ func (call *serverCall) invokeHandler(scratch []byte) (o outcome) {
 	return o
 }
 
-// mayBegin returns an error if the handler must not be called: the call has ended, or the client
+// checkBegin returns an error if the handler must not be called: the call has ended, or the client
 // takes too few of its answers. It blocks while an answer of the connection waits for room, because
 // the handler would add another one, which could not be refused. Before it blocks it copies the
 // request, to release the memory of the message, which connections share.
-func (call *serverCall) mayBegin() error {
+func (call *serverCall) checkBegin() error {
 	o := &call.c.out
 	answers := !call.h.inline && !call.h.m.items
 	if answers && o.answers.Load() > 0 {

@@ -50,7 +50,7 @@ func (c *serverConn) handleCall(h wire.Header, body []byte) error {
 	}
 	code := c.s.admitCall(c, hd)
 	// a larger request, which has not come in parts, would keep memory that connections share
-	queue := code == CodeOverloaded && (follows || len(body) <= copyOnLoop) && c.mayQueue(hd)
+	queue := code == CodeOverloaded && (follows || len(body) <= copyOnLoop) && c.takeQueuePlace(hd)
 	if code != 0 && !queue {
 		c.rejectCall(h.Call, code, c.s.noPlace(code, hd), counts, reasonOf(code))
 		return nil

@@ -24,8 +24,8 @@ const (
 	unadmitted                  // none: parts of its request are still to come
 )
 
-// mayQueue gives a call that finds no place one in the queue, if it may wait there.
-func (c *serverConn) mayQueue(h *handler) bool {
+// takeQueuePlace takes a place in the queue for a call that finds no other, if it may wait there.
+func (c *serverConn) takeQueuePlace(h *handler) bool {
 	return c.s.cfg.MaxWait > 0 && h.placeKind() == share.Calls && c.share.Take(share.Waiting, 1)
 }
 

@@ -67,7 +67,8 @@ func (out *sending) postGathered() {
 	out.sendUpdates()
 }
 
-// addConn adds c to the connections that are flushed at the end of the turn.
+// addConn makes out post its gathered messages at the end of the turn, or before something that
+// must not overtake them.
 func (g *gathering) addConn(out *sending) {
 	if out.queue.gathered {
 		return

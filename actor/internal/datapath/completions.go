@@ -159,7 +159,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 			p.op.Owner.Ended(c, p.op, opError(status))
 		case p.Send == nil:
 		case status == verbs.StatusSuccess || c.Out.Flight.head != number+1:
-			c.Out.sentSends(p.Send, &free)
+			c.Out.answerSent(p.Send, &free)
 		default:
 			c.Out.failSends(p.Send, sendError(status))
 		}
@@ -170,8 +170,8 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 	c.Device.queuePump(c)
 }
 
-// sentSends answers a chain of messages that were sent, and adds them to free.
-func (out *sending) sentSends(first *Outgoing, free *outgoingChain) {
+// answerSent answers a chain of messages that were sent, and adds them to free.
+func (out *sending) answerSent(first *Outgoing, free *outgoingChain) {
 	for first != nil {
 		s := first
 		first = s.next

@@ -25,8 +25,8 @@ type Posting struct {
 	chunk *memory.Chunk // memory that a Send is sent from; nil: inline
 }
 
-// bundled returns the size of the memory that p is sent from, in bytes, if p is a bundle.
-func (p *Posting) bundled() int32 {
+// bundleBytes returns the size of the memory that p is sent from, in bytes, if p is a bundle.
+func (p *Posting) bundleBytes() int32 {
 	if p.chunk == nil || !p.Send.leadsBundle() {
 		return 0
 	}
@@ -61,13 +61,13 @@ func (f *flight) postingAt(number uint32) *Posting { return f.ring.At(int(number
 // Push adds a posting and gives its number.
 func (f *flight) Push(p Posting) (number uint32) {
 	f.ring.Push(p)
-	f.bundled += p.bundled()
+	f.bundled += p.bundleBytes()
 	return f.nextNumber() - 1
 }
 
 // dropNewest removes the newest: the device did not take it.
 func (f *flight) dropNewest() {
-	f.bundled -= f.postingAt(f.nextNumber() - 1).bundled()
+	f.bundled -= f.postingAt(f.nextNumber() - 1).bundleBytes()
 	f.ring.DropLast()
 }
 
@@ -78,6 +78,6 @@ func (f *flight) pop(number uint32) (p Posting, ok bool) {
 	}
 	f.head++
 	p = f.ring.Pop()
-	f.bundled -= p.bundled()
+	f.bundled -= p.bundleBytes()
 	return p, true
 }

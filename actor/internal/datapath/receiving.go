@@ -135,7 +135,7 @@ func (c *Conn) Consumed(m *Inbound) {
 	if c.Over() || c.terms.Mode != ModeMessages {
 		return
 	}
-	if !c.Out.queue.gathers { // else flush does it
+	if !c.Out.queue.gathers { // else postGathered does it
 		c.Out.sendUpdates()
 	}
 	c.reportCounts()

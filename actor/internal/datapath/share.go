@@ -21,7 +21,7 @@ import (
 //     message of 64 KiB each. When half of the reserve would be needed, new connections ask for
 //     smaller messages (eagerCrowded), so that it is enough for 34,000. Peers that cannot be asked
 //     are rejected then (noRoom). All peers are rejected when messages of connections that have
-//     ended hold so much that nothing would be left for the existing ones (full).
+//     ended hold so much that nothing would be left for the existing ones (isFull).
 //   - Share: a connection whose owner holds messages may receive while these are no more than what
 //     is left for all others, without that half. So one whose owner consumes nothing gets half of
 //     the rest, two get a third each, a thousand a thousandth each.
@@ -37,7 +37,7 @@ import (
 // stopped at the reserve, not at its share. That is one with a Read in flight, whose answer may
 // come behind a message, and one that waits for credits because it has something to send or is
 // being closed. While its owner has nothing, because all that has come waits behind a large message
-// that is being read, it may have of the reserve, too (behind).
+// that is being read, it may have of the reserve, too (behindReserve).
 
 // reservedBytes returns the bytes kept for connections whose owners hold nothing.
 func (s *shares) reservedBytes() int { return max(s.limit/4, s.Owed) + s.behindReserve() }
