@@ -31,7 +31,7 @@ type Server struct {
 	shares  *share.Account
 	ledger  *ledger
 
-	inFlight atomic.Int64 // admitted and not answered
+	inFlight atomic.Int64 // admitted or in the queue, and not answered
 	draining atomic.Bool
 	ending   chan struct{} // closed when draining is set
 	idle     chan struct{} // closed when draining and nothing is in flight
@@ -123,7 +123,7 @@ func (s *Server) Serve(ctx context.Context, addr string) error {
 	return &Error{Code: CodeClosed, Fate: FateNotSent}
 }
 
-// InFlight returns the number of calls that are being handled.
+// InFlight returns the number of calls that are being handled, or wait for a place (MaxWait).
 func (s *Server) InFlight() int { return int(s.inFlight.Load()) }
 
 // Draining returns a channel that is closed when Shutdown or Close begins. The handler of an
@@ -257,7 +257,7 @@ func (s *Server) admitCall(c *serverConn, h *handler) (refused Code) {
 	return refused
 }
 
-// callAnswered ends the call that admit began.
+// callAnswered ends the call that admitCall or takeQueuePlace began.
 func (s *Server) callAnswered() {
 	if s.inFlight.Add(-1) == 0 && s.draining.Load() {
 		s.checkIdle()

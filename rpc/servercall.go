@@ -216,10 +216,12 @@ func (call *serverCall) undoAdmission() {
 	switch call.admission {
 	case admitted:
 		call.givePlaceBack()
-		call.c.s.callAnswered()
 	case queued:
 		call.c.share.Give(share.Waiting, 1)
+	default:
+		return
 	}
+	call.c.s.callAnswered()
 }
 
 // queueAnswer queues the answer, and reports whether a flush has to be requested. On a worker it

@@ -25,8 +25,13 @@ const (
 )
 
 // takeQueuePlace takes a place in the queue for a call that finds no other, if it may wait there.
+// The call is in flight from then on, so that the last drain frame follows its answer.
 func (c *serverConn) takeQueuePlace(h *handler) bool {
-	return c.s.cfg.MaxWait > 0 && h.placeKind() == share.Calls && c.share.Take(share.Waiting, 1)
+	if c.s.cfg.MaxWait <= 0 || h.placeKind() != share.Calls || !c.share.Take(share.Waiting, 1) {
+		return false
+	}
+	c.s.inFlight.Add(1)
+	return true
 }
 
 // queuedCall is a call with its place in the queue, in one allocation. Most calls have none.
@@ -56,7 +61,6 @@ func (call *serverCall) waited() bool { return call.place != nil }
 // beginWaiting gives the workers a call that has got its place, and all others that may have one.
 func (s *Server) beginWaiting(w *share.Waiter) {
 	for ; w != nil; w = s.shares.Next() {
-		s.inFlight.Add(1)
 		call := w.Call.(*serverCall)
 		call.admission = admitted
 		s.workers.addCalls(call, call)

@@ -256,6 +256,56 @@ func TestWaitingCallEndsOnce(t *testing.T) {
 	}
 }
 
+// A call that was taken out of the queue, and has not begun yet, is answered once, whatever ends it
+// then, and its handler is not called. Shutdown waits for it: an answer behind the last drain frame
+// would break the protocol. Nothing of the call is kept.
+func TestCallEndsBetweenQueueAndHandler(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(r *rig, cancel func())
+		is   error
+		fate Fate
+	}{
+		"cancel":     {func(_ *rig, cancel func()) { cancel() }, context.Canceled, FateUnknown},
+		"deadline":   {func(r *rig, _ func()) { r.Advance(5 * time.Second) }, ErrDeadline, FateUnknown},
+		"connection": {func(r *rig, _ func()) { r.Disconnect(r.c.link().id) }, ErrUnavailable, FateUnknown},
+		"Shutdown":   {func(r *rig, _ func()) { go func() { _ = r.s.Shutdown(r.within(time.Hour)) }() }, ErrDraining, FateRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var began *atomic.Int64
+			inWorld(t, fewPlaces(1, 10*time.Second), func(s *Server) { began = handleWork(s, 0) }, func(r *rig) {
+				if _, err := CallRaw(r.t.Context(), r.c, work, nil, nil); err != nil {
+					t.Fatal(err)
+				}
+				conn := r.declared()
+				if !conn.share.Take(share.Calls, 1) { // as a call would that is being handled
+					t.Fatal("there is no place")
+				}
+				ctx, cancel := context.WithCancel(r.t.Context())
+				defer cancel()
+				if name == "deadline" {
+					ctx = r.within(5 * time.Second)
+				}
+				ended := make(chan error, 1)
+				go func() { _, err := CallRaw(ctx, r.c, work, nil, nil); ended <- err }()
+				r.Wait()
+				next := conn.share.GiveCall()
+				c.end(r, cancel)
+				r.Wait()
+				if len(ended) > 0 && name == "Shutdown" {
+					t.Error("Shutdown did not wait for the call")
+				}
+				r.s.beginWaiting(next)
+				want(t, <-ended, c.is, c.fate)
+				r.Wait()
+				if i := r.inspected(work); i.OK != 1 || i.Failed != 1 || began.Load() != 1 {
+					t.Errorf("afterwards %+v; %d handlers began", i, began.Load())
+				}
+				r.quiet()
+			})
+		})
+	}
+}
+
 // A request in parts waits for its place when it has arrived, and is answered whole.
 func TestLargeRequestWaits(t *testing.T) {
 	cfg := wide
