@@ -16,11 +16,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmactor/rdmactor/internal/certtest"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/lab/fromgrpc/shop"
 	"github.com/rdmactor/rdmactor/lab/fromgrpc/shopgrpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // Both programs do the same: three servers with TLS, a client that calls them in turn, curl,
 // metrics.

@@ -8,10 +8,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // serve runs test with a client of a server that has the service.
 func serve(t *testing.T, test func(w *actortest.World, s *rpc.Server, h *Health, c *rpc.Client)) {

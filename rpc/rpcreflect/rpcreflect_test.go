@@ -10,11 +10,12 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/actor/actortest"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/internal/orders"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // A client learns a server's methods, and what they take and return, without having been compiled
 // with them.

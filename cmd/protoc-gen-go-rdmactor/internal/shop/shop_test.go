@@ -15,11 +15,12 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/leak"
 	"github.com/rdmactor/rdmactor/iwarp"
 	"github.com/rdmactor/rdmactor/rpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // shop has all methods but Old.
 type shop struct{ UnimplementedOrdersServer }
