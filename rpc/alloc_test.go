@@ -61,7 +61,10 @@ func TestAllocationsOfWaitingCalls(t *testing.T) {
 	var s *Server
 	waited := 0
 	s, clients := waitingServer(t, ServerConfig{MaxCallsInAll: 1, MaxWait: time.Minute}, func() {
-		time.Sleep(10 * time.Microsecond)
+		// The other client calls again, unless it has made all its calls.
+		for end := time.Now().Add(time.Millisecond); s.shares.Taken()[share.Waiting] == 0 && time.Now().Before(end); {
+			time.Sleep(10 * time.Microsecond)
+		}
 		waited += s.shares.Taken()[share.Waiting] // one handler runs at a time
 	})
 	round := func() {

@@ -140,7 +140,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestMarkdown: a table has a line for each entry, and for each bar with an aim; failures are below.
+// TestMarkdown: tables have a line for each entry and each bar with an aim; failures are below.
 func TestMarkdown(t *testing.T) {
 	s := Scenario{
 		Name: "s", Title: "A title", Note: "A note.", On: OwnCPU, Columns: []string{P50, P99}, Base: "b",
