@@ -82,10 +82,15 @@ func (e *endpoint) report(l *link, service string, serving bool) {
 	c := e.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	known := errors.Is(e.why, errNotServing)
 	switch {
 	case e.link != l:
 	case serving:
+		if known {
+			e.why = nil
+		}
 		e.serveLocked()
+	case known && !e.serves: // a server that repeats itself wakes no calls that wait
 	default:
 		e.unserveLocked()
 		e.why = fmt.Errorf("%s: %w: %q", e.addr, errNotServing, service)

@@ -64,6 +64,9 @@ func (f *fleet) want(servers string) {
 	for i, s := range f.pool.Servers() {
 		if s.Serving {
 			reported += fmt.Sprint(i)
+			if s.Err != nil {
+				f.T().Errorf("server %d serves, and its error is %v", i, s.Err)
+			}
 		}
 	}
 	answers := make(map[string]bool)
