@@ -193,8 +193,8 @@ func (l *table) endLocked(i int, h wire.Header, body []byte) (*clientCall, error
 	return c, nil
 }
 
-// itemLocked takes an item of a stream, or a part of one or of an answer. It returns the call if
-// that gets no more, because the item or answer is too large, or there is no memory for it.
+// itemLocked takes an item of a stream, or a part of one or of an answer. If the item or answer is
+// too large, or there is no memory for it, itemLocked gives up the call and returns it.
 func (l *table) itemLocked(i int, h wire.Header, body []byte, reading *rdma.Received) (*clientCall, error) {
 	s := &l.slots[i]
 	s.headed = true

@@ -107,7 +107,7 @@ type sender interface {
 	Request(pid *actor.PID, message any)
 }
 
-// sendPost sends a message. who is the sending actor, or empty.
+// sendPost sends a message. who names the sending actor; "": there is none.
 func (me *remoteNode) sendPost(o *postOp, ctx sender, who string) {
 	if !me.recordEvent() {
 		return
