@@ -8,8 +8,8 @@ import (
 
 // A call for which there is no place may wait for one (ServerConfig.MaxWait). It has its slot, and
 // memory for its request. The goroutine that returns a place takes the next call out of the queue
-// (share.Account), and gives it to the workers. The loop removes a call whose context ends.
-// expire removes those that have waited for too long, or all when the server drains. The goroutine that
+// (share.Account), and gives it to the workers. The loop removes a call whose context ends. expire
+// removes those that have waited for too long, or all when the server drains. The goroutine that
 // removes a call answers it, so that it is answered once.
 
 // waitingPerPlace is how many calls may wait for each place of MaxCallsInAll.
