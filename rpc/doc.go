@@ -62,7 +62,7 @@
 //
 // A server shares its places and its memory out by the client's address and by connection. A client
 // that takes as much as it can leaves room for others, and is refused with ErrOverloaded.
-// docs/rpc.md has the rule ("Shares").
+// docs/rpc-limits.md has the rules.
 //
 // # Counters
 //

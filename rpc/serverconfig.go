@@ -18,7 +18,7 @@ type ServerConfig struct {
 	MaxStreams int
 	// MaxCallsInAll is the number of calls that may be in flight on all connections, without
 	// streams and OnLoop handlers: 4,096. They are shared fairly between client addresses, and
-	// between the connections of an address: docs/rpc.md, "Shares". Where there are at least two
+	// between the connections of an address: docs/rpc-limits.md. Where there are at least two
 	// places, one is kept for clients that have none. Further calls wait (MaxWait), or are refused
 	// before a handler is called: ErrOverloaded. Handlers run on at most this number of goroutines,
 	// plus MaxStreamsInAll.
