@@ -38,8 +38,18 @@ func (k RemoteKey) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(b, k.Length), nil
 }
 
-// MarshalBinary returns the key's form for the wire, RemoteKeyLen bytes (docs/wire.md). EINVAL for
-// a key that Grant did not make.
+// MarshalBinary returns the key's form for the wire. EINVAL for a key that Grant did not make. The
+// form has RemoteKeyLen bytes; numbers are big-endian:
+//
+//	offset  size
+//	0       1     version: 1
+//	1       1     rights: bit 1 RemoteWrite, bit 2 RemoteRead, bit 3 RemoteAtomic; at least one
+//	2       2     0
+//	4       4     RKey: the rkey, on iWARP the STag
+//	8       8     Addr
+//	16      4     Length: not 0, and the end is not behind the last address
+//
+// UnmarshalBinary refuses anything else.
 func (k RemoteKey) MarshalBinary() ([]byte, error) {
 	return k.AppendBinary(make([]byte, 0, RemoteKeyLen))
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A key has the form of docs/wire.md.
+// A key has the form that MarshalBinary's comment describes.
 func TestRemoteKeyOnTheWire(t *testing.T) {
 	key := RemoteKey{Addr: 0x0102030405060708, RKey: 0x11121314, Length: 0x21222324, Rights: RemoteRead | RemoteWrite}
 	want := []byte{1, 6, 0, 0, 0x11, 0x12, 0x13, 0x14, 1, 2, 3, 4, 5, 6, 7, 8, 0x21, 0x22, 0x23, 0x24}
