@@ -51,8 +51,8 @@ type (
 	QueuePairError = datapath.QueuePairError
 	// ResourceError reports that a device (field Device), or the half of Limits.ReceiveMemory,
 	// cannot hold the resources that a connection needs from its beginning: What is missing, Need
-	// for one connection, Limit for all together. Connect and Accept fail with it; IDConfig
-	// describes how much they need. errors.Is: ENOMEM.
+	// for one connection, Limit for all together; Err is the cause, or nil. Connect and Accept fail
+	// with it; IDConfig describes how much they need. errors.Is: ENOMEM.
 	ResourceError = datapath.ResourceError
 )
 

@@ -23,11 +23,23 @@ type FlightConfig struct {
 }
 
 // Flight is the contents of a loop's flight recorder. WriteTo writes it as text, and encoding/json
-// as JSON.
+// as JSON. Its fields:
+//
+//	Loop    string
+//	Why     string // the reason for the dump, such as "stall"
+//	At      time.Time
+//	Before  uint64 // records before the first that were overwritten or left out
+//	Records []FlightRecord // oldest first
 type Flight = flight.Dump
 
 // FlightRecord describes one incident on a loop. Messages and one-sided operations are not
-// recorded: they would leave nothing else in the ring. IDInfo.Traffic counts them.
+// recorded: they would leave nothing else in the ring. IDInfo.Traffic counts them. Its fields:
+//
+//	At    time.Time // when the loop's turn began
+//	ID    uint64 // the Handle of the identifier; 0: the loop itself
+//	Kind  FlightKind
+//	What  string // such as "connecting -> connected", "connect", "Established"
+//	Errno int32 // the cause; 0: nothing failed
 type FlightRecord = flight.Record
 
 // FlightKind is the kind of incident that a FlightRecord describes.

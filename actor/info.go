@@ -47,7 +47,18 @@ type IDInfo struct {
 }
 
 // Traffic counts the data that a connection has moved since it was made. Reads and writes by the
-// peer are not counted: the device executes them alone.
+// peer are not counted: the device executes them alone. Its fields:
+//
+//	Sent, SentBytes         uint64        // messages, and Writes with an immediate, that the device took
+//	Received, ReceivedBytes uint64        // messages that were delivered
+//	LargeSent               uint64        // of Sent, those that the peer reads
+//	LargeReceived           uint64        // of Received, those that this side read
+//	Reads, ReadBytes        uint64        // one-sided operations of this side that succeeded
+//	Writes, WriteBytes      uint64
+//	Atomics                 uint64
+//	CreditWaits             uint64        // how often sending had to wait for the peer's credits
+//	CreditWait              time.Duration // total time of these waits, with the present one
+//	WaitsFor                time.Duration // the present wait; 0: none
 type Traffic = datapath.Traffic
 
 // LoopInfo is Loops' report on one loop.
@@ -74,13 +85,27 @@ type Blocked struct {
 	By  eventloop.Holder // the present holder of the loop: the actor, if it is one
 }
 
-// PoolInfo is memory that a loop has for one purpose, in bytes. The pools are: "receive", into
-// which messages are received (Limits.ReceiveMemory); "send", from which messages are sent eagerly
-// (Limits.SendMemory), which the embedded device needs none of; "large", from which peers read
-// large messages (Limits.SendMemory); "one-sided", of AllocMemory (Limits.Memory).
+// PoolInfo is memory that a loop has for one purpose, in bytes. Its fields:
+//
+//	Name       string
+//	Limit      int
+//	Registered int // registered with devices
+//	Used       int // of Registered; the rest is kept for later use
+//	Waiting    int // connections that wait for memory
+//
+// The pools are: "receive", into which messages are received (Limits.ReceiveMemory); "send", from
+// which messages are sent eagerly (Limits.SendMemory), which the embedded device does not use;
+// "large", from which peers read large messages (Limits.SendMemory); "one-sided", of AllocMemory
+// (Limits.Memory).
 type PoolInfo = datapath.Pool
 
-// DeviceInfo describes a loop's resources on a device.
+// DeviceInfo describes a loop's resources on a device. Its fields:
+//
+//	Name        string
+//	Connections int // those with a queue pair
+//	Queues      int // completion queues
+//	Held        int // received messages that owners have not released
+//	Memory      int // bytes for one-sided operations
 type DeviceInfo = datapath.DeviceInfo
 
 // LoopTotals are sums over a loop's identifiers, for callers that need no list of them.

@@ -8,7 +8,8 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/secure"
 )
 
-// Credential is an identity and a key of it. It prints as the identity.
+// Credential is an identity and a key of it: Identity, a string, and Key, an array of 32 bytes. It
+// prints as the identity.
 type Credential = secure.Credential
 
 // Keyring has the keys of PSK mode: one to connect with, and those of peers that may connect. Both

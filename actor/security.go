@@ -94,12 +94,13 @@ type Security struct {
 	Authorize func(r *ConnectRequest) (limits PeerLimits, reject *Reject)
 }
 
-// HandshakeError is the error of a secured connection that was not made. errors.Is: EACCES, and the
-// errors in its Err: EAGAIN if the peer was overloaded, so that another attempt may succeed.
+// HandshakeError is the error of a secured connection that was not made: What describes it, and Err
+// is the cause, or nil. errors.Is: EACCES, and the errors in Err: EAGAIN if the peer was
+// overloaded, so that another attempt may succeed.
 type HandshakeError = secure.HandshakeError
 
 // TamperedError is the cause if a secured connection ends because a message is not the one that the
-// peer has sent at its place. errors.Is: EBADMSG.
+// peer has sent at its place. What names the message. errors.Is: EBADMSG.
 type TamperedError = secure.TamperedError
 
 // ErrSecured: the operation would not be protected, and Security.AllowOneSided does not name it.
