@@ -62,6 +62,20 @@ func (s sips) Recv(fd int, b []byte) (int, error) { return s.Stack.Recv(fd, b[:m
 
 func (s sips) Readv(fd int, b [][]byte) (int, error) { return s.Recv(fd, b[0]) }
 
+// slowDial is a Stack whose first connection is not complete when connect(2) returns.
+type slowDial struct {
+	sockets.Stack
+	asked bool
+}
+
+func (s *slowDial) Peer(fd int) (unix.Sockaddr, error) {
+	if !s.asked {
+		s.asked = true
+		return nil, unix.ENOTCONN
+	}
+	return s.Stack.Peer(fd)
+}
+
 func testSetupOnABusyLoop(t *testing.T, reads func(n *node)) {
 	const limit = time.Second // as above
 	reply := wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1}})
@@ -74,15 +88,15 @@ func testSetupOnABusyLoop(t *testing.T, reads func(n *node)) {
 		time.Sleep(limit + limit/10)
 	}
 	t.Run("TCP", func(t *testing.T) {
-		full, at := fullListener(t)
-		n := newNode(t, func(c *Config) { c.ReplyTimeout = 1200 * time.Millisecond })
-		h := n.resolve(at)
+		n := newNode(t, func(c *Config) { c.ReplyTimeout = limit })
+		l := rawListen(t)
+		h := n.resolve(l.at)
 		n.qp(h, 1)
-		n.do(h, &cmid.Connect{}) // its SYN is dropped; a second one goes after a second
 		crowd(n, 200)
-		full.accept()
-		time.Sleep(1600 * time.Millisecond)
-		if f := full.accept(n).frame(n); f.Reply {
+		n.in.sys = &slowDial{Stack: n.in.sys}
+		n.do(h, &cmid.Connect{})
+		time.Sleep(limit + limit/10)
+		if f := l.accept(n).frame(n); f.Reply {
 			t.Errorf("got %v", f)
 		}
 		if e := n.found(h, states.KindUnreachable); e != nil {
