@@ -164,7 +164,7 @@ One CPU for each process. A note.
 |---|---:|---:|---:|
 | **a** | 1.00 | 1,234 | 0.50 (0.50–0.50) |
 | b | 2.00 | 20.0 | 1.00 |
-| c | 0.00 | 0.00 | |
+| c | failed | failed | |
 
 Failed: c: no
 `

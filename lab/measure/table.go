@@ -37,7 +37,11 @@ func (r *Result) writeEntryLine(b *strings.Builder, e Measured) {
 	}
 	fmt.Fprintf(b, "| %s |", name)
 	for _, c := range r.Columns {
-		fmt.Fprintf(b, " %s |", Number(e.Median(c)))
+		got := "failed"
+		if len(e.Rounds) > 0 {
+			got = Number(e.Median(c))
+		}
+		fmt.Fprintf(b, " %s |", got)
 	}
 	if base := r.findEntry(r.Base); base != nil && len(e.Rounds) > 0 {
 		of, least, most := r.metricRatio(&e, r.Columns[0], base, r.Columns[0])
