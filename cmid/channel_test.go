@@ -381,10 +381,11 @@ func TestErrorsDocument(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString(`# Errors
 
-Every error names the call that failed, the addresses as far as they are known, the state, and the cause. Where they
-apply it also names the remedy, the legal commands, and the history: the last states of the identifier, each with the time
-at which it was entered, counted from the identifier's creation; this page shortens it after the first one. ` + "`errors.Is`" + `
-finds the errno in it. ` + "`rdma.Brief`" + ` returns only the call, the place and the cause. Written by ` + "`go test ./cmid -run ErrorsDocument -update`" + `.
+Written by ` + "`go test ./cmid -run ErrorsDocument -update`" + `; do not edit.
+
+Every error names the failed call, the known addresses, the state, and the cause. If they apply, it also has the remedy, the
+legal commands, and the history: the identifier's last states, each with the time from the identifier's creation until it was
+entered. This page shortens the history. ` + "`errors.Is`" + ` finds the errno. ` + "`rdma.Brief`" + ` returns only the call, the place and the cause.
 `)
 	add := func(title string, err error) {
 		if err == nil {

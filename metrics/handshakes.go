@@ -32,7 +32,7 @@ var perSecurity = func() (g group[securityOf]) {
 	}
 	add(Gauge, "connections", "Connections that are secured now. Their records are the messages: see rdmactor_connection_sent_messages_total.", func(s securityOf) float64 { return float64(s.Secured) })
 	add(Counter, "key_updates", "Times that this side has changed its key within a connection.", func(s securityOf) float64 { return float64(s.KeyUpdates) })
-	add(Counter, "peer_key_updates", "Times that peers have.", func(s securityOf) float64 { return float64(s.PeerKeyUpdates) })
+	add(Counter, "peer_key_updates", "Times that peers have changed theirs.", func(s securityOf) float64 { return float64(s.PeerKeyUpdates) })
 	add(Counter, "tampered_connections", "Connections that have ended because a message did not open.", func(s securityOf) float64 { return float64(s.Tampered) })
 	add(Counter, "overused_connections", "Connections that have ended because a key was used for as much as is safe.", func(s securityOf) float64 { return float64(s.Overused) })
 	return g

@@ -15,10 +15,10 @@ var perListener = func() (g group[listenerOf]) {
 	requests := func(name, help string, value func(listenerOf) uint64) {
 		g.addMetric(Definition{"listener", name, Counter, None, []string{"address"}, help}, func(l listenerOf) float64 { return float64(value(l)) })
 	}
-	requests("requests", "Connection requests that have come.", func(l listenerOf) uint64 { return l.Requests })
+	requests("requests", "Connection requests.", func(l listenerOf) uint64 { return l.Requests })
 	requests("accepted", "Requests that were accepted.", func(l listenerOf) uint64 { return l.Accepted })
 	requests("rejected", "Requests that the program has rejected.", func(l listenerOf) uint64 { return l.Rejected })
-	requests("timed_out", "Requests that nobody has answered.", func(l listenerOf) uint64 { return l.TimedOut })
+	requests("timed_out", "Requests that no owner answered in time.", func(l listenerOf) uint64 { return l.TimedOut })
 	requests("dropped", "Requests that ended before they were answered.", func(l listenerOf) uint64 { return l.Dropped })
 	requests("strangers", "Connections without a request in the device's protocol.", func(l listenerOf) uint64 { return l.Strangers })
 	requests("starved", "Pauses because there were no file descriptors, or no memory, to accept a connection.", func(l listenerOf) uint64 { return l.Starved })

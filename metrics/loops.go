@@ -29,7 +29,7 @@ var perLoop = func() (g group[loopOf]) {
 	add(Counter, None, "panics", "Callbacks that have panicked.", func(l loopOf) float64 { return float64(l.Panics) })
 	add(Gauge, None, "fds", "File descriptors that the loop watches.", func(l loopOf) float64 { return float64(l.FDs) })
 	add(Gauge, None, "timers", "Timers that are armed.", func(l loopOf) float64 { return float64(l.Timers) })
-	add(Counter, None, "arrived", "Connections that have come from other loops' listeners.", func(l loopOf) float64 { return float64(l.Arrived) })
+	add(Counter, None, "arrived", "Connections from the listeners of other loops.", func(l loopOf) float64 { return float64(l.Arrived) })
 	add(Counter, None, "strangers", "Connections that did not speak the device's protocol.", func(l loopOf) float64 { return float64(l.Strangers) })
 	return g
 }()
@@ -45,8 +45,8 @@ var perTraffic = func() (g group[loopOf]) {
 	bytes := func(name, help string, value func(loopOf) uint64) {
 		add(Counter, Bytes, name, help, func(l loopOf) float64 { return float64(value(l)) })
 	}
-	count("sent_messages", "Messages that the device was handed.", func(l loopOf) uint64 { return l.Traffic.Sent })
-	bytes("sent", "Bytes of messages that the device was handed.", func(l loopOf) uint64 { return l.Traffic.SentBytes })
+	count("sent_messages", "Messages passed to the device.", func(l loopOf) uint64 { return l.Traffic.Sent })
+	bytes("sent", "Bytes of messages passed to the device.", func(l loopOf) uint64 { return l.Traffic.SentBytes })
 	count("received_messages", "Messages that were delivered.", func(l loopOf) uint64 { return l.Traffic.Received })
 	bytes("received", "Bytes of messages that were delivered.", func(l loopOf) uint64 { return l.Traffic.ReceivedBytes })
 	count("large_sent_messages", "Of the messages sent, those that the peer reads.", func(l loopOf) uint64 { return l.Traffic.LargeSent })
@@ -92,7 +92,7 @@ var perDevice = func() (g group[deviceOf]) {
 	}
 	add("connections", "Connections with a queue pair.", func(d deviceOf) int { return d.Connections })
 	add("queues", "Completion queues.", func(d deviceOf) int { return d.Queues })
-	add("retained_messages", "Messages that owners have received and not given back.", func(d deviceOf) int { return d.Held })
+	add("retained_messages", "Messages that owners have received and not released.", func(d deviceOf) int { return d.Held })
 	return g
 }()
 

@@ -13,7 +13,7 @@ var perPeer = func() (g group[countsOf]) {
 	add("received_messages", "Messages from peers.", func(c countsOf) uint64 { return c.Received })
 	add("overflowed_messages", "Messages to peers that found no room.", func(c countsOf) uint64 { return c.Overflowed })
 	add("dead_letters", "Of the messages sent, those that were not sent in time.", func(c countsOf) uint64 { return c.DeadLetters })
-	add("unknown_messages", "Of the messages sent, those of which nobody knows whether they have arrived.", func(c countsOf) uint64 { return c.Unknown })
+	add("unknown_messages", "Of the messages sent, those of which it is unknown whether they arrived.", func(c countsOf) uint64 { return c.Unknown })
 	add("refused_messages", "Of the messages received, those that were not delivered.", func(c countsOf) uint64 { return c.Refused })
 	add("late_answers", "Of the messages received, answers to requests that had already ended.", func(c countsOf) uint64 { return c.Late })
 	add("unreported_events", "Events and dead letters dropped beside slow subscribers.", func(c countsOf) uint64 { return c.Unreported })

@@ -37,8 +37,8 @@ func page() string {
 
 Generated from package states by ` + "`go test ./states -run Docs -update`" + `; do not edit.
 
-Every identifier (` + "`rdma_cm_id`" + `) is in one of these states. ` + "`rdma resource show cm_id`" + ` prints the kernel's name, which hides
-everything between a connection request and its end below CONNECT and DISCONNECT.
+Every identifier (` + "`rdma_cm_id`" + `) is in one of these states. ` + "`rdma resource show cm_id`" + ` prints the kernel's names, of which
+CONNECT and DISCONNECT stand for several states each.
 
 | state | kernel | meaning | legal commands that change it |
 |---|---|---|---|
