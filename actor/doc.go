@@ -1,4 +1,6 @@
-// Package actor makes every rdma_cm_id an actor of Proto.Actor. It is imported as rdma:
+// Package actor makes RDMA connections that are actors: every rdma_cm_id, which is one end of a
+// connection or a listener, is an actor of Proto.Actor (github.com/asynkron/protoactor-go). The
+// package is imported as rdma:
 //
 //	import rdma "github.com/rdmactor/rdmactor/actor"
 //
@@ -15,7 +17,7 @@
 // creator or of its listener does not affect it. When its owner stops, it is destroyed, also if the
 // owner panics in *actor.Stopped.
 //
-// A command belongs to the identifier until it was answered, a [Send] for good. Commands are
+// A command belongs to the identifier until it was answered, a [Send] permanently. Commands are
 // pointers; one that is sent by value is copied. A [Received] belongs to the owner until Receive
 // returns, unless it calls [Received.Retain]; the type's comment has all rules.
 //

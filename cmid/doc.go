@@ -1,5 +1,6 @@
-// Package cmid implements one rdma_cm_id, usable without actors: commands down, events up,
-// addresses, private data and errors. A kind of device implements the interface [Driver].
+// Package cmid has librdmacm's identifiers (rdma_cm_id) as plain calls, for programs with their own
+// event loop: commands, events, addresses, private data and errors. Package actor is built on it.
+// Each kind of device implements the interface [Driver].
 //
 // Names are librdmacm's: rdma_bind_addr is [ID.BindAddr] as a plain call and [BindAddr] as a
 // message, RDMA_CM_EVENT_ADDR_RESOLVED is [AddrResolved]. What librdmacm has no name for is marked

@@ -52,10 +52,10 @@
 //
 // # Isolation
 //
-// Config.Expose lists the operations that a peer may do here. Besides, it may answer: it may reach
-// the actors that have sent it something. Only the recipient of a future's request may answer it,
-// once, even if another node has forwarded the request (Forward). Any other message of a peer is
-// refused, and costs the message. Bytes that no node sends cost the connection.
+// Config.Expose lists the operations that a peer may do here. It may also answer: send to the
+// actors that have sent it something. Only the recipient of a future's request may answer it, once,
+// even if another node has forwarded the request (Forward). Any other message of a peer is refused,
+// and costs the message. Bytes that no node sends cost the connection.
 //
 // Config.Queue bounds the messages that wait for one peer, and one peer's queue delays no other
 // peer.
@@ -64,13 +64,13 @@
 //
 // Nodes prove who they are only if Config.ID has a Security and Config.NodeOf is set: otherwise see
 // reconnect.Peers. Config.Admit decides which nodes can connect, again whenever Node.Readmit is
-// called. The sender of a message is chosen by the peer, unless Config.OwnSenders is set. An actor
-// that has sent a request itself, without a future, is answered by the node that it was sent to: if
-// that one forwards the request, the answer of a third node is refused, unless Config.Expose lets
-// it reach the actor. If it was a future's, and the third node refuses it, or is lost, the future
-// times out. The PID of a future has a RequestId there. The messages of a connection that has ended
-// may have been received or not; only futures are notified of each. Peers may name senders at other
-// nodes: an answer to one of these makes a connection there. Within Config.Patience they name a
-// quarter of Config.Peers that this node does not know, from one address as many as are left for
-// all others. Config.Resolve can refuse names.
+// called. The sender of a message is chosen by the peer, unless Config.OwnSenders is set. If a node
+// forwards a request to a third node, and an actor has sent it, the third node's answer is refused,
+// unless Config.Expose lets it reach the actor. If a future has sent it, the answer arrives; but
+// the future times out if the third node refuses the request, or is lost. At other nodes the PID of
+// a future has a RequestId. The messages of a connection that has ended may have been received or
+// not; only futures are notified of each. Peers may name senders at other nodes, and an answer to
+// such a sender makes a connection to its node. Within Config.Patience, peers may name as many
+// unknown nodes as a quarter of Config.Peers, and those of one address as many as are left for all
+// others. Config.Resolve can refuse names.
 package remoting

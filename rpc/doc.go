@@ -1,6 +1,7 @@
-// Package rpc makes calls over connections that are actors of package actor (imported as rdma). A
-// method is a value in a package that client and server share; messages are protobuf's generated
-// structs as they are, types that encode themselves, bytes, or Go structs as JSON:
+// Package rpc makes calls, and streams of messages, over RDMA connections, which are those of
+// package actor (imported as rdma). A method is a value in a package that client and server share;
+// messages are protobuf's generated structs as they are, types that encode themselves, bytes, or Go
+// structs as JSON:
 //
 //	var Get = rpc.NewMethod[kvpb.GetRequest, kvpb.GetReply]("kv.Get")
 //

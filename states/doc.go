@@ -1,11 +1,11 @@
 // Package states is the state machine of an rdma_cm_id as data: for a transport and a port space,
-// state x input -> next state and a verdict. One table guards the actors and drives the embedded
-// device. It is compared with the kernel's behaviour. The diagram in docs/states.md is drawn from
-// it, and errors explain a refusal with its help (Why).
+// it maps a state and an input to the next state and a verdict. One table guards the actors and
+// drives the embedded device. It is compared with the kernel's behaviour. The diagram in
+// docs/states.md is drawn from it, and errors explain a refusal with its help (Why).
 //
 // Three kinds of input move an identifier. Requested judges a command before the device sees it;
-// when it is allowed, the next state applies immediately. CommandFailed takes the identifier where
-// a failing device leaves it. Occurred judges an event:
+// when it is allowed, the next state applies immediately. CommandFailed enters the state in which a
+// failed command leaves the identifier. Occurred judges an event:
 //
 //	s, v := states.Step(f, s, states.Requested(states.OpConnect))           // route-resolved -> connecting
 //	s, v = states.Step(f, s, states.Occurred(states.KindRejected))          // connecting -> failed

@@ -77,12 +77,12 @@
 //
 // The test also fails if an expected event is missing: a panic that was expected, and a [Fault]
 // that has never happened, such as a Drop of cmidtest.MsgRTU, which iWARP does not send.
-// Fault.Optional permits that. Delay and Reorder are no faults, and need not meet anything. If a
-// Probe has got a failure ([rdma.Failure]) that Next has not returned, the test fails at its end,
-// because it may not have tested what it was meant to. [Probe.Ignore] turns that off.
+// Fault.Optional permits that. Delay and Reorder are no faults, and may affect nothing. If a Probe
+// has got a failure ([rdma.Failure]) that Next has not returned, the test fails at its end, because
+// it may not have tested what it was meant to. [Probe.Ignore] turns that off.
 //
 // If the World and its Probes are not used for a day of virtual time, the test is taken to wait
-// forever. Then the program ends with a panic. It reports where the test waits, the state of every
+// forever. Then the program ends with a panic that reports where the test waits, the state of every
 // other goroutine, the unread messages of Probes and the identifiers. A World that is used after
 // its end panics, too.
 //

@@ -1,5 +1,5 @@
-// Package reconnect keeps a connection: an actor that stands between an owner and the successive
-// connections to one address.
+// Package reconnect keeps a connection to one address: an actor that connects again whenever the
+// connection ends, and can report the fate of each message to its owner.
 //
 //	link := reconnect.Spawn(rt, ctx.Self(), reconnect.Config{Dial: rdma.Dial{Addr: "10.0.0.2:7471"}})
 //	ctx.Send(link, rdma.NewSend([]byte("hello"))) // goes out when there is a connection

@@ -1,5 +1,5 @@
-// Package cmidtest is a device in memory, the twin of a real one, as net/http/httptest is a server:
-// what users test with.
+// Package cmidtest has an in-memory device for tests, as net/http/httptest has a server. It behaves
+// like a real device, and plays scripted faults.
 //
 // A [Fabric] is a network of hosts with devices and addresses. Its Driver plays InfiniBand or
 // iWARP. InfiniBand is as on RoCE: private data is padded, a reply needs an RTU, disconnects are
@@ -8,8 +8,7 @@
 //
 // Faults are scripted: Silence, Drop, Delay, Reorder, Overlook, Disconnect, RemoveDevice, RunOut
 // and RunShort. Cut and Heal act on the link between two hosts. Host.Freeze, Thaw and Crash act on
-// the programs of one host. [Fabric.Missed] lists the faults that were asked for but have not
-// happened.
+// the programs of one host. [Fabric.Missed] lists the scripted faults that have not happened.
 //
 // By default iWARP behaves like soft-iWARP, whose Connect waits for TCP. That Connect fails when
 // there is no listener or no answer, and may be repeated. With Config.Embedded iWARP behaves like

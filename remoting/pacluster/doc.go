@@ -1,5 +1,5 @@
 // Package pacluster runs Proto.Actor's cluster over RDMA: membership by a provider, virtual actors
-// (grains), pub/sub, gossip and remote.SpawnNamed work as they are, and their messages go through
+// (grains), pub/sub, gossip and remote.SpawnNamed work unchanged, and their messages go through
 // package remoting. It is a separate module, because Proto.Actor's cluster needs gRPC and the
 // clients of its providers.
 //
