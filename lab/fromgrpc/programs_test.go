@@ -28,22 +28,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 func TestPrograms(t *testing.T) {
 	ours, theirs := &orders{all: make(map[int64]*shop.Order)}, &grpcOrders{all: make(map[int64]*shopgrpc.Order)}
 	for name, p := range map[string]struct {
-		serve   func(ctx context.Context, addr, web string, certificates *tls.Config) error
-		use     func(ctx context.Context, addrs []string, certificates *tls.Config) ([]string, error)
-		service string
-		metric  string
+		serve  func(ctx context.Context, addr, web string, certificates *tls.Config) error
+		use    func(ctx context.Context, addrs []string, certificates *tls.Config) ([]string, error)
+		metric string
 	}{
 		"rdmactor": {
 			func(ctx context.Context, addr, web string, c *tls.Config) error {
 				return serveOrders(ctx, ours, addr, web, c)
 			},
-			callServers, "shop.v1", "rdmactor_rpc_started_calls_total",
+			callServers, "rdmactor_rpc_started_calls_total",
 		},
 		"grpc-go": {
 			func(ctx context.Context, addr, web string, c *tls.Config) error {
 				return grpcServe(ctx, theirs, addr, web, c)
 			},
-			grpcUse, "shopgrpc.v1", "grpc_server_handled_total",
+			grpcUse, "grpc_server_handled_total",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +62,7 @@ func TestPrograms(t *testing.T) {
 			if want := []string{"item 0", "item 1", "item 2"}; err != nil || !slices.Equal(items, want) {
 				t.Errorf("got %v, %v", items, err)
 			}
-			q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+webs[0]+"/"+p.service+".Orders/Get", strings.NewReader(`{"number": 1}`))
+			q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+webs[0]+"/shop.v1.Orders/Get", strings.NewReader(`{"number": 1}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-// Package shop is generated from orders.proto: its messages, and its service for rpc and for gRPC.
+// Package shop is generated from orders.proto: its messages, and its service for rpc.
 package shop
 
 //go:generate go build -C ../../../cmd/protoc-gen-go-rdmactor -o ../../protoc-gen-go-rdmactor .

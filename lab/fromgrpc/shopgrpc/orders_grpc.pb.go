@@ -2,9 +2,9 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             v3.21.12
-// source: lab/fromgrpc/shopgrpc/orders.proto
+// source: lab/fromgrpc/shop/orders.proto
 
-// The same service for gRPC's generator.
+// The service of the two programs in docs/from-grpc.md.
 
 package shopgrpc
 
@@ -21,10 +21,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Orders_Get_FullMethodName   = "/shopgrpc.v1.Orders/Get"
-	Orders_Watch_FullMethodName = "/shopgrpc.v1.Orders/Watch"
-	Orders_Put_FullMethodName   = "/shopgrpc.v1.Orders/Put"
-	Orders_Price_FullMethodName = "/shopgrpc.v1.Orders/Price"
+	Orders_Get_FullMethodName   = "/shop.v1.Orders/Get"
+	Orders_Watch_FullMethodName = "/shop.v1.Orders/Watch"
+	Orders_Put_FullMethodName   = "/shop.v1.Orders/Put"
+	Orders_Price_FullMethodName = "/shop.v1.Orders/Price"
 )
 
 // OrdersClient is the client API for Orders service.
@@ -198,7 +198,7 @@ type Orders_PriceServer = grpc.BidiStreamingServer[GetRequest, Order]
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
 var Orders_ServiceDesc = grpc.ServiceDesc{
-	ServiceName: "shopgrpc.v1.Orders",
+	ServiceName: "shop.v1.Orders",
 	HandlerType: (*OrdersServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
@@ -224,5 +224,5 @@ var Orders_ServiceDesc = grpc.ServiceDesc{
 			ClientStreams: true,
 		},
 	},
-	Metadata: "lab/fromgrpc/shopgrpc/orders.proto",
+	Metadata: "lab/fromgrpc/shop/orders.proto",
 }
