@@ -344,6 +344,25 @@ func TestRequestForADestroyedListener(t *testing.T) {
 	}
 }
 
+// TestListenFailed: the failure of a listener is delivered while it listens, and not afterwards.
+func TestListenFailed(t *testing.T) {
+	for _, in := range []states.State{states.Listening, states.Idle} {
+		s := &script{}
+		c := open(t, s)
+		id, err := c.CreateID(PortSpaceTCP)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id.enterState(in)
+		var delivered []Event
+		c.sink = func(_ *ID, ev Event, _ *Pending) { delivered = append(delivered, ev) }
+		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindListenFailed, Err: unix.EINVAL})
+		if got := len(delivered); got != 0 != (in == states.Listening) {
+			t.Errorf("in state %v: %v", in, delivered)
+		}
+	}
+}
+
 func TestUnknownAndUnsolicitedEventsAreTolerated(t *testing.T) {
 	s := &script{}
 	c := open(t, s)

@@ -489,6 +489,9 @@ func TestAddrInfoPrivateData(t *testing.T) {
 	if got[0] = 'H'; ai.Connect[0] != 'h' || !bytes.Equal(ai.Connect[:8], []byte("head\x00\x00\x00\x00")) {
 		t.Errorf("ai_connect was written to: %q", ai.Connect[:8])
 	}
+	if got := (&AddrInfo{Connect: []byte("1")}).PrivateData(user); !bytes.Equal(got, []byte("1user")) {
+		t.Errorf("with one byte of ai_connect: %q", got)
+	}
 	if got := (&AddrInfo{}).PrivateData(user); !bytes.Equal(got, user) {
 		t.Errorf("without ai_connect: %q", got)
 	}

@@ -80,6 +80,17 @@ func TestEventStrings(t *testing.T) {
 	}
 }
 
+// TestRejectReasonByApplication: only the application's answer ends the search for an address that
+// accepts.
+func TestRejectReasonByApplication(t *testing.T) {
+	for r := range RejectReason(256) {
+		want := r == RejectConsumerDefined || r == RejectVendorOption || r == RejectReset
+		if r.ByApplication() != want {
+			t.Errorf("%d (%v): %t", r, r, !want)
+		}
+	}
+}
+
 // TestStringsOfFailures: to a log a failure is its story, not an event's line.
 func TestStringsOfFailures(t *testing.T) {
 	f := &CommandFailed{FailureBase{EventBase: EventBase{ID: 2}, Op: "listen", Err: unix.EINVAL}}

@@ -69,6 +69,19 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 	})
 }
 
+// A client that connects after the server has begun to drain, and before its listener is closed, is
+// told so. It is not taken for a foreign client.
+func TestConnectToADrainingServer(t *testing.T) {
+	inWorlds(t, handleEcho, func(r *rig) {
+		r.s.draining.Store(true)
+		_, err := Dial(r.within(time.Minute), r.Runtime(), r.addr)
+		if !errors.Is(err, ErrDraining) {
+			r.t.Errorf("got %v", err)
+		}
+		r.s.draining.Store(false)
+	})
+}
+
 // The same at the client: the last drain frame refuses the calls that wait for an answer.
 func TestLastDrainRefusesWhatIsUnanswered(t *testing.T) {
 	inWorld(t, rigConfig{}, func(s *Server) { handleBlock(s) }, func(r *rig) {

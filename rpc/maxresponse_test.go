@@ -79,9 +79,12 @@ func TestMaxResponse(t *testing.T) {
 					for kind, get := range kinds {
 						for _, size = range []int{most, most + 1, 5 * most, most} {
 							got, err := get()
-							text := fmt.Sprint(err)
+							text, what := fmt.Sprint(err), "the answer"
+							if kind == "stream" {
+								what = "an item"
+							}
 							switch {
-							case size > most && (!errors.Is(err, ErrTooLarge) || !strings.Contains(text, fmt.Sprintf("%d bytes (MaxResponse", most))):
+							case size > most && (!errors.Is(err, ErrTooLarge) || !strings.Contains(text, fmt.Sprintf("%s has more than %d bytes (MaxResponse", what, most))):
 								r.t.Errorf("%s, %d bytes: %v, want ErrTooLarge", kind, size, err)
 							case size <= most && (err != nil || len(*got) != size):
 								r.t.Errorf("%s, %d bytes: %v", kind, size, err)
