@@ -35,14 +35,16 @@ Generated from package metrics by ` + "`go test ./metrics -run Docs -update`" + 
 
 Prometheus scrapes them through the module ` + "`metrics/prom`" + `, OpenTelemetry collects them through ` + "`metrics/otel`" + `:
 
-    registry.MustRegister(prom.New(metrics.New(metrics.Config{
-        Runtime: rt,
-        Node:    node,
-        Cluster: member.Counts, // of remoting/pacluster
-        Servers: func() []*rpc.Server { return []*rpc.Server{server} },
-        Clients: func() []*rpc.Client { return []*rpc.Client{client} },
-    })))
-    http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+` + "```go" + `
+registry.MustRegister(prom.New(metrics.New(metrics.Config{
+	Runtime: rt,
+	Node:    node,
+	Cluster: member.Counts, // of remoting/pacluster
+	Servers: func() []*rpc.Server { return []*rpc.Server{server} },
+	Clients: func() []*rpc.Client { return []*rpc.Client{client} },
+})))
+http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+` + "```" + `
 
 A nil field of Config has no series.
 
