@@ -51,8 +51,21 @@ func TestStalledPeer(t *testing.T) {
 // A peer that has done its part of a set-up in time is not given up because this side's loop was
 // busy. Data that waits in the socket is read first, to the end.
 func TestSetupOnABusyLoop(t *testing.T) {
-	t.Run("at once", func(t *testing.T) { testSetupOnABusyLoop(t, func(*node) {}) })
-	t.Run("in pieces", func(t *testing.T) { testSetupOnABusyLoop(t, func(n *node) { n.in.sys = sips{n.in.sys} }) })
+	const limit = time.Second // as above
+	times := func(c *Config) { c.ReplyTimeout, c.RequestTimeout = limit, limit }
+	inPieces := func(n *node) { n.in.sys = sips{n.in.sys} }
+	checks := []func(){dialOnABusyLoop(t, newNode(t, times))}
+	for _, begin := range []func(*testing.T, *node) (check func()){replyOnABusyLoop, requestOnABusyLoop, firstMessageOnABusyLoop} {
+		for _, reads := range []func(*node){func(*node) {}, inPieces} {
+			n := newNode(t, times)
+			reads(n)
+			checks = append(checks, begin(t, n))
+		}
+	}
+	time.Sleep(limit + limit/10) // all loops are busy
+	for _, check := range checks {
+		check()
+	}
 }
 
 // sips is a Stack whose reads return a byte each, as read(2) may.
@@ -76,77 +89,82 @@ func (s *slowDial) Peer(fd int) (unix.Sockaddr, error) {
 	return s.Stack.Peer(fd)
 }
 
-func testSetupOnABusyLoop(t *testing.T, reads func(n *node)) {
-	const limit = time.Second // as above
-	reply := wire.AppendFrame(nil, &wire.Frame{Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1}})
-	busy := func(t *testing.T, n *node, r *raw, part []byte) {
-		t.Helper()
-		idle := 0
-		turns(t, "epoll forgets that the socket was readable", func() bool { idle++; return idle > 3 }, n)
-		crowd(n, 200)
-		r.write(part)
-		time.Sleep(limit + limit/10)
-	}
-	t.Run("TCP", func(t *testing.T) {
-		n := newNode(t, func(c *Config) { c.ReplyTimeout = limit })
-		l := rawListen(t)
-		h := n.resolve(l.at)
-		n.qp(h, 1)
-		crowd(n, 200)
-		n.in.sys = &slowDial{Stack: n.in.sys}
-		n.do(h, &cmid.Connect{})
-		time.Sleep(limit + limit/10)
+// writeBusy writes part while n's loop is busy elsewhere.
+func writeBusy(t *testing.T, n *node, r *raw, part []byte) {
+	t.Helper()
+	idle := 0
+	turns(t, "epoll forgets that the socket was readable", func() bool { idle++; return idle > 3 }, n)
+	crowd(n, 200)
+	r.write(part)
+}
+
+// dialOnABusyLoop: TCP's handshake is complete in time.
+func dialOnABusyLoop(t *testing.T, n *node) (check func()) {
+	l := rawListen(t)
+	h := n.resolve(l.at)
+	n.qp(h, 1)
+	crowd(n, 200)
+	n.in.sys = &slowDial{Stack: n.in.sys}
+	n.do(h, &cmid.Connect{})
+	return func() {
 		if f := l.accept(n).frame(n); f.Reply {
 			t.Errorf("got %v", f)
 		}
 		if e := n.found(h, states.KindUnreachable); e != nil {
 			t.Errorf("got %v", e)
 		}
-	})
-	t.Run("Reply", func(t *testing.T) {
-		n := newNode(t, func(c *Config) { c.ReplyTimeout = limit })
-		reads(n)
-		l := rawListen(t)
-		h := n.resolve(l.at)
-		n.qp(h, 1)
-		n.do(h, &cmid.Connect{})
-		r := l.accept(n)
-		busy(t, n, r, reply)
+	}
+}
+
+// replyOnABusyLoop: the Reply arrives in time.
+func replyOnABusyLoop(t *testing.T, n *node) (check func()) {
+	l := rawListen(t)
+	h := n.resolve(l.at)
+	n.qp(h, 1)
+	n.do(h, &cmid.Connect{})
+	writeBusy(t, n, l.accept(n), wire.AppendFrame(nil, &wire.Frame{
+		Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1},
+	}))
+	return func() {
 		turns(t, "an end", func() bool { return len(n.events) > 2 }, n)
 		if n.found(h, states.KindEstablished) == nil {
 			t.Errorf("got %v", n.events)
 		}
-	})
-	t.Run("Request", func(t *testing.T) {
-		n := newNode(t, func(c *Config) { c.RequestTimeout = limit })
-		reads(n)
-		_, addr := n.listen("127.0.0.1:0")
-		r := rawDial(t, addr)
-		turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
-		busy(t, n, r, wire.AppendFrame(nil, &wire.Frame{Revision: 1}))
+	}
+}
+
+// requestOnABusyLoop: the Request arrives in time.
+func requestOnABusyLoop(t *testing.T, n *node) (check func()) {
+	_, addr := n.listen("127.0.0.1:0")
+	r := rawDial(t, addr)
+	turns(t, "a set-up", func() bool { return n.in.setups.n == 1 }, n)
+	writeBusy(t, n, r, wire.AppendFrame(nil, &wire.Frame{Revision: 1}))
+	return func() {
 		turns(t, "an end", func() bool { return len(n.events) > 0 || r.ended() }, n)
 		if len(n.events) != 1 || n.events[0].kind != states.KindConnectRequest {
 			t.Errorf("got %v", n.events)
 		}
-	})
-	t.Run("the first message", func(t *testing.T) {
-		n := newNode(t, func(c *Config) { c.RequestTimeout = limit })
-		reads(n)
-		_, addr := n.listen("127.0.0.1:0")
-		r := rawDial(t, addr)
-		r.write(wire.AppendFrame(nil, &wire.Frame{
-			Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1, PeerToPeer: true, RTRWrite: true},
-		}))
-		turns(t, "request", func() bool { return len(n.events) == 1 }, n)
-		h := n.events[0].child
-		n.qp(h, 2)
-		n.do(h, &cmid.Accept{})
-		busy(t, n, r, wire.AppendFPDU(nil, &wire.FPDU{ULPDU: wire.AppendHeader(nil, &wire.Header{Tagged: true, Last: true, Opcode: wire.OpWrite})}))
+	}
+}
+
+// firstMessageOnABusyLoop: the first message arrives in time.
+func firstMessageOnABusyLoop(t *testing.T, n *node) (check func()) {
+	_, addr := n.listen("127.0.0.1:0")
+	r := rawDial(t, addr)
+	r.write(wire.AppendFrame(nil, &wire.Frame{
+		Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{IRD: 1, ORD: 1, PeerToPeer: true, RTRWrite: true},
+	}))
+	turns(t, "request", func() bool { return len(n.events) == 1 }, n)
+	h := n.events[0].child
+	n.qp(h, 2)
+	n.do(h, &cmid.Accept{})
+	writeBusy(t, n, r, wire.AppendFPDU(nil, &wire.FPDU{ULPDU: wire.AppendHeader(nil, &wire.Header{Tagged: true, Last: true, Opcode: wire.OpWrite})}))
+	return func() {
 		turns(t, "an end", func() bool { return len(n.events) > 1 }, n)
 		if n.found(h, states.KindEstablished) == nil {
 			t.Errorf("got %v", n.events)
 		}
-	})
+	}
 }
 
 // crowd gives n's loop so many readable fds.
