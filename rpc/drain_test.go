@@ -70,7 +70,7 @@ func TestDrainCrossesTheEndOfASetUp(t *testing.T) {
 }
 
 // A client that connects after the server has begun to drain, and before its listener is closed, is
-// told so. It is not taken for a foreign client.
+// notified of that. It is not taken for a foreign client.
 func TestConnectToADrainingServer(t *testing.T) {
 	inWorlds(t, handleEcho, func(r *rig) {
 		r.s.draining.Store(true)

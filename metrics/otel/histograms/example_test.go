@@ -42,7 +42,8 @@ func ExampleNew() {
 	source := metrics.New(metrics.Config{Servers: func() []*rpc.Server { return []*rpc.Server{server} }})
 	scope := instrumentation.Scope{Name: "program"}
 	producer := histograms.New(source, scope)
-	reader := metric.NewManualReader(metric.WithProducer(producer)) // a program has one that exports
+	// A program has a reader that exports.
+	reader := metric.NewManualReader(metric.WithProducer(producer))
 	provider := metric.NewMeterProvider(metric.WithReader(reader))
 	defer provider.Shutdown(ctx)
 	var all metricdata.ResourceMetrics
