@@ -25,6 +25,9 @@ type Pending struct {
 	prepares bool        // Proceed was not called yet
 	awaits   bool        // an event may answer it
 	with     []*Pending
+
+	judgedIn states.State // the state in which Command was legal
+	next     states.State // the state that it leads to from there
 }
 
 // Do passes cmd to the device, if the state machine allows it. answer is called exactly once with
@@ -48,12 +51,7 @@ func (id *ID) Do(cmd Command, answer func(Event)) *Pending {
 // of the first.
 func (id *ID) Begin(cmd Command, answer func(Event)) (p *Pending, legal bool) {
 	p = id.addPending(cmd, answer)
-	_, refused := id.judgeCommand(cmd)
-	switch {
-	case refused != nil:
-		p.Answer(refused)
-		return p, false
-	case id.joinPrepared(p):
+	if !p.judge() || id.joinPrepared(p) {
 		return p, false
 	}
 	p.prepares, p.awaits = true, answeredByEvent(cmd)
@@ -115,19 +113,17 @@ func (p *Pending) Answer(ev Event) bool {
 	return true
 }
 
-// Proceed ends the preparation: the device executes cmd in the place of p.Command, if the state
-// machine still allows it.
+// Proceed ends the preparation: the device executes cmd in the place of p.Command. If the
+// identifier changed during the preparation, p.Command may have become illegal; then it is refused.
 func (p *Pending) Proceed(cmd Command) {
 	if !p.prepares || p.answer == nil {
 		return // an event was the answer
 	}
 	p.prepares = false
-	id, driver := p.id, p.id.driver
-	next, refused := id.judgeCommand(p.Command)
-	if refused != nil {
-		p.Answer(refused)
+	if p.changedSinceJudged() && !p.judge() {
 		return
 	}
+	id, driver := p.id, p.id.driver
 	switch c := cmd.(type) {
 	case *ResolveAddr:
 		id.peer = c.Dst
@@ -142,7 +138,7 @@ func (p *Pending) Proceed(cmd Command) {
 		}
 	}
 	before := id.stateMark()
-	id.enterState(next)
+	id.enterState(p.next)
 	p.awaits = answeredByEvent(cmd) // before the driver runs: the event may come from inside
 	err := driver.Do(cmd)
 	if errors.Is(err, ErrPending) {
@@ -259,16 +255,28 @@ func (id *ID) answeredBy(ev *DriverEvent) *Pending {
 	return nil
 }
 
-// judgeCommand returns the state that cmd leads to, or its refusal.
-func (id *ID) judgeCommand(cmd Command) (next states.State, refused *CommandFailed) {
-	op := cmd.Op()
+// judge decides whether the command is legal now, and refuses it if not. The verdict depends on the
+// identifier's state, its driver and the command that the driver executes, and on nothing else.
+func (p *Pending) judge() (legal bool) {
+	id, op := p.id, p.Command.Op()
 	next, why := id.legal(op)
+	if why == nil && id.isBusyFor(op) {
+		text := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", id.running.Command.Op())
+		why = &states.Reason{Text: text, Errno: states.Errno(unix.EBUSY)}
+	}
 	if why != nil {
-		return 0, id.refusalEvent(cmd, *why)
+		p.Answer(id.refusalEvent(p.Command, *why))
+		return false
 	}
-	if p := id.running; p != nil && op != states.OpDestroyID {
-		why := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", p.Command.Op())
-		return 0, id.refusalEvent(cmd, states.Reason{Text: why, Errno: states.Errno(unix.EBUSY)})
-	}
-	return next, nil
+	p.judgedIn, p.next = id.state, next
+	return true
 }
+
+// changedSinceJudged reports whether judge may decide differently now: events and other commands
+// may have arrived while the command was prepared.
+func (p *Pending) changedSinceJudged() bool {
+	return p.id.driver == nil || p.id.state != p.judgedIn || p.id.isBusyFor(p.Command.Op())
+}
+
+// isBusyFor reports whether the driver still executes a command that op has to wait for.
+func (id *ID) isBusyFor(op states.Op) bool { return id.running != nil && op != states.OpDestroyID }

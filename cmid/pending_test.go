@@ -160,7 +160,8 @@ func TestAnsweredBeforeDone(t *testing.T) {
 	}
 }
 
-// A command whose preparation takes its time is judged again before the device gets it.
+// A command is judged again before the device gets it if the identifier changed during the
+// preparation.
 func TestProceedIsJudged(t *testing.T) {
 	s := &script{flavor: states.IWARP}
 	c := open(t, s)
@@ -175,6 +176,14 @@ func TestProceedIsJudged(t *testing.T) {
 		t.Errorf("while another command is in progress: %v; the device did %v", *a, s.did[did:])
 	}
 	s.up.Done(id.Handle(), nil)
+	removed := create(t, s, c, states.RouteResolved)
+	a = prepared(removed, &Connect{}, func(first *Pending) { p = first })
+	s.up.Event(removed.Handle(), &DriverEvent{Kind: states.KindDeviceRemoval})
+	did = len(s.did)
+	p.Proceed(p.Command)
+	if len(*a) != 1 || !errors.Is((*a)[0].(Failure), unix.ENXIO) || len(s.did) != did {
+		t.Errorf("after the device was removed: %v; the device did %v", *a, s.did[did:])
+	}
 	a = prepared(id, &Disconnect{}, func(first *Pending) { p = first })
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
