@@ -61,9 +61,9 @@ func (w *world) submitted(rt *Runtime, id *actor.PID, messages ...[]byte) {
 	})
 }
 
-// types returns the types of the posted messages that are not secured.
+// types returns the types of the posted messages that are not secured, once the loops are idle.
 func (q *postings) types() (types []wire.Type) {
-	for _, wr := range q.posted {
+	for _, wr := range q.settled() {
 		if wr.Op == verbs.Send {
 			types = append(types, wire.Type(wr.Inline[0]))
 		}
@@ -94,7 +94,6 @@ func TestBundlesOfATurn(t *testing.T) {
 				w.Fatalf("got %v, want %q", g, want)
 			}
 		}
-		settle() // the peer may have a message before PostSend returns
 		if got := q.types(); !slices.Equal(got, []wire.Type{wire.TypeData, wire.TypeBundle}) {
 			w.Errorf("four messages have left as %v", got)
 		}
@@ -135,7 +134,7 @@ func TestBundlesKeepMessages(t *testing.T) {
 					}
 				}
 				sends := 0
-				for _, wr := range q.posted {
+				for _, wr := range q.settled() {
 					if wr.Op == verbs.Send {
 						sends++
 					}
@@ -184,7 +183,7 @@ func TestBundlesAreNotOvertaken(t *testing.T) {
 			}
 		})
 		var got []string
-		for _, wr := range q.posted {
+		for _, wr := range q.settled() {
 			if wr.Op != verbs.Send {
 				got = append(got, wr.Op.String())
 				continue

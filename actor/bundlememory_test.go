@@ -169,7 +169,6 @@ func TestBundlesWithoutMemory(t *testing.T) {
 				w.Fatalf("message %d is %v", i, g)
 			}
 		}
-		settle()
 		if n := len(q.types()); n < 10 || n > 20 {
 			w.Errorf("20 messages have left in %d Sends", n)
 		}

@@ -10,6 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// isEchoed checks that what client sends is answered before any time passes.
+func (w *world) isEchoed(client *probe, id *actor.PID, text string) {
+	w.Helper()
+	client.send(id, NewSend([]byte(text)))
+	settle()
+	select {
+	case g := <-client.got:
+		if g.data != text {
+			w.Errorf("the answer to %q is %v", text, g)
+		}
+	default:
+		w.Errorf("%q is not answered", text)
+	}
+}
+
 // However many peers without a hello connect, and make the owner retain a large message each, there
 // is a receive for every connection. When there are too many, peers that cannot be asked for
 // smaller messages are rejected.
@@ -62,16 +77,7 @@ func TestCrowdOfForeignPeers(t *testing.T) {
 				if came == 0 || rejected == 0 {
 					w.Errorf("%d peers came in and %d were rejected, want some of each", came, rejected)
 				}
-				client.send(good, NewSend([]byte("hello")))
-				settle()
-				select {
-				case g := <-client.got:
-					if g.data != "hello" {
-						w.Errorf("the good peer got %v", g)
-					}
-				default:
-					w.Error("the good peer is not answered")
-				}
+				w.isEchoed(client, good, "hello")
 				over.Store(true)
 			}, Config{Limits: Limits{ReceiveMemory: 2 << 20}})
 		})
@@ -125,16 +131,7 @@ func TestCrowdOfThoseWhoHaveGone(t *testing.T) {
 					}
 					until[*Closed](p)
 				}
-				client.send(good, NewSend([]byte("hello")))
-				settle()
-				select {
-				case g := <-client.got:
-					if g.data != "hello" {
-						w.Errorf("the good peer got %v", g)
-					}
-				default:
-					w.Error("the good peer is not answered")
-				}
+				w.isEchoed(client, good, "hello")
 				w.onLoop(w.far, func(*loop) {
 					over = true
 					for _, m := range kept {

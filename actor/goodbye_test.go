@@ -242,51 +242,59 @@ func startPeer(tb testing.TB) (cmd *exec.Cmd, at string) {
 	return cmd, strings.TrimSpace(at)
 }
 
+// peerProcess is a process with a connection to p.
+type peerProcess struct {
+	rt  *Runtime
+	p   *probe
+	cmd *exec.Cmd
+	at  string
+	id  *actor.PID // of the connection
+}
+
+func reachProcess(t *testing.T) *peerProcess {
+	t.Helper()
+	sys := testSystem(t)
+	rt := openIWARP(t, sys)
+	r := &peerProcess{rt: rt, p: newProbe(t, sys, rt.OnLoop(), nil)}
+	r.cmd, r.at = startPeer(t)
+	r.id = r.dial(IDConfig{})
+	r.p.send(r.id, NewSend([]byte("are you there?")))
+	next[*Received](r.p)
+	return r
+}
+
+func (r *peerProcess) dial(cfg IDConfig) *actor.PID {
+	r.p.tb.Helper()
+	id := r.rt.CreateID(r.p.pid, cfg)
+	r.p.send(id, &Dial{Addr: r.at})
+	next[*Established](r.p)
+	return id
+}
+
+// isLost sends the process a signal. The connection ends because of want.
+func (r *peerProcess) isLost(sig unix.Signal, want error) {
+	r.p.tb.Helper()
+	if err := r.cmd.Process.Signal(sig); err != nil {
+		r.p.tb.Fatal(err)
+	}
+	d, _ := next[*Disconnected](r.p)
+	is(r.p.tb, d.Err, ErrPeerLost)
+	is(r.p.tb, d.Err, want)
+	c, _ := next[*Closed](r.p)
+	is(r.p.tb, c.Err, ErrPeerLost)
+}
+
 // A stopped process sends nothing, while its kernel still accepts packets. The peer is given up
 // because of its silence.
 func TestPeerIsStopped(t *testing.T) {
-	sys := testSystem(t)
-	rt := openIWARP(t, sys)
-	p := newProbe(t, sys, rt.OnLoop(), nil)
-	cmd, at := startPeer(t)
 	// with the default times: a busy machine may keep the peer waiting for seconds
-	first := rt.CreateID(p.pid, IDConfig{})
-	p.send(first, &Dial{Addr: at})
-	next[*Established](p)
-	p.send(first, NewSend([]byte("are you there?")))
-	next[*Received](p)
-	p.send(first, &Close{})
-	until[*Closed](p)
-	p.send(rt.CreateID(p.pid, IDConfig{Keepalive: Keepalive{Idle: 300 * time.Millisecond, Gone: 3 * time.Second}}), &Dial{Addr: at})
-	next[*Established](p)
-	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	d, _ := next[*Disconnected](p)
-	is(t, d.Err, ErrPeerLost)
-	is(t, d.Err, unix.ETIMEDOUT)
-	c, _ := next[*Closed](p)
-	is(t, c.Err, ErrPeerLost)
+	r := reachProcess(t)
+	r.p.send(r.id, &Close{})
+	until[*Closed](r.p)
+	r.dial(IDConfig{Keepalive: Keepalive{Idle: 300 * time.Millisecond, Gone: 3 * time.Second}})
+	r.isLost(unix.SIGSTOP, unix.ETIMEDOUT)
 }
 
 // For a process that was killed the kernel sends the same FIN as after an orderly end. Only the
 // goodbye is missing.
-func TestPeerIsKilled(t *testing.T) {
-	sys := testSystem(t)
-	rt := openIWARP(t, sys)
-	p := newProbe(t, sys, rt.OnLoop(), nil)
-	cmd, at := startPeer(t)
-	id := rt.CreateID(p.pid, IDConfig{})
-	p.send(id, &Dial{Addr: at})
-	next[*Established](p)
-	p.send(id, NewSend([]byte("are you there?")))
-	next[*Received](p)
-	if err := cmd.Process.Signal(unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	d, _ := next[*Disconnected](p)
-	is(t, d.Err, ErrPeerLost)
-	is(t, d.Err, unix.ECONNRESET)
-	c, _ := next[*Closed](p)
-	is(t, c.Err, ErrPeerLost)
-}
+func TestPeerIsKilled(t *testing.T) { reachProcess(t).isLost(unix.SIGKILL, unix.ECONNRESET) }

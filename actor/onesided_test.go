@@ -110,6 +110,13 @@ func (q *postings) PostSend(wr *verbs.SendWR) error {
 	return err
 }
 
+// settled returns the posts once the loops are idle: before, a message may have arrived whose
+// PostSend has not returned, and q is the loop's.
+func (q *postings) settled() []verbs.SendWR {
+	settle()
+	return q.posted
+}
+
 // onAllDevices runs test on the twin as the embedded device is, and as the kernel's are.
 func onAllDevices(t *testing.T, test func(w *world), opts ...Config) {
 	t.Helper()
@@ -256,7 +263,7 @@ func mixed(w *world, rng *rand.Rand, credits int) {
 	settle()
 	r.once(w, ops, nil)
 	var order, opsOnly, sendsOnly []int
-	for _, wr := range q.posted {
+	for _, wr := range q.settled() {
 		if wr.Op == verbs.Send {
 			for _, m := range messagesIn(wr.Inline) {
 				n := int(binary.BigEndian.Uint32(m))

@@ -71,6 +71,19 @@ func pair(w *actortest.World, lowFirst bool) (a, b *node) {
 	return a, b
 }
 
+// eachOrder runs test with two nodes, of which the first has the lower id, and the higher one.
+func eachOrder(t *testing.T, test func(t *testing.T, w *actortest.World, a, b *node)) {
+	t.Helper()
+	for _, lowFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
+			actortest.Run(t, onLoops(2), func(w *actortest.World) {
+				a, b := pair(w, lowFirst)
+				test(t, w, a, b)
+			})
+		})
+	}
+}
+
 // one checks that the two have one connection, the same, and that it works in both directions.
 func one(t *testing.T, w *actortest.World, a, b *node) {
 	t.Helper()
@@ -152,99 +165,84 @@ func TestSimultaneousOpen(t *testing.T) {
 // The rule names the winner: when both dial, the lower id's dial stands, and the other node gets
 // the reason.
 func TestLowerNodeWins(t *testing.T) {
-	for _, lowFirst := range []bool{true, false} {
-		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, onLoops(2), func(w *actortest.World) {
-				a, b := pair(w, lowFirst)
-				a.listen()
-				b.listen()
-				w.Delay(10 * time.Millisecond)
-				a.dial()
-				b.dial()
-				w.Advance(200 * time.Millisecond)
-				one(t, w, a, b)
-				low, high := a, b
-				if !lowFirst {
-					low, high = b, a
-				}
-				if low.diary.up.Accepted || len(low.diary.downs) > 0 {
-					t.Errorf("the lower node: %+v after %+v", low.diary.up, low.diary.downs)
-				}
-				high.diary.read(w, func() {
-					if len(high.diary.downs) != 1 || !errors.Is(high.diary.downs[0].Err, reconnect.ErrSimultaneous) {
-						t.Errorf("the higher node got %+v", high.diary.downs)
-					}
-				})
-			})
+	eachOrder(t, func(t *testing.T, w *actortest.World, a, b *node) {
+		a.listen()
+		b.listen()
+		w.Delay(10 * time.Millisecond)
+		a.dial()
+		b.dial()
+		w.Advance(200 * time.Millisecond)
+		one(t, w, a, b)
+		low, high := a, b
+		if a.id > b.id {
+			low, high = b, a
+		}
+		if low.diary.up.Accepted || len(low.diary.downs) > 0 {
+			t.Errorf("the lower node: %+v after %+v", low.diary.up, low.diary.downs)
+		}
+		high.diary.read(w, func() {
+			if len(high.diary.downs) != 1 || !errors.Is(high.diary.downs[0].Err, reconnect.ErrSimultaneous) {
+				t.Errorf("the higher node got %+v", high.diary.downs)
+			}
 		})
-	}
+	})
 }
 
 // A node that restarts replaces the connection of its earlier incarnation immediately, although the
 // peer has not noticed that this has ended.
 func TestNewIncarnation(t *testing.T) {
-	for _, lowFirst := range []bool{true, false} {
-		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, onLoops(2), func(w *actortest.World) {
-				a, b := pair(w, lowFirst)
-				a.listen()
-				b.listen()
-				a.dial()
-				w.Advance(time.Second)
-				b.dial()
-				w.Advance(10 * time.Second)
-				one(t, w, a, b)
-				w.Silence("10.0.0.2") // so that a hears nothing of the end
-				b.dies()
-				w.Advance(time.Second)
-				w.Unsilence("10.0.0.2")
-				a.diary.read(w, func() {
-					if a.diary.up == nil {
-						t.Fatal("a has noticed")
-					}
-				})
-				b.inc++
-				b.listen()
-				b.dial()
-				w.Advance(10 * time.Millisecond)
-				one(t, w, a, b)
-				a.diary.read(w, func() {
-					if d := a.diary.downs[len(a.diary.downs)-1]; !errors.Is(d.Err, reconnect.ErrReplaced) {
-						t.Errorf("a got %+v", d)
-					}
-				})
-			})
+	eachOrder(t, func(t *testing.T, w *actortest.World, a, b *node) {
+		a.listen()
+		b.listen()
+		a.dial()
+		w.Advance(time.Second)
+		b.dial()
+		w.Advance(10 * time.Second)
+		one(t, w, a, b)
+		w.Silence("10.0.0.2") // so that a hears nothing of the end
+		b.dies()
+		w.Advance(time.Second)
+		w.Unsilence("10.0.0.2")
+		a.diary.read(w, func() {
+			if a.diary.up == nil {
+				t.Fatal("a has noticed")
+			}
 		})
-	}
+		b.inc++
+		b.listen()
+		b.dial()
+		w.Advance(10 * time.Millisecond)
+		one(t, w, a, b)
+		a.diary.read(w, func() {
+			if d := a.diary.downs[len(a.diary.downs)-1]; !errors.Is(d.Err, reconnect.ErrReplaced) {
+				t.Errorf("a got %+v", d)
+			}
+		})
+	})
 }
 
 // If a node has lost a connection, and its peer has not noticed that, the node gets another one:
 // of one incarnation, the later dial counts.
 func TestHalfOpen(t *testing.T) {
-	for _, lowFirst := range []bool{true, false} {
-		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, onLoops(2), func(w *actortest.World) {
-				a, b := pair(w, lowFirst)
-				a.listen()
-				b.listen()
-				a.dial()
-				w.Advance(time.Second)
-				b.dial()
-				w.Advance(10 * time.Second)
-				one(t, w, a, b)
-				w.Silence("10.0.0.2")
-				for _, i := range b.rt.Inspect() {
-					if i.State.String() == "connected" {
-						w.System().Root.Send(i.PID, &rdma.DestroyID{})
-					}
-				}
-				w.Wait()
-				w.Unsilence("10.0.0.2")
-				w.Advance(time.Second)
-				one(t, w, a, b)
-			})
-		})
-	}
+	eachOrder(t, func(t *testing.T, w *actortest.World, a, b *node) {
+		a.listen()
+		b.listen()
+		a.dial()
+		w.Advance(time.Second)
+		b.dial()
+		w.Advance(10 * time.Second)
+		one(t, w, a, b)
+		w.Silence("10.0.0.2")
+		for _, i := range b.rt.Inspect() {
+			if i.State.String() == "connected" {
+				w.System().Root.Send(i.PID, &rdma.DestroyID{})
+			}
+		}
+		w.Wait()
+		w.Unsilence("10.0.0.2")
+		w.Advance(time.Second)
+		one(t, w, a, b)
+	})
 }
 
 // If an earlier incarnation is still there, it does not replace the connection of the later one,
@@ -294,99 +292,86 @@ func impostor(w *actortest.World, a, b *node) *node {
 
 // An impostor does not replace the connection of a node that is connected from another address.
 func TestImpostorOfAConnectedNode(t *testing.T) {
-	for _, lowFirst := range []bool{true, false} {
-		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, onLoops(2), func(w *actortest.World) {
-				a, b := pair(w, lowFirst)
-				a.listen()
-				b.listen()
-				a.dial()
-				b.dial()
-				w.Advance(10 * time.Second)
-				one(t, w, a, b)
-				downs := len(a.diary.downs)
-				x := impostor(w, a, b)
-				x.listen()
-				x.dial()
-				w.Advance(5 * time.Minute)
-				one(t, w, a, b)
-				if n := len(a.diary.downs); n != downs {
-					t.Errorf("the impostor has taken the connection %d times", n-downs)
-				}
-				x.diary.read(w, func() {
-					if x.diary.up != nil || len(x.diary.downs) < 3 {
-						t.Errorf("the impostor is up: %v, after %d attempts", x.diary.up != nil, len(x.diary.downs))
-					}
-				})
-			})
+	eachOrder(t, func(t *testing.T, w *actortest.World, a, b *node) {
+		a.listen()
+		b.listen()
+		a.dial()
+		b.dial()
+		w.Advance(10 * time.Second)
+		one(t, w, a, b)
+		downs := len(a.diary.downs)
+		x := impostor(w, a, b)
+		x.listen()
+		x.dial()
+		w.Advance(5 * time.Minute)
+		one(t, w, a, b)
+		if n := len(a.diary.downs); n != downs {
+			t.Errorf("the impostor has taken the connection %d times", n-downs)
+		}
+		x.diary.read(w, func() {
+			if x.diary.up != nil || len(x.diary.downs) < 3 {
+				t.Errorf("the impostor is up: %v, after %d attempts", x.diary.up != nil, len(x.diary.downs))
+			}
 		})
-	}
+	})
 }
 
 // While a node is not there an impostor may pass for it. When the node connects it replaces the
 // impostor, which is no longer accepted.
 func TestImpostorOfAnAbsentNode(t *testing.T) {
-	for _, lowFirst := range []bool{true, false} {
-		t.Run(fmt.Sprintf("low first %v", lowFirst), func(t *testing.T) {
-			actortest.Run(t, onLoops(2), func(w *actortest.World) {
-				a, b := pair(w, lowFirst)
-				a.listen()
-				a.dial()
-				x := impostor(w, a, b)
-				x.listen()
-				x.dial()
-				w.Advance(time.Minute)
-				x.diary.read(w, func() {
-					if x.diary.up == nil {
-						t.Error("nobody is there to say that it is another")
-					}
-				})
-				b.listen()
-				b.dial()
-				w.Advance(time.Minute)
-				one(t, w, a, b)
-				downs := len(a.diary.downs)
-				w.Advance(5 * time.Minute)
-				one(t, w, a, b)
-				if n := len(a.diary.downs); n != downs {
-					t.Errorf("the impostor has taken the connection %d times", n-downs)
-				}
-			})
+	eachOrder(t, func(t *testing.T, w *actortest.World, a, b *node) {
+		a.listen()
+		a.dial()
+		x := impostor(w, a, b)
+		x.listen()
+		x.dial()
+		w.Advance(time.Minute)
+		x.diary.read(w, func() {
+			if x.diary.up == nil {
+				t.Error("nobody is there to say that it is another")
+			}
 		})
-	}
+		b.listen()
+		b.dial()
+		w.Advance(time.Minute)
+		one(t, w, a, b)
+		downs := len(a.diary.downs)
+		w.Advance(5 * time.Minute)
+		one(t, w, a, b)
+		if n := len(a.diary.downs); n != downs {
+			t.Errorf("the impostor has taken the connection %d times", n-downs)
+		}
+	})
 }
 
 // A node has had an incarnation from the future, because its clock was wrong. It is accepted again
 // with the right one, whether its peer has noticed its end or not.
 func TestFutureIncarnation(t *testing.T) {
 	for _, noticed := range []bool{true, false} {
-		for _, lowFirst := range []bool{true, false} {
-			t.Run(fmt.Sprintf("noticed %v, low first %v", noticed, lowFirst), func(t *testing.T) {
-				actortest.Run(t, onLoops(2), func(w *actortest.World) {
-					a, b := pair(w, lowFirst)
-					b.inc = 1 << 62
-					a.listen()
-					b.listen()
-					a.dial()
-					b.dial()
-					w.Advance(10 * time.Second)
-					one(t, w, a, b)
-					if !noticed {
-						w.Silence("10.0.0.2")
-					}
-					b.dies()
-					w.Advance(time.Second)
-					if !noticed {
-						w.Unsilence("10.0.0.2")
-					}
-					b.inc = 7
-					b.listen()
-					b.dial()
-					w.Advance(3 * time.Minute)
-					one(t, w, a, b)
-				})
+		t.Run(fmt.Sprintf("noticed %v", noticed), func(t *testing.T) {
+			eachOrder(t, func(t *testing.T, w *actortest.World, a, b *node) {
+				b.inc = 1 << 62
+				a.listen()
+				b.listen()
+				a.dial()
+				b.dial()
+				w.Advance(10 * time.Second)
+				one(t, w, a, b)
+				if !noticed {
+					w.Silence("10.0.0.2")
+				}
+				b.dies()
+				w.Advance(time.Second)
+				if !noticed {
+					w.Unsilence("10.0.0.2")
+				}
+				b.inc = 7
+				b.listen()
+				b.dial()
+				w.Advance(3 * time.Minute)
+				one(t, w, a, b)
 			})
-		}
+		})
 	}
 }
 
