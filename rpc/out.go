@@ -18,6 +18,9 @@ import (
 // busy are sent together. A larger frame is sent as a separate message.
 const gatherBytes = 16 << 10
 
+// gatherings have the memory of gathered messages of busy connections.
+var gatherings = sync.Pool{New: func() any { return new([gatherBytes]byte) }}
+
 // ahead limits the messages handed to the connection that the device has not taken yet. It is less
 // than the size of any send queue (Limits.SendQueue: 256).
 var ahead = inflight.Limits{
@@ -109,7 +112,12 @@ func (o *out) frameLocked(n int) []byte {
 	}
 	at := len(o.cur)
 	if need := at + n; need > cap(o.cur) {
-		grown := make([]byte, at, max(need, min(2*cap(o.cur), gatherBytes), 512))
+		var grown []byte
+		if need <= gatherBytes && (need > smallBuffer || len(o.full) > 0) {
+			grown = gatherings.Get().(*[gatherBytes]byte)[:at]
+		} else {
+			grown = make([]byte, at, max(need, smallBuffer))
+		}
 		copy(grown, o.cur)
 		o.cur = grown
 	}
@@ -249,8 +257,11 @@ func (o *out) sendQueued(ctx actor.Context, id *actor.PID) {
 		s := seg.send
 		if s == nil {
 			s = rdma.NewSend(seg.frames)
-			if o.spare == nil && cap(seg.frames) <= keepBuffer {
+			switch n := cap(seg.frames); {
+			case o.spare == nil && n <= keepBuffer:
 				o.spare = seg.frames[:0]
+			case n == gatherBytes:
+				gatherings.Put((*[gatherBytes]byte)(seg.frames[:n]))
 			}
 		}
 		s.Renew = o.trimLate
