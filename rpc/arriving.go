@@ -69,7 +69,9 @@ func (c *serverConn) handlePart(h wire.Header, body []byte) error {
 	case call == nil: // answered since
 		return nil
 	case call.stream != nil:
-		return c.handleItem(h, body)
+		c.out.mu.Lock()
+		defer c.out.mu.Unlock()
+		return c.itemLocked(h, body)
 	case !call.isArriving():
 		return violationError("a part of call %#x, whose request is complete", h.Call)
 	}

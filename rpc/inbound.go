@@ -31,7 +31,7 @@ type inbound struct {
 	parts  parts      // of the item that is arriving
 	credit int64      // bytes that the peer may still send
 	waits  bool       // the reader waits for an item
-	woke   bool       // an item has come for a reader that waits; out.mu
+	woke   bool       // the last item has come for a reader that waits: the loop wakes it; out.mu
 	excess int        // bytes beyond the window when the last item or part came; out.mu
 	err    error      // final error
 }
@@ -91,10 +91,7 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 	}
 	r.credit -= wire.HeaderLen + int64(n)
 	r.excess = r.excessLocked()
-	if r.woke = r.waits; r.woke {
-		r.waits = false
-		r.wakeReader()
-	}
+	r.woke, r.waits = r.waits, false
 	return n, nil
 }
 
@@ -145,12 +142,7 @@ func (r *inbound) largeLocked(l *landing) {
 	r.large = append(r.large, l)
 }
 
-func (r *inbound) wakeReader() {
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
-}
+func (r *inbound) wakeReader() { wake(r.ready) }
 
 // closeItems records the end of the items. Not first: it was recorded before.
 func (r *inbound) closeItems(err error) (first bool) {

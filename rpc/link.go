@@ -333,8 +333,6 @@ func (l *link) readFrames(ctx actor.Context) {
 	l.out.confirmLocked(&l.unread)
 	queued := len(l.out.cur)+len(l.out.full) > 0 // also a cancellation
 	wake := (queued || l.out.mayPopPieceLocked()) && l.out.wakeLocked()
-	woke := l.woke
-	l.woke = false
 	l.out.mu.Unlock()
 	switch {
 	case err != nil:
@@ -346,7 +344,7 @@ func (l *link) readFrames(ctx actor.Context) {
 	if wake {
 		l.out.requestFlush()
 	}
-	if woke || done != nil {
+	if l.wakes.wakeAll() || done != nil {
 		l.local.Woke()
 	}
 	if done != nil {

@@ -89,11 +89,31 @@ type waiter struct {
 }
 
 // goOn makes the waiter check again whether there is room.
-func (w *waiter) goOn() {
+func (w *waiter) goOn() { wake(w.room) }
+
+// wake wakes the goroutine that waits for a token of ready.
+func wake(ready chan struct{}) {
 	select {
-	case w.room <- struct{}{}:
+	case ready <- struct{}{}:
 	default:
 	}
+}
+
+// wakeList are the goroutines that frames of a turn wake. They are woken after the last frame:
+// before, they would compete with the loop for out.mu, and soon wait again. It belongs to the loop.
+type wakeList []chan struct{}
+
+func (l *wakeList) add(ready chan struct{}) { *l = append(*l, ready) }
+
+// wakeAll wakes the goroutines, and reports whether there were any.
+func (l *wakeList) wakeAll() (any bool) {
+	for _, ready := range *l {
+		wake(ready)
+	}
+	any = len(*l) > 0
+	clear(*l)
+	*l = (*l)[:0]
+	return any
 }
 
 // flush asks an owner to send its queued frames. All share flushMsg.

@@ -387,6 +387,6 @@ func (call *serverCall) widenWindow(n uint32) error {
 	if call.window += int64(n); n == 0 || call.window > maxStreamWindow {
 		return violationError("a window of %d bytes", call.window)
 	}
-	call.goOn()
+	call.c.wakes.add(call.room)
 	return nil
 }

@@ -32,6 +32,8 @@ type serverConn struct {
 	joined  bool
 	needs   int         // memory for the last request, in bytes
 	unread  int         // bytes of parts that were read, and not confirmed
+	locked  bool        // out.mu is locked for items
+	wakes   wakeList    // goroutines that wait for an item or a window that has come
 	ending  bool        // the peer broke the protocol, or close was called
 	closing bool        // all calls are answered: the last drain frame follows their answers
 	last    bool        // the last drain frame is queued; Close follows when everything was sent
@@ -308,8 +310,10 @@ func (c *serverConn) readFrames(ctx actor.Context) {
 	// also what was admitted before a violation, or before a handler that ends the loop
 	defer c.handOver()
 	defer c.confirmParts()
+	defer c.lockForItems(false)
 	for all := len(c.rest); len(c.rest) > 0 && all-len(c.rest) < turnBytes && !c.ending; {
 		h, body, rest, err := wire.ParseFrame(c.rest)
+		c.lockForItems(h.Type == wire.FrameItem && c.version >= 2)
 		if err != nil {
 			err = malformedError(err)
 		} else if h.Type == wire.FrameCall || h.Type == wire.FramePart {
@@ -328,10 +332,23 @@ func (c *serverConn) readFrames(ctx actor.Context) {
 			err = c.handleFrame(h, body)
 		}
 		if err != nil {
+			c.lockForItems(false)
 			c.failViolated(ctx, err)
 			c.rest = nil
 		}
 	}
+}
+
+// lockForItems locks out.mu before an item, if it is not locked, and unlocks it before any other
+// frame: so items that follow each other cost one lock.
+func (c *serverConn) lockForItems(item bool) {
+	switch {
+	case item && !c.locked:
+		c.out.mu.Lock()
+	case !item && c.locked:
+		c.out.mu.Unlock()
+	}
+	c.locked = item
 }
 
 // confirmParts confirms the parts that were read.
@@ -343,15 +360,16 @@ func (c *serverConn) confirmParts() {
 	}
 }
 
-// handOver passes the admitted calls to the workers.
+// handOver passes the admitted calls to the workers, and wakes the goroutines of streams.
 func (c *serverConn) handOver() {
-	if c.head == nil {
-		return
+	woke := c.wakes.wakeAll()
+	if c.head != nil {
+		woke = c.s.workers.addCalls(c.head, c.tail) || woke
+		c.head, c.tail = nil, nil
 	}
-	if c.s.workers.addCalls(c.head, c.tail) {
+	if woke {
 		c.local.Woke()
 	}
-	c.head, c.tail = nil, nil
 }
 
 // handleFrame handles one frame.
@@ -363,7 +381,6 @@ func (c *serverConn) handleFrame(h wire.Header, body []byte) error {
 		return c.handleCancel(h, body)
 	case wire.FrameWindow:
 		if call := c.findCall(h.Call); call != nil {
-			c.local.Woke()
 			return call.widenWindow(h.Arg)
 		}
 		return nil
@@ -373,7 +390,7 @@ func (c *serverConn) handleFrame(h wire.Header, body []byte) error {
 	if c.version >= 2 {
 		switch h.Type {
 		case wire.FrameItem:
-			return c.handleItem(h, body)
+			return c.itemLocked(h, body)
 		case wire.FrameEnd:
 			return c.noItems(h)
 		case wire.FrameTaken:

@@ -26,14 +26,12 @@ func (call *serverCall) initStream() {
 	call.bytes += cfg.StreamWindow
 }
 
-// handleItem handles an item from the client, or a part of one.
-func (c *serverConn) handleItem(h wire.Header, body []byte) error {
+// itemLocked takes an item from the client, or a part of one.
+func (c *serverConn) itemLocked(h wire.Header, body []byte) error {
 	last := h.Type == wire.FrameItem && h.Flags&wire.FlagParts != 0 && c.version >= 3
 	if last {
 		c.unread += len(body)
 	}
-	c.out.mu.Lock()
-	defer c.out.mu.Unlock()
 	call := c.findLocked(h.Call)
 	if call == nil {
 		return nil // answered since
@@ -67,7 +65,7 @@ func (c *serverConn) wholeLocked(call *serverCall, id wire.CallID, body []byte, 
 		return err
 	}
 	if call.stream.woke {
-		c.local.Woke()
+		c.wakes.add(call.stream.ready)
 	}
 	if t := c.tallyOf(call.h); t != nil {
 		t.items++

@@ -48,7 +48,7 @@ type table struct {
 	draining bool         // the server takes no more calls
 	failed   error        // why there are no more calls; nil while there is a connection
 	unread   int          // bytes of parts that were read, and not confirmed
-	woke     bool         // a goroutine was woken by an item or a window
+	wakes    wakeList     // goroutines that wait for an item or a window that has come
 }
 
 // slot is the place of a call from its request to its answer.
@@ -223,7 +223,9 @@ func (l *table) itemLocked(i int, h wire.Header, body []byte, reading *rdma.Rece
 		var n int
 		n, err = c.stream.itemLocked(reading, h.Call, body, last)
 		d.received += uint64(n)
-		l.woke = l.woke || c.stream.woke
+		if c.stream.woke {
+			l.wakes.add(c.stream.ready)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -292,8 +294,7 @@ func (l *table) widenLocked(s *slot, h wire.Header) error {
 	case h.Arg == 0 || s.window > maxStreamWindow:
 		return violationError("a window of %d bytes", s.window)
 	}
-	s.call.stream.sent.goOn()
-	l.woke = true
+	l.wakes.add(s.call.stream.sent.room)
 	return nil
 }
 
