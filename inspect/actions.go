@@ -124,7 +124,7 @@ func (p *Page) findID(ctx context.Context, id uint64) (*rdma.IDInfo, error) {
 	}
 	found := r.value.findID(id, "")
 	if found == nil {
-		return nil, &failure{http.StatusNotFound, "there is no such identifier, or no more"}
+		return nil, &failure{http.StatusNotFound, "there is no such identifier: it has ended, or there never was one"}
 	}
 	return found, nil
 }

@@ -151,7 +151,7 @@ func TestActionsAreLogged(t *testing.T) {
 	r.post("actions/disconnect", `{"id":77}`, with...)
 	for _, want := range []string{
 		`msg="an operator has acted" action=level peer=127\.0\.0\.1:\d+ outcome=INFO\n`,
-		`msg="an operator has acted" id=77 action=disconnect peer=127\.0\.0\.1:\d+ err="there is no such identifier, or no more"\n`,
+		`msg="an operator has acted" id=77 action=disconnect peer=127\.0\.0\.1:\d+ err="there is no such identifier: it has ended, or there never was one"\n`,
 	} {
 		select {
 		case line := <-lines:

@@ -73,7 +73,7 @@ func (b browser) end(action string) {
 	b.Press("main tbody td a")
 	b.Want(`document.getElementById("title") && document.getElementById("title").textContent.includes("connected")`)
 	b.Act(action, "")
-	b.Want(`document.getElementById("alert").textContent.includes("there is no such identifier, or no more")`)
+	b.Want(`document.getElementById("alert").textContent.includes("there is no such identifier: it has ended, or there never was one")`)
 }
 
 // capture captures a connection, and downloads the file.

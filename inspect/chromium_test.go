@@ -90,6 +90,8 @@ func TestChromium(t *testing.T) {
 	}
 	b.Want(`(location.hash = "#/ids/%zz") && true`) // not an escape
 	b.Want(`document.getElementById("alert").textContent.includes("no such identifier")`)
+	b.Want(`(location.hash = "#/ids/99999") && true`) // ended, or never there
+	b.Want(`!document.getElementById("records").hidden && document.getElementById("records").getAttribute("href") === "#/flight?id=99999"`)
 	if errs := b.Errors(); len(errs) > 0 {
 		t.Errorf("the browser complains: %q", errs)
 	}

@@ -34,6 +34,11 @@
 // takes the same query. The query of flight: id (an identifier's number), loop, kind (transition,
 // command, event, refusal, end, panic, stall; with commas), q, page and size.
 //
+// An identifier's trouble is why an operator should look at it, "" if there is no reason: device
+// removed, loop blocked, failed, peer takes nothing (for 1 s), peer is slow (64 messages wait),
+// retains memory (while the loop's is short), no answer (for 5 s). Sorted by it in the order desc,
+// the worst come first, as on the page.
+//
 // The names of fields are stable, and end in their unit: _seconds, _bytes, _messages. Counts
 // without a unit count the things in their name. Texts chosen by a peer or a program are cut after
 // 512 bytes; in text output, characters that a terminal would interpret are escaped.

@@ -18,6 +18,7 @@ type idRow struct {
 	ID        uint64  `json:"id"` // 0: none yet
 	PID       string  `json:"pid"`
 	State     string  `json:"state"`
+	Trouble   string  `json:"trouble"` // why an operator should look at it; "": no reason
 	InState   float64 `json:"in_state_seconds"`
 	Age       float64 `json:"age_seconds"`
 	Peer      string  `json:"peer"`
@@ -63,9 +64,9 @@ type idRow struct {
 	Old float64 `json:"old_seconds"`
 }
 
-func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
+func (s *snapshot) rowOf(i *rdma.IDInfo) idRow {
 	r := idRow{
-		ID: uint64(i.ID), PID: i.PID.Id, State: i.State.String(), InState: i.InState.Seconds(), Age: i.Age.Seconds(),
+		ID: uint64(i.ID), PID: i.PID.Id, State: i.State.String(), Trouble: s.troubleOf(i).text, InState: i.InState.Seconds(), Age: i.Age.Seconds(),
 		Peer: addrText(i.Peer), Local: addrText(i.Local), Device: truncateText(i.Device), Loop: i.Loop, Wire: i.Wire, Waiting: i.Waiting,
 		Mailbox: i.Mailbox, Queued: i.Credits.Queued, InFlight: i.Credits.InFlight, Send: i.Credits.Send, Unacked: i.Credits.Unacked,
 		Receive: i.Credits.Receive, Unfreed: i.Credits.Unfreed, Delivered: i.Delivered, Memory: i.Memory,
@@ -76,7 +77,7 @@ func rowOf(i *rdma.IDInfo, taken time.Time) idRow {
 	r.Reads, r.ReadBytes, r.Writes, r.WriteBytes, r.Atomics = t.Reads, t.ReadBytes, t.Writes, t.WriteBytes, t.Atomics
 	r.CreditWaits, r.CreditWait, r.WaitsFor = t.CreditWaits, t.CreditWait.Seconds(), t.WaitsFor.Seconds()
 	r.Mode, r.Security, r.Identity, r.KeyUpdates, r.PeerKeyUpdates = i.Mode.String(), i.Security, truncateText(i.Identity), i.KeyUpdates, i.PeerKeyUpdates
-	r.Old = reportAge(taken, i.AsOf)
+	r.Old = reportAge(s.taken, i.AsOf)
 	if i.Owner != nil {
 		r.Owner = truncateText(i.Owner.Id)
 	}
@@ -105,7 +106,18 @@ type key struct {
 	text   string
 }
 
-// keys are the fields by which identifiers can be sorted.
+// sortByTrouble is the field whose key also depends on the loops.
+const sortByTrouble = "trouble"
+
+// sortKey returns the key of a field; nil: there is no such field.
+func (s *snapshot) sortKey(field string) func(*rdma.IDInfo) key {
+	if field == sortByTrouble {
+		return s.troubleKey
+	}
+	return keys[field]
+}
+
+// keys are the keys of the other fields.
 var keys = map[string]func(*rdma.IDInfo) key{
 	"id":                       func(i *rdma.IDInfo) key { return key{number: float64(i.ID)} },
 	"pid":                      func(i *rdma.IDInfo) key { return key{text: i.PID.Id} },
@@ -172,7 +184,7 @@ func parseQuery(v url.Values) (q query, err error) {
 	if len(q.peer) > maxText || len(q.text) > maxText {
 		return q, fmt.Errorf("a filter has at most %d bytes", maxText)
 	}
-	if keys[q.sort] == nil {
+	if (*snapshot)(nil).sortKey(q.sort) == nil {
 		return q, fmt.Errorf("there is no such field to sort by")
 	}
 	switch v.Get("order") {
@@ -245,7 +257,28 @@ type idsView struct {
 	Pages   int            `json:"pages"`
 	Size    int            `json:"size"`
 	States  map[string]int `json:"states"` // of all identifiers
-	Rows    []idRow        `json:"rows"`
+	totals
+	Rows []idRow `json:"rows"`
+}
+
+// totals are sums over the program's connections; the counters include those that have ended.
+type totals struct {
+	Sent     uint64 `json:"sent_messages"`
+	Received uint64 `json:"received_messages"`
+	Queued   int    `json:"queued_messages"`
+	Unfreed  int    `json:"unfreed_messages"`
+}
+
+func totalsOf(s *snapshot) (t totals) {
+	for i := range s.loops {
+		t.Sent += s.loops[i].Traffic.Sent
+		t.Received += s.loops[i].Traffic.Received
+	}
+	for i := range s.ids {
+		t.Queued += s.ids[i].Credits.Queued
+		t.Unfreed += s.ids[i].Credits.Unfreed
+	}
+	return t
 }
 
 // selectPage returns the page of s that q selects.
@@ -256,22 +289,22 @@ func (q *query) selectPage(s *snapshot) idsView {
 			matching = append(matching, &s.ids[i])
 		}
 	}
-	q.sortIDs(matching)
+	q.sortIDs(s, matching)
 	v := idsView{
 		Taken: formatTime(s.taken), Blocked: s.blocked, Total: len(s.ids), Matched: len(matching),
-		Pages: max((len(matching)+q.size-1)/q.size, 1), Size: q.size, States: s.states,
+		Pages: max((len(matching)+q.size-1)/q.size, 1), Size: q.size, States: s.states, totals: totalsOf(s),
 	}
 	v.Page = min(q.page, v.Pages)
 	first := (v.Page - 1) * q.size
 	v.Rows = make([]idRow, 0, q.size)
 	for _, i := range matching[first:min(first+q.size, len(matching))] {
-		v.Rows = append(v.Rows, rowOf(i, s.taken))
+		v.Rows = append(v.Rows, s.rowOf(i))
 	}
 	return v
 }
 
 // sortIDs sorts identifiers. They are given by number, and those with the same key stay so.
-func (q *query) sortIDs(ids []*rdma.IDInfo) {
+func (q *query) sortIDs(s *snapshot, ids []*rdma.IDInfo) {
 	if q.sort == "id" {
 		if q.descending {
 			slices.Reverse(ids)
@@ -282,7 +315,7 @@ func (q *query) sortIDs(ids []*rdma.IDInfo) {
 		key
 		id *rdma.IDInfo
 	}
-	list, of := make([]keyed, len(ids)), keys[q.sort]
+	list, of := make([]keyed, len(ids)), s.sortKey(q.sort)
 	for n, i := range ids {
 		list[n] = keyed{of(i), i}
 	}
@@ -356,8 +389,8 @@ type sojourn struct {
 	For   float64 `json:"for_seconds"` // duration of the stay
 }
 
-func idDetail(i *rdma.IDInfo, taken time.Time) idView {
-	v := idView{Taken: formatTime(taken), idRow: rowOf(i, taken), pathView: pathOf(&i.Path), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
+func (s *snapshot) idDetail(i *rdma.IDInfo) idView {
+	v := idView{Taken: formatTime(s.taken), idRow: s.rowOf(i), pathView: pathOf(&i.Path), Meaning: i.State.Meaning(), Kernel: i.State.Kernel(), History: []sojourn{}}
 	for n, t := range i.History {
 		end := i.Age
 		if n+1 < len(i.History) {

@@ -248,9 +248,9 @@ func (p *Page) viewOfID(which string) (view, error) {
 	return p.viewOfSnapshot(func(s *snapshot) (any, error) {
 		i := s.findID(handle, which)
 		if i == nil {
-			return nil, &failure{http.StatusNotFound, "there is no such identifier, or no more"}
+			return nil, &failure{http.StatusNotFound, "there is no such identifier: it has ended, or there never was one"}
 		}
-		return idDetail(i, s.taken), nil
+		return s.idDetail(i), nil
 	}), nil
 }
 

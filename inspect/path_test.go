@@ -23,7 +23,7 @@ func TestPath(t *testing.T) {
 	}
 	info := rdma.IDInfo{PID: new(actor.PID), Path: p}
 	var text strings.Builder
-	writeText(&text, idDetail(&info, time.Now()))
+	writeText(&text, (&snapshot{taken: time.Now()}).idDetail(&info))
 	for _, want := range []string{
 		"gid_index 3", "gid_type RoCE v2", "gid_netdev eth0.5", "service_level 5", "traffic_class 104", "mtu_bytes 4096",
 		"ack_timeout_seconds 0.536871", "retry_count 6", "rnr_retry_count 7",

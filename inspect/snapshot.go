@@ -18,11 +18,14 @@ type snapshot struct {
 	loops   []rdma.LoopInfo
 	states  map[string]int
 	blocked string // the names of loops
+
+	troubles map[string]loopTrouble
 }
 
 func takeSnapshot(rt *rdma.Runtime) *snapshot {
 	s := &snapshot{ids: rt.Inspect(), loops: rt.Loops(), states: make(map[string]int)}
 	s.taken = time.Now()
+	s.troubles = troublesOf(s.loops)
 	var count [states.NumStates]int
 	for i := range s.ids {
 		count[s.ids[i].State]++
@@ -196,13 +199,13 @@ func listenersOf(s *snapshot) listenersView {
 		if id.Local.IsWildcard() {
 			where.addr = ""
 		}
-		v.Rows = append(v.Rows, listenerOf(id, s.taken, connections[where]))
+		v.Rows = append(v.Rows, s.listenerOf(id, connections[where]))
 	}
 	return v
 }
 
-func listenerOf(id *rdma.IDInfo, taken time.Time, connections int) listenerRow {
-	r := rowOf(id, taken)
+func (s *snapshot) listenerOf(id *rdma.IDInfo, connections int) listenerRow {
+	r := s.rowOf(id)
 	l := listenerRow{
 		ID: r.ID, PID: r.PID, Local: r.Local, Device: r.Device, Loop: r.Loop, Owner: r.Owner, Age: r.Age, Connections: connections,
 	}

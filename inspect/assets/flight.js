@@ -35,8 +35,8 @@ function flight() {
       if (loop.element.options.length !== names.length + 1) loop.element.replaceChildren(...choice(["", ...names], "every loop"));
       loop.asked();
       pages.update(data);
-      put(recorded, data.loops.map(l => `${l.loop}: the last ${whole.format(l.records)} records, ${whole.format(l.overwritten)} before them`).join(" · "));
-      list.update(["at", "ago_seconds", "loop", "number", "id", "kind", "what", "error"], data.rows);
+      put(recorded, data.loops.map(l => `${l.loop}: the last ${whole.format(l.records)} records; ${whole.format(l.overwritten)} older ones are overwritten`).join(" · "));
+      list.update(["at", "id", "kind", "what", "error", "ago_seconds", "loop", "number"], data.rows);
     },
   };
 }

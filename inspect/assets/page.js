@@ -3,10 +3,14 @@
 
 const views = [["ids", "Identifiers"], ["loops", "Loops"], ["memory", "Memory"], ["listeners", "Listeners"], ["devices", "Devices"],
   ["flight", "Flight recorder"]];
-const idColumns = ["id", "state", "in_state_seconds", "peer", "identity", "local", "loop", "device", "wire", "waiting", "mailbox_messages",
-  "queued_messages", "unacked_messages", "delivered_messages", "sent_messages", "received_messages", "credit_wait_seconds"];
+// The columns of identifiers: the important ones come first, and fit into 1,280 pixels. Optional ones
+// are left out while no row has a value. The field that the table is sorted by is always a column.
+const idColumns = ["id", "state", "trouble", "in_state_seconds", "peer", "queued_messages", "waits_for_seconds", "sent_a_second",
+  "received_a_second", "credits_send_messages", "unacked_messages", "unfreed_messages", "credit_wait_seconds", "identity", "waiting",
+  "local", "loop", "device", "wire", "mailbox_messages", "delivered_messages", "sent_messages", "received_messages"];
+const optional = ["identity", "waiting", "device", "wire"];
 const units = { seconds: duration, bytes: bytes };
-const kept = 120; // samples of each counter
+const kept = 300; // samples of each counter
 const main = document.getElementById("main");
 
 let about = { sections: [], actions: false, interval_seconds: 1 };
@@ -15,7 +19,7 @@ let stream = null;     // its events
 let route = null;      // {view, id, query}
 let selected = null;   // the key of the row that j and k have chosen
 let retry = 0;
-const samples = new Map(); // by identifier: counters of the last minutes
+const samples = new Map(); // by identifier, or "" for the program: counters of the last minutes
 
 // --- small things
 
@@ -50,9 +54,10 @@ function dress(e, classes) {
   if (e.className !== classes) e.className = classes;
 }
 
-const whole = new Intl.NumberFormat("en"), decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 }); // dear to make
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }), decimal = new Intl.NumberFormat("en", { maximumFractionDigits: 1 }); // dear to make
 
 function duration(s) {
+  if (s < 0) return "unknown";
   if (s === 0) return "0";
   if (s < 1e-3) return (s * 1e6).toFixed(0) + " µs";
   if (s < 1) return (s * 1e3).toFixed(s < 0.01 ? 1 : 0) + " ms";
@@ -76,11 +81,16 @@ function show(name, value) {
   if (typeof value !== "number") return String(value);
   if (name === "id") return String(value);
   const unit = units[name.slice(name.lastIndexOf("_") + 1)];
-  return unit ? unit(value) : decimal.format(value);
+  return unit ? unit(value) : (Math.abs(value) < 100 ? decimal : whole).format(value);
 }
 
 function label(name) {
-  return name.replace(/_(seconds|bytes|messages)$/, "").replaceAll("_", " ");
+  return name.replace(/_a_second$/, "/s").replace(/_(seconds|bytes|messages)$/, "").replaceAll("_", " ");
+}
+
+// longLabel also tells sent messages from sent bytes.
+function longLabel(name) {
+  return label(name) + (/_(bytes|messages)$/.exec(name) || [""])[0].replace("_", " ");
 }
 
 // --- where we are: #/view?query, #/ids/ID, #/sections/NAME
@@ -117,6 +127,11 @@ function ask(changes) {
     else q.set(k, v);
   }
   go(route.view, "", q);
+}
+
+// sorting is the order of the identifiers: those in trouble first, unless the query has another one.
+function sorting() {
+  return { sort: route.query.get("sort") || "trouble", order: route.query.get("order") || (route.query.has("sort") ? "asc" : "desc") };
 }
 
 // control keeps an input or a select, and a field of the query, the same.
@@ -206,6 +221,7 @@ function listen() {
   if (document.hidden) return; // nobody looks
   const q = new URLSearchParams(route.query);
   q.set("view", route.view === "sections" ? "section" : route.view);
+  if (route.view === "ids") for (const [k, v] of Object.entries(sorting())) q.set(k, v);
   if (route.view === "id") q.set("id", route.id);
   if (route.view === "sections") q.set("name", route.id);
   const mine = new EventSource("events?" + q);
@@ -222,7 +238,7 @@ function listen() {
     requestAnimationFrame(() => setTimeout(() => painted(data, came, Number(e.lastEventId))));
   });
   mine.addEventListener("failure", e => alarm(JSON.parse(e.data)));
-  mine.addEventListener("gone", e => { mine.close(); alarm(JSON.parse(e.data)); });
+  mine.addEventListener("gone", e => { mine.close(); gone(JSON.parse(e.data)); });
   mine.onerror = () => {
     if (mine.readyState !== EventSource.CLOSED) {
       alarm("not connected, trying again");
@@ -231,7 +247,11 @@ function listen() {
     // refused: the answer says why, if the program is there at all
     retry = setTimeout(listen, 3000);
     fetch(resource(route) + "?" + new URLSearchParams([...route.query, ["format", "json"]]))
-      .then(async r => alarm(r.ok ? "no live news: there are too many viewers" : (await r.text()).trim()))
+      .then(async r => {
+        if (r.ok) alarm("no live news: there are too many viewers");
+        else if (r.status === 404) gone((await r.text()).trim());
+        else alarm((await r.text()).trim());
+      })
       .catch(() => alarm("the program does not answer"));
   };
 }
@@ -244,7 +264,13 @@ function painted(data, came, sent) {
   document.body.dataset.ageMilliseconds = age;
   document.body.dataset.painted = data.taken;
   put(document.getElementById("status"), (data.taken || "").slice(11, 19) + " UTC");
-  if (data.blocked) alarm("blocked: " + data.blocked + ". What its identifiers have moved is old.");
+  if (data.blocked) alarm("blocked: " + data.blocked + ". The counters of its identifiers are old.");
+}
+
+// gone reports that what the view shows does not exist, or no longer.
+function gone(text) {
+  alarm(text);
+  if (shown && shown.gone) shown.gone();
 }
 
 function alarm(text) {
@@ -256,7 +282,8 @@ function alarm(text) {
 // --- tables
 
 // table draws rows. open(row) is what Enter and a click do; key(row) is what stays the same. cell
-// draws a cell of its own, unless it says false; dye gives a cell's class.
+// draws a cell of its own, unless it returns false; dye gives a cell's class. A row with a cell of the
+// class silent is in trouble.
 function table(title, { key, open, sort, cell, dye }) {
   const head = el("tr"), body = el("tbody");
   const t = el("table", {}, el("caption", {}, title), el("thead", {}, head), body);
@@ -291,7 +318,7 @@ function table(title, { key, open, sort, cell, dye }) {
         columns = names;
         body.replaceChildren();
         head.replaceChildren(...names.map(n => el("th", { scope: "col", "data-name": n },
-          sort ? el("button", { type: "button", onclick: () => sort(n) }, label(n)) : label(n))));
+          sort && !n.endsWith("_a_second") ? el("button", { type: "button", onclick: () => sort(n) }, label(n)) : label(n))));
       }
       for (const th of head.children) {
         const n = th.dataset.name;
@@ -310,6 +337,7 @@ function table(title, { key, open, sort, cell, dye }) {
           fill(td, n, row);
           td = td.nextElementSibling;
         }
+        r.classList.toggle("trouble", r.querySelector(".silent") !== null);
         mark(r);
         r = r.nextElementSibling;
       }
@@ -326,7 +354,7 @@ function table(title, { key, open, sort, cell, dye }) {
     else r.removeAttribute("aria-selected");
   }
   function fill(td, name, row) {
-    dress(td, (typeof row[name] === "number" && name !== "id" ? "number" : "") + (dye && dye(name, row) || ""));
+    dress(td, ((typeof row[name] === "number" && name !== "id" ? "number " : "") + (dye && dye(name, row) || "")).trim());
     if (cell && cell(td, name, row)) return;
     if (td.firstElementChild) td.replaceChildren();
     put(td, show(name, row[name]));
@@ -344,8 +372,8 @@ function idCell(td, name, row) {
   return false;
 }
 
-// idDye gives a state its colour.
-const idDye = (name, row) => name === "state" ? row.state : "";
+// idDye gives a state and a trouble their colours.
+const idDye = (name, row) => name === "state" ? row.state : name === "trouble" && row.trouble ? "silent" : "";
 
 function linkCell(td, text, href, title) {
   let a = td.firstElementChild;
@@ -368,15 +396,32 @@ function identifiers() {
   const peer = control(el("input", { type: "search", id: "peer", placeholder: "peer", "aria-label": "filter by the peer's address", autocomplete: "off", size: "20" }), "peer");
   const state = el("select", { id: "state", "aria-label": "state" });
   const size = sizes(), pages = pager();
+  const sparks = el("div", { class: "sparks", id: "totals" }), drawn = new Map();
   const picture = diagram(name => ask({ state: route.query.get("state") === name ? "" : name }));
-  let last = null;
+  let last = null, before = null; // the answer, and the counters before it: {at, rows}
+  // rates gives the rows what they have sent and received a second since the answer before.
+  function rates(data) {
+    const at = Date.parse(data.taken) / 1000, rows = new Map(data.rows.map(r => [r.pid, r]));
+    for (const r of data.rows) {
+      const b = before && before.rows.get(r.pid), took = b ? at - before.at : 0;
+      for (const name of ["sent", "received"]) {
+        const counter = name + "_messages";
+        r[name + "_a_second"] = took > 0 ? Math.max(r[counter] - b[counter], 0) / took : b ? b[name + "_a_second"] : undefined;
+      }
+    }
+    before = { at, rows };
+  }
   state.addEventListener("change", () => ask({ state: state.value }));
   const list = table("Identifiers", {
     key: keyOf, open: openID, cell: idCell, dye: idDye,
-    sort: n => ask({ sort: n, order: route.query.get("sort") === n && route.query.get("order") !== "desc" ? "desc" : "" }),
+    sort: n => {
+      const { sort, order } = sorting();
+      ask({ sort: n, order: n === sort && order !== "desc" || n !== sort && n === "trouble" ? "desc" : "asc" });
+    },
   });
   const controls = [filter, peer, size];
-  main.append(picture.element, el("div", { class: "tools" }, filter.element, peer.element, state, size.element, ...pages.elements), list.element);
+  const tools = el("div", { class: "tools" }, filter.element, peer.element, state, size.element, ...pages.elements);
+  main.append(el("div", { class: "overview" }, picture.element, sparks), tools, list.element);
   return {
     list, filter: filter.element,
     asked() { // the query has changed
@@ -393,8 +438,12 @@ function identifiers() {
       choices(data);
       picture.update(data.states, route.query.get("state"));
       pages.update(data);
-      const has = data.rows.length ? idColumns.filter(n => n in data.rows[0]) : idColumns.slice(0, 13);
-      list.update(has, data.rows, { name: route.query.get("sort") || "id", descending: route.query.get("order") === "desc" });
+      remember("", data);
+      for (const name of ["sent_messages", "received_messages", "queued_messages", "unfreed_messages"]) spark(sparks, drawn, name, "");
+      rates(data);
+      const { sort, order } = sorting(), names = idColumns.includes(sort) ? idColumns : idColumns.toSpliced(5, 0, sort);
+      const seen = names.filter(n => !optional.includes(n) || n === sort || data.rows.some(r => r[n]));
+      list.update(seen, data.rows, { name: sort, descending: order === "desc" });
     },
   };
   function choices(data) {
@@ -414,7 +463,7 @@ function diagram(choose) {
   const flavor = el("select", { "aria-label": "whose state machine" }, ...[["iwarp", "iWARP"], ["ib", "InfiniBand, RoCE"], ["ud", "datagrams"]]
     .map(([v, t]) => el("option", { value: v }, t)));
   flavor.value = localStorage.getItem("flavor") || "iwarp";
-  const element = el("details", { open: "" }, el("summary", {}, "States "), flavor, place);
+  const element = el("details", matchMedia("(max-width: 700px)").matches ? {} : { open: "" }, el("summary", {}, "States"), place, flavor);
   let counts = {}, chosen = null;
   const load = () => fetch("states.svg?flavor=" + encodeURIComponent(flavor.value)).then(r => r.text()).then(text => {
     const picture = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
@@ -453,28 +502,40 @@ const gauges = ["credits_send_messages", "credits_receive_messages", "unacked_me
 const counters = ["delivered_messages", "sent_messages", "sent_bytes", "received_messages", "received_bytes", "reads", "read_bytes", "writes",
   "write_bytes", "atomics", "credit_waits", "large_sent_messages", "large_received_messages"];
 
+// The path's fields, which are empty on iWARP.
+const path = /^(gid_|service_level|traffic_class|mtu_|ack_timeout|retry_|rnr_|min_rnr)/;
+
 function identifier() {
   const title = el("h2", { id: "title" }), meaning = el("p"), facts = el("dl", { class: "facts" });
   const history = el("ol", { class: "history", id: "history" }), sparks = el("div", { class: "sparks", id: "sparks" });
-  const records = el("a", { id: "records", hidden: "" }, "what the flight recorder has of it");
+  const records = el("a", { id: "records", hidden: "" }, "its records in the flight recorder");
+  const details = el("div", { hidden: "" }, title, meaning, el("h2", {}, "History"), history, el("h2", {}, "Counters"), sparks, el("h2", {}, "All"), facts);
   const buttons = el("div", { class: "tools" }, el("a", { href: "#/ids", id: "back" }, "‹ all identifiers"), records, ...identifierActions());
-  main.append(buttons, title, meaning, el("h2", {}, "History"), history, el("h2", {}, "Counters"), sparks, el("h2", {}, "All"), facts);
+  main.append(buttons, details);
   const drawn = new Map();
+  function link(id) {
+    records.setAttribute("href", "#/flight?id=" + id);
+    records.hidden = false;
+  }
   return {
     number: 0,
     escape() { goBack(); },
+    gone() {
+      for (const b of buttons.querySelectorAll("button")) b.disabled = true;
+      if (/^[1-9][0-9]*$/.test(route.id)) link(route.id);
+    },
     update(data) {
       this.number = data.id;
-      records.hidden = !data.id;
-      records.setAttribute("href", "#/flight?id=" + data.id);
+      details.hidden = false;
+      if (data.id) link(data.id);
       for (const b of buttons.querySelectorAll("button")) b.disabled = !data.id;
-      put(title, (data.id ? "identifier " + data.id : data.pid) + ": " + data.state);
-      title.className = data.state;
+      put(title, (data.id ? "identifier " + data.id : data.pid) + ": " + data.state + (data.trouble ? ", " + data.trouble : ""));
+      title.className = data.trouble ? "silent" : data.state;
       put(meaning, data.meaning + ". The kernel calls that " + data.kernel + "." + (data.waiting ? " It waits for the answer to " + data.waiting + "." : ""));
       timeline(history, data);
-      remember(data);
+      remember(data.pid, data);
       for (const name of [...counters, ...gauges]) if (name in data) spark(sparks, drawn, name, data.pid);
-      list(facts, Object.entries(data).filter(([, v]) => typeof v !== "object"));
+      list(facts, Object.entries(data).filter(([n, v]) => typeof v !== "object" && (v || !path.test(n))));
     },
   };
 }
@@ -506,17 +567,17 @@ function list(place, entries) {
   entries.forEach(([name, value], i) => {
     let div = place.children[i];
     if (!div) place.append(div = el("div", {}, el("dt"), el("dd")));
-    put(div.children[0], label(name));
+    put(div.children[0], longLabel(name));
     put(div.children[1], show(name, value) || "–");
     div.title = name + ": " + value;
   });
 }
 
-function remember(data) {
-  let s = samples.get(data.pid);
+function remember(pid, data) {
+  let s = samples.get(pid);
   if (!s) {
-    if (samples.size >= 8) samples.delete(samples.keys().next().value);
-    samples.set(data.pid, s = []);
+    if (samples.size >= 9) samples.delete([...samples.keys()].find(k => k !== ""));
+    samples.set(pid, s = []);
   }
   const at = Date.parse(data.taken) / 1000;
   if (s.length && s[s.length - 1].at >= at) return;
@@ -534,13 +595,16 @@ function series(name, pid) {
 function spark(place, drawn, name, pid) {
   let d = drawn.get(name);
   if (!d) {
-    const path = svg("path"), out = el("output");
+    const path = svg("path"), out = el("output"), span = el("p");
     const picture = svg("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" });
     picture.append(path);
-    place.append(el("div", { class: "spark" }, el("p", {}, label(name) + (name.endsWith("_bytes") ? " (bytes)" : "") + (counters.includes(name) ? " a second" : ""), out), picture));
-    drawn.set(name, d = { path, out });
+    const rate = counters.includes(name) ? " a second" : "";
+    place.append(el("div", { class: "spark" }, el("p", {}, longLabel(name) + rate, out), picture, span));
+    drawn.set(name, d = { path, out, span });
   }
-  const values = series(name, pid), most = Math.max(...values, 1e-9);
+  const values = series(name, pid), most = Math.max(...values, 1e-9), all = samples.get(pid) || [];
+  // the time of the curve, and its highest value
+  put(d.span, values.length > 1 ? `${duration(Math.round(all[all.length - 1].at - all[0].at))}, at most ${show(name, Math.max(...values))}` : "");
   put(d.out, values.length ? show(name, values[values.length - 1]) : "…");
   d.path.setAttribute("d", values.map((v, i) => (i ? "L" : "M") + (100 * i / Math.max(values.length - 1, 1)).toFixed(1) + " " + (29 - 28 * v / most).toFixed(1)).join(""));
 }
@@ -549,7 +613,8 @@ function spark(place, drawn, name, pid) {
 
 function loops() {
   let last = null;
-  const dye = (name, row) => name.startsWith("blocked") && row.blocked_seconds ? " silent" : "";
+  const dye = (name, row) => name.startsWith("blocked") && row.blocked_seconds || name === "recent_turn_seconds" && row[name] > 0.1 ||
+    ["panics", "tampered_connections"].includes(name) && row[name] ? "silent" : "";
   const list = table("Loops", { key: keyOf, dye, cell(td, name, row) {
     if (name === "name") return linkCell(td, row.name, "#/flight?loop=" + encodeURIComponent(row.name), "what its flight recorder has");
     if (name !== "busy_share") return false;
@@ -566,20 +631,45 @@ function loops() {
       const at = Date.parse(data.taken) / 1000;
       for (const row of data.rows) {
         const before = last && last.rows.find(r => r.name === row.name), took = last && at - last.at;
-        if ("busy_seconds" in row) row.busy_share = before && took > 0 ? (row.busy_seconds - before.busy_seconds) / took : 0;
+        if ("busy_seconds" in row) row.busy_share = row.blocked_seconds ? 1 : before && took > 0 ? (row.busy_seconds - before.busy_seconds) / took : 0;
         if (before && took > 0) row.turns_a_second = (row.turns - before.turns) / took;
       }
       if (!last || at > last.at) last = { at, rows: data.rows };
       const names = Object.keys(data.rows[0] || {}).filter(n => typeof data.rows[0][n] !== "object");
-      const first = ["name", "busy_share", "blocked_seconds", "blocked_by"].filter(n => names.includes(n));
-      list.update([...first, ...names.filter(n => !first.includes(n) && n !== "busy_seconds")], data.rows);
+      const first = ["name", "busy_share", "blocked_seconds", "blocked_by", "identifiers", "queued", "recent_turn_seconds", "turn_seconds",
+        "longest_turn_seconds", "longest_wait_seconds"].filter(n => names.includes(n));
+      list.update([...first, ...withValues(names.filter(n => !first.includes(n) && n !== "busy_seconds"), data.rows)], data.rows);
     },
   };
 }
 
+// withValues returns the columns in which a row has a value.
+const withValues = (names, rows) => names.filter(n => rows.some(r => r[n]));
+
+// The plain tables: their first columns, columns that are left out while they have no value, and the
+// cells that are trouble.
+const plain = {
+  listeners: {
+    cell: idCell, open: openID,
+    first: ["id", "local", "connections", "requests", "pending", "accepted", "rejected", "timed_out", "dropped"],
+    rare: /^(refused_|strangers|starved|owner)/,
+    dye: (name, row) => name === "pending" && row.pending > 1000 || name === "starved" && row.starved ? "silent" :
+      /^(refused_|timed_out|dropped)/.test(name) && row[name] ? "busy" : "",
+  },
+  memory: {
+    cell(td, name, row) {
+      if (row[name] || !["loop", "registered_bytes", "limit_bytes", "old_seconds"].includes(name)) return false;
+      put(td, name === "loop" ? "process" : name === "limit_bytes" ? "none" : "");
+      return true;
+    },
+    first: ["loop", "pool", "waiting_connections", "used_bytes", "limit_bytes"],
+    dye: (name, row) => name === "waiting_connections" && row.waiting_connections ? "silent" : "",
+  },
+};
+
 function rows() {
-  const title = el("h2"), isIDs = route.view === "listeners";
-  const list = table(route.view, { key: keyOf, open: isIDs ? openID : null, cell: isIDs ? idCell : sectionCell, dye: isIDs ? idDye : null });
+  const title = el("h2"), { first = [], rare = null, ...how } = plain[route.view] || { cell: sectionCell };
+  const list = table(route.view, { key: keyOf, ...how });
   main.append(title, list.element);
   return {
     list,
@@ -587,7 +677,9 @@ function rows() {
       put(title, data.title ? data.title + (data.total > data.rows.length ? `, the first ${data.rows.length} of ${data.total}` : "") : "");
       if (data.error) alarm("this table is old: " + data.error);
       else if (data.late_seconds > 2) alarm("this table is " + duration(data.late_seconds) + " old");
-      list.update(data.columns || Object.keys(data.rows[0] || {}), data.rows);
+      const names = data.columns || Object.keys(data.rows[0] || {}), others = names.filter(n => !first.includes(n));
+      const seen = withValues(others, data.rows);
+      list.update([...first.filter(n => names.includes(n)), ...others.filter(n => !rare || !rare.test(n) || seen.includes(n))], data.rows);
     },
   };
 }

@@ -38,8 +38,8 @@ var (
 	errLong   = fmt.Errorf("an answer without end: more than %d MiB", roomAnswer>>20)
 	// ErrSilent: no answer, or no end of it, in time.
 	ErrSilent = fmt.Errorf("no answer within %v", patience)
-	// ErrGone: there is no such identifier, or no longer.
-	ErrGone = errors.New("there is no such identifier, or no more")
+	// ErrGone: there is no such identifier, or it has ended.
+	ErrGone = errors.New("there is no such identifier: it has ended, or there never was one")
 )
 
 // Client sends requests to one page.
