@@ -105,8 +105,8 @@ func TestTopOnce(t *testing.T) {
 	p := newFakePage(t)
 	out, _, err := output(t, "top", "--once", p.URL)
 	for _, want := range []string{
-		"3 identifiers: connected 2, idle 1\n", "BLOCKED for 2.5s by chat.room, 100% busy", "3 of 3, page 1 of 1, by id\n", "ID^  STATE ",
-		"1    connected  1m15s", "\n-    idle ",
+		"3 identifiers: connected 2, idle 1\n", "BLOCKED for 2.5s by chat.room, 100% busy", "3 of 3 identifiers, page 1 of 1, by trouble (descending)\n", "ID  STATE ",
+		"1   connected  -         1m15s", "\n-   idle ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s%v", want, out, err)

@@ -19,27 +19,27 @@ const topUsage = `NAME
   rdmactor top - a running program's identifiers, loops and memory, live
 
 SYNOPSIS
-  rdmactor top URL [--filter TEXT] [--sort FIELD] [--desc] [--once] [--rows NUMBER]
+  rdmactor top URL [--filter TEXT] [--sort FIELD] [--desc] [--once]
+                   [--rows NUMBER]
 
 DESCRIPTION
-  Shows the page (package inspect) of a running program in a terminal, as often as the page has news; HOST:PORT is the page at its
-  usual path. Above: identifiers by state, each loop's busy share and who blocks it, memory by pool. Below: a table of identifiers.
-  If the program does not answer, it says so, keeps what was there, and tries again.
+  Shows the live page (package inspect) of a running program in a terminal, and
+  refreshes it as often as the page does. URL may be HOST:PORT if the page has
+  its usual path, /debug/rdma/.
 
-  Without a terminal, or with --once, it prints one snapshot as text; rates are those between two answers.
+  The top of the screen has the identifiers by state, the busy share of each
+  loop and the actor that blocks it, and the memory by pool. Below is the table
+  of identifiers, those in trouble first and in red. If the program does not
+  answer, the last data stay, with the error, and top tries again.
+
+  Without a terminal, or with --once, it prints one snapshot as text. Rates are
+  those between two answers of the page.
 
 KEYS
-  arrows, j k      move; beyond the last row comes the next page
-  PgUp PgDn space  pages; g and G: the first and the last one
-  s S              sort by the next field, or the one before; r: the other way round
-  /                filter: a text in any name or address; Esc: no filter
-  Enter            one identifier and its history; q or Esc: back
-  Tab              the program's own tables, one after the other: calls, links, peers, whatever its page has
-  q Ctrl-C         quit; Ctrl-Z: the shell, as usual
-
+` + top.Help + `
 EXAMPLES
   rdmactor top localhost:8080
-  rdmactor top http://localhost:8080/debug/rdma/ --sort waits_for_seconds --desc --once
+  rdmactor top localhost:8080 --sort waits_for_seconds --desc --once
 
 FLAGS
 `
@@ -56,10 +56,10 @@ type topFlags struct {
 func parseTop(args []string, stdout io.Writer) (o topFlags, err error) {
 	f := flag.NewFlagSet("rdmactor top", flag.ContinueOnError)
 	f.StringVar(&o.query.Text, "filter", "", "only identifiers with `TEXT` in a name or an address")
-	f.StringVar(&o.query.Sort, "sort", "id", "sort by `FIELD`, a name of the page's JSON")
-	f.BoolVar(&o.query.Descending, "desc", false, "sort the other way round")
+	f.StringVar(&o.query.Sort, "sort", "", "sort by `FIELD`, a name of the page's JSON (default trouble, the worst first)")
+	f.BoolVar(&o.query.Descending, "desc", false, "reverse the order")
 	f.BoolVar(&o.once, "once", false, "print one snapshot as text")
-	f.IntVar(&o.query.Size, "rows", onceRows, "`NUMBER` of identifiers in a snapshot, at most 500")
+	f.IntVar(&o.query.Size, "rows", onceRows, "maximum `NUMBER` of identifiers in a snapshot, 1 to 500")
 	rest, err := cli.Parse(f, topUsage, args, stdout)
 	if err != nil {
 		return o, err
@@ -69,7 +69,7 @@ func parseTop(args []string, stdout io.Writer) (o topFlags, err error) {
 	}
 	switch {
 	case o.address == "":
-		return o, errors.New("whose page? rdmactor top URL")
+		return o, errors.New("whose page? rdmactor top HOST:PORT")
 	case o.query.Size < 1 || o.query.Size > page.MostRows:
 		return o, fmt.Errorf("--rows %d: want 1 to %d", o.query.Size, page.MostRows)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/rdmactor/rdmactor/internal/plain"
@@ -15,6 +16,7 @@ type Row struct {
 	ID        uint64  `json:"id"` // 0: none yet
 	PID       string  `json:"pid"`
 	State     string  `json:"state"`
+	Trouble   string  `json:"trouble"`
 	InState   float64 `json:"in_state_seconds"`
 	Age       float64 `json:"age_seconds"`
 	Peer      string  `json:"peer"`
@@ -57,20 +59,27 @@ type Row struct {
 func (r *Row) Text(field string) string {
 	v := reflect.ValueOf(r).Elem()
 	for i := range v.NumField() {
-		if v.Type().Field(i).Tag.Get("json") != field {
-			continue
+		if v.Type().Field(i).Tag.Get("json") == field {
+			return cell{fmt.Sprint(v.Field(i).Interface()), v.Field(i).Kind() != reflect.String}.Format(field)
 		}
-		switch {
-		case strings.HasSuffix(field, "_seconds"):
-			return plain.Duration(v.Field(i).Float())
-		case strings.HasSuffix(field, "_bytes") && v.Field(i).CanInt():
-			return plain.Bytes(float64(v.Field(i).Int()))
-		case strings.HasSuffix(field, "_bytes"):
-			return plain.Bytes(float64(v.Field(i).Uint()))
-		}
-		return fmt.Sprint(v.Field(i).Interface())
 	}
 	return ""
+}
+
+// formatNumber returns a field's value for display, in the unit at the end of the field's name.
+func formatNumber(field, value string) string {
+	n, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil:
+		return value
+	case strings.HasSuffix(field, "_seconds"):
+		return plain.Duration(n)
+	case strings.HasSuffix(field, "_bytes"):
+		return plain.Bytes(n)
+	case strings.ContainsAny(value, ".e"): // a rate, a share
+		return plain.Count(n)
+	}
+	return value
 }
 
 // IDs is a page of identifiers.
@@ -213,17 +222,28 @@ func (o *object[T]) UnmarshalJSON(data []byte) error {
 	}
 }
 
-// cell is a number, a bool or a text, as text.
-type cell string
+// cell is a number, a bool or a text.
+type cell struct {
+	text   string
+	number bool
+}
+
+// Format returns the cell of a column for display.
+func (c cell) Format(column string) string {
+	if c.number {
+		return formatNumber(column, c.text)
+	}
+	return c.text
+}
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *cell) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		*c = cell(text)
+		*c = cell{text: text}
 		return nil
 	}
-	*c = cell(data[:min(len(data), roomCell)])
+	*c = cell{text: string(data[:min(len(data), roomCell)]), number: true}
 	return nil
 }
 

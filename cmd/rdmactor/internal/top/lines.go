@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,10 +34,35 @@ const (
 	mostLoops  = 4   // shown at most
 	widest     = 28  // columns of a cell
 	mostLine   = 400 // bytes of a list in a line
-	keysTable  = "q quit  arrows jk move  PgUp PgDn page  Enter history  Tab tables  / filter  s S sort  r reverse"
-	keysOwn    = "q back  Tab next table  arrows jk PgUp PgDn move  Ctrl-C quit"
-	keysDetail = "q back  Ctrl-C quit"
+	keysTable  = "q quit  ? help  j k move  Enter open  / filter  s sort  r reverse  Tab tables"
+	keysOwn    = "q back  ? help  j k move  < > columns  Tab next table  Ctrl-C quit"
+	keysDetail = "q back  ? help  j k scroll  Ctrl-C quit"
+	keysHelp   = "any key: back  Ctrl-C quit"
 )
+
+// Help describes the keys, for the screen and for rdmactor top --help.
+const Help = `  arrows, j k      move; beyond the last row is the next page
+  PgUp PgDn space  one page up or down; g and G: the first and the last page
+  < >, left right  scroll the columns; the first one stays
+  s S              sort by the next column, or by the previous one
+  r                reverse the order
+  /                filter by a text in any name or address; Esc: no filter
+  Enter            open one identifier and its history; q or Esc: back
+  Tab              the program's own tables, one after the other
+  ? h              this help
+  q Ctrl-C         quit
+  Ctrl-Z           back to the shell; fg returns
+`
+
+// helpLines returns the help's lines.
+func helpLines() (lines []line) {
+	lines = append(lines, line{"Keys", bold})
+	for l := range strings.Lines(Help) {
+		lines = append(lines, line{strings.TrimSuffix(l, "\n"), normal})
+	}
+	return append(lines, line{}, line{"A red row is in trouble: column TROUBLE has the reason, docs/incidents.md", normal},
+		line{"what to do. WAITS is how long a connection has waited for its peer's credits.", normal})
+}
 
 // summaryLines returns the lines about the program as a whole.
 func (m *model) summaryLines(address string, now time.Time) []line {
@@ -66,7 +92,7 @@ func (m *model) summaryLines(address string, now time.Time) []line {
 	}
 	lines = append(lines, line{fmt.Sprintf("%d identifiers: %s", m.overview.Total, inStates(m.overview.States)), normal})
 	lines = append(lines, m.loopLines()...)
-	return append(lines, line{"memory: " + listPools(m.overview.Memory), normal})
+	return append(lines, memoryLine(m.overview.Memory))
 }
 
 // inStates lists states, those with most identifiers first.
@@ -127,7 +153,7 @@ func (m *model) loopLines() (lines []line) {
 			text += fmt.Sprintf("BLOCKED for %s by %s, ", plain.Duration(l.Blocked), plain.Text(cutText(l.BlockedBy)))
 			s = alarm
 		}
-		text += fmt.Sprintf("%s busy, %d identifiers, %d queued, longest turn of late %s", busy, l.Identifiers, l.Queued,
+		text += fmt.Sprintf("%s busy, %d identifiers, %d queued, longest recent turn %s", busy, l.Identifiers, l.Queued,
 			plain.Duration(l.RecentTurn))
 		lines = append(lines, line{text, s})
 	}
@@ -137,8 +163,9 @@ func (m *model) loopLines() (lines []line) {
 	return lines
 }
 
-// listPools lists pools: those with the same name on all loops together.
-func listPools(pools []page.Memory) string {
+// memoryLine returns the line about memory: pools that are used, with those of the same name on all
+// loops together.
+func memoryLine(pools []page.Memory) line {
 	type sum struct{ used, limit, waiting float64 }
 	sums := make(map[string]*sum)
 	var names []string
@@ -152,21 +179,26 @@ func listPools(pools []page.Memory) string {
 		s.used, s.limit, s.waiting = s.used+float64(p.Used), s.limit+float64(p.Limit), s.waiting+float64(p.Waiting)
 	}
 	var parts []string
+	style := normal
 	for _, n := range names[:min(len(names), 32)] {
 		s := sums[n]
+		if s.used == 0 && s.waiting == 0 {
+			continue
+		}
 		text := plain.Text(cutText(n)) + " " + plain.Bytes(s.used)
 		if s.limit > 0 {
 			text += " of " + plain.Bytes(s.limit)
 		}
 		if s.waiting > 0 {
-			text += fmt.Sprintf(" (%s wait)", plain.Count(s.waiting))
+			text += fmt.Sprintf(" (%s connections wait)", plain.Count(s.waiting))
+			style = alarm
 		}
 		parts = append(parts, text)
 	}
-	return joinParts(parts)
+	return line{"memory: " + joinParts(parts), style}
 }
 
-var titles = []string{"ID", "STATE", "FOR", "PEER", "LOCAL", "QUEUED", "WAITS", "SENT/S", "RECV/S", "DEVICE", "LOOP", "CREDITS", "MEMORY", "OWNER"}
+var titles = []string{"ID", "STATE", "TROUBLE", "FOR", "PEER", "QUEUED", "WAITS", "SENT/S", "RECV/S", "CREDITS", "LOCAL", "DEVICE", "LOOP", "MEMORY", "OWNER"}
 
 // rowCells returns a row of the table.
 func (m *model) rowCells(r *page.Row) []string {
@@ -179,8 +211,8 @@ func (m *model) rowCells(r *page.Row) []string {
 		id = strconv.FormatUint(r.ID, 10)
 	}
 	cells := []string{
-		id, r.State, plain.Duration(r.InState), r.Peer, r.Local, plain.Count(float64(r.Queued)), plain.Duration(r.WaitsFor),
-		sent, received, r.Device, r.Loop, plain.Count(float64(r.Send)), plain.Bytes(float64(r.Memory)), r.Owner,
+		id, r.State, r.Trouble, plain.Duration(r.InState), r.Peer, plain.Count(float64(r.Queued)), plain.Duration(r.WaitsFor),
+		sent, received, plain.Count(float64(r.Send)), r.Local, r.Device, r.Loop, plain.Bytes(float64(r.Memory)), r.Owner,
 	}
 	if m.hasExtraColumn() {
 		cells = append(cells, r.Text(m.query.Sort))
@@ -213,21 +245,41 @@ func (m *model) tableLines() (lines []line) {
 	for i := range m.ids.Rows {
 		rows = append(rows, m.rowCells(&m.ids.Rows[i]))
 	}
-	return alignColumns(rows)
-}
-
-// alignColumns returns a table whose columns are as wide as their contents. The first row is the
-// titles.
-func alignColumns(table [][]string) (lines []line) {
-	widths := make([]int, len(table[0]))
-	for _, cells := range table {
-		for n, c := range cells {
-			widths[n] = min(max(widths[n], utf8.RuneCountInString(c)), widest)
+	lines = m.alignColumns(rows)
+	for i := range m.ids.Rows {
+		if m.ids.Rows[i].Trouble != "" {
+			lines[i+1].style = alarm
 		}
 	}
+	return lines
+}
+
+// alignColumns returns a table whose columns are as wide as their contents, with numbers to the
+// right, without those that are scrolled out. The first row is the titles.
+func (m *model) alignColumns(table [][]string) (lines []line) {
+	columns := len(table[0])
+	widths, numbers := make([]int, columns), make([]bool, columns)
+	for i := range columns {
+		some, others := false, i == 0
+		for n, cells := range table {
+			widths[i] = min(max(widths[i], utf8.RuneCountInString(cells[i])), widest)
+			if n > 0 && cells[i] != "-" {
+				some = true
+				others = others || !number.MatchString(cells[i])
+			}
+		}
+		numbers[i] = some && !others
+	}
+	m.column = max(min(m.column, columns-2), 0)
 	for n, cells := range table {
 		var b strings.Builder
 		for i, c := range cells {
+			if i > 0 && i <= m.column {
+				continue
+			}
+			if numbers[i] {
+				c = plain.Right(c, widths[i])
+			}
 			b.WriteString(plain.Fit(c, widths[i]))
 			b.WriteString("  ")
 		}
@@ -240,9 +292,12 @@ func alignColumns(table [][]string) (lines []line) {
 	return lines
 }
 
+// number matches a cell that is a number with its unit.
+var number = regexp.MustCompile(`^[<>]?[0-9]+(\.[0-9]+)?([a-zA-Z]{0,2}|[mhd][0-9]+[smh])$`)
+
 // footLine returns the line that describes the selection.
 func (m *model) footLine() line {
-	text := fmt.Sprintf("%d of %d, page %d of %d, by %s", m.ids.Matched, m.ids.Total, m.query.Page, m.ids.Pages, m.query.Sort)
+	text := fmt.Sprintf("%d of %d identifiers, page %d of %d, by %s", m.ids.Matched, m.ids.Total, m.query.Page, m.ids.Pages, m.query.Sort)
 	if m.query.Descending {
 		text += " (descending)"
 	}
@@ -258,7 +313,11 @@ func (m *model) ownRows() (lines []line) {
 	if t.Rows == nil {
 		return []line{{plain.Text(cutText(m.section)) + ": no answer yet", normal}}
 	}
-	lines = append(lines, line{fmt.Sprintf("%s: %d rows", plain.Text(cutText(t.Title)), t.Total), bold})
+	title := fmt.Sprintf("%s: %d rows", plain.Text(cutText(t.Title)), t.Total)
+	if m.from > 0 {
+		title += fmt.Sprintf(", from row %d", m.from+1)
+	}
+	lines = append(lines, line{title, bold})
 	if t.Error != "" || t.Late > 0 {
 		lines = append(lines, line{"no news for " + plain.Duration(t.Late) + " " + plain.Text(cutText(t.Error)), alarm})
 	}
@@ -267,18 +326,29 @@ func (m *model) ownRows() (lines []line) {
 	}
 	rows := [][]string{nil}
 	for _, c := range t.Columns {
-		rows[0] = append(rows[0], plain.Or(cutText(strings.ToUpper(cutText(c)))))
+		rows[0] = append(rows[0], plain.Or(cutText(strings.ToUpper(cutText(columnTitle(c))))))
 	}
 	for _, r := range t.Rows[min(m.from, len(t.Rows)):] {
 		var cells []string
 		for _, c := range t.Columns {
-			cells = append(cells, plain.Or(cutText(string(r[c]))))
+			cells = append(cells, plain.Or(cutText(r[c].Format(c))))
 		}
 		if rows = append(rows, cells); len(rows) > largest {
 			break // no terminal has more lines
 		}
 	}
-	return append(lines, alignColumns(rows)...)
+	return append(lines, m.alignColumns(rows)...)
+}
+
+// columnTitle returns a field's name as a title: the cells have the unit.
+func columnTitle(field string) string {
+	for _, unit := range []string{"_seconds", "_bytes", "_messages"} {
+		field = strings.TrimSuffix(field, unit)
+	}
+	if name, ok := strings.CutSuffix(field, "_a_second"); ok {
+		field = name + "/s"
+	}
+	return strings.ReplaceAll(field, "_", " ")
 }
 
 // detailLines returns the lines of one identifier.
@@ -286,7 +356,7 @@ func (m *model) detailLines() (lines []line) {
 	i := &m.one
 	switch which := "identifier " + plain.Text(cutText(m.detail)); {
 	case m.gone:
-		lines = append(lines, line{which + " is gone", alarm})
+		lines = append(lines, line{which + " has ended; the page's flight?id=" + plain.Text(cutText(m.detail)) + " has its records", alarm})
 	case i.History == nil:
 		lines = append(lines, line{which + ": no answer yet", normal})
 	}
@@ -301,20 +371,56 @@ func (m *model) detailLines() (lines []line) {
 	if i.Identity != "" {
 		add("who      %s, sealed with %s", t(i.Identity), t(i.Security))
 	}
-	add("waits    for %s, for credits since %s; waited for credits %d times, %s", t(i.Waiting), plain.Duration(i.WaitsFor), i.CreditWaits,
-		plain.Duration(i.CreditWait))
+	if i.Trouble != "" {
+		lines = append(lines, line{"trouble  " + t(i.Trouble), alarm})
+	}
+	if i.Waiting != "" {
+		add("command  %s, not answered yet", t(i.Waiting))
+	}
+	add("credits  has waited for them for %s; %d waits, %s in total", plain.Duration(i.WaitsFor), i.CreditWaits, plain.Duration(i.CreditWait))
 	add("queues   mailbox %d, queued %d, in flight %d, unacked %d, unfreed %d; credits to send %d, to receive %d", i.Mailbox, i.Queued,
 		i.InFlight, i.Unacked, i.Unfreed, i.Send, i.Receive)
 	add("sent     %d messages, %s; %d large; writes %d, %s", i.Sent, plain.Bytes(float64(i.SentBytes)), i.LargeSent, i.Writes, plain.Bytes(float64(i.WriteBytes)))
 	add("received %d messages, %s; %d large; reads %d, %s", i.Received, plain.Bytes(float64(i.ReceivedBytes)), i.LargeReceived, i.Reads, plain.Bytes(float64(i.ReadBytes)))
 	add("memory   %s; atomics %d", plain.Bytes(float64(i.Memory)), i.Atomics)
+	lines = m.wrapLines(lines)
 	return append(lines, line{"history  " + plain.Fit("AT", 8) + plain.Fit("FOR", 8) + "STATE", inverse})
 }
 
-// historyLines returns the identifier's states so far: the last ones, if there is no room for all.
-func (m *model) historyLines(room int) (lines []line) {
-	stays := m.one.History
-	for _, s := range stays[max(len(stays)-max(room, 0), 0):] {
+// wrapLines continues lines that are wider than the terminal on lines of their own.
+func (m *model) wrapLines(lines []line) (wrapped []line) {
+	const indent = "         "
+	for _, l := range lines {
+		for text := l.text; ; {
+			at := len(text)
+			if m.width > 2*len(indent) && utf8.RuneCountInString(text) > m.width {
+				if at = strings.LastIndexByte(string([]rune(text)[:m.width]), ' '); at <= len(indent) {
+					at = len(text)
+				}
+			}
+			wrapped = append(wrapped, line{text[:at], l.style})
+			if at == len(text) {
+				break
+			}
+			text = indent + text[at+1:]
+		}
+	}
+	return wrapped
+}
+
+// visibleDetail returns as much of one identifier as there is room for: at first its figures and the
+// last states, then all of it from the line that the user scrolled to.
+func (m *model) visibleDetail(room int) []line {
+	details, history := m.detailLines(), m.historyLines()
+	if m.from = max(min(m.from, len(details)+len(history)-room), 0); m.from > 0 {
+		return append(details, history...)[m.from:]
+	}
+	return append(details, history[max(len(history)-max(room-len(details), 0), 0):]...)
+}
+
+// historyLines returns the identifier's states so far.
+func (m *model) historyLines() (lines []line) {
+	for _, s := range m.one.History {
 		text := "         " + plain.Fit(plain.Duration(s.At), 8) + plain.Fit(plain.Duration(s.For), 8) + plain.Or(cutText(s.State))
 		lines = append(lines, line{text, normal})
 	}
@@ -326,13 +432,15 @@ func (m *model) screenLines(address string, height int, now time.Time) []line {
 	lines := m.headLines(address, height, now)
 	last := line{keysTable, inverse}
 	switch {
+	case m.help:
+		last.text = keysHelp
+		lines = append(lines[:min(len(lines), 1)], helpLines()...)
 	case m.section != "":
 		last.text = keysOwn
 		lines = append(lines, m.ownRows()...)
 	case m.detail != "":
 		last.text = keysDetail
-		lines = append(lines, m.detailLines()...)
-		lines = append(lines, m.historyLines(height-len(lines)-1)...)
+		lines = append(lines, m.visibleDetail(height-len(lines)-1)...)
 	default:
 		lines = append(lines, m.footLine())
 		table := m.tableLines()

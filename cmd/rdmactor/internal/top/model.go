@@ -11,8 +11,8 @@ import (
 
 // sorts are the fields that the key s cycles through.
 var sorts = []string{
-	"id", "state", "in_state_seconds", "peer", "local", "queued_messages", "waits_for_seconds", "sent_messages",
-	"received_messages", "device", "loop", "credits_send_messages", "memory_bytes", "owner",
+	"id", "state", "trouble", "in_state_seconds", "peer", "queued_messages", "waits_for_seconds", "sent_messages",
+	"received_messages", "credits_send_messages", "local", "device", "loop", "memory_bytes", "owner",
 }
 
 // longestFilter is the page's limit, for characters of one byte.
@@ -31,7 +31,10 @@ type model struct {
 	query    page.Query
 	detail   string // the identifier shown in detail; "": the table
 	section  string // the program's table shown instead; "": none
-	from     int    // its first visible row
+	from     int    // its first visible row, or the first visible line of the detail
+	column   int    // number of columns that are scrolled out, after the first one
+	width    int    // of the terminal; 0: lines are not wrapped
+	help     bool   // the keys are shown instead
 	cursor   int
 	editing  bool
 	edit     string // the filter being typed
@@ -48,8 +51,8 @@ type model struct {
 }
 
 func newModel(q page.Query) *model {
-	if q.Sort == "" {
-		q.Sort = sorts[0]
+	if q.Sort == "" { // those in trouble first
+		q.Sort, q.Descending = "trouble", !q.Descending
 	}
 	q.Page = 1
 	return &model{query: q}
@@ -106,15 +109,20 @@ func (m *model) handleKey(k key) (quit bool) {
 	switch {
 	case k == keyInterrupt:
 		return true
+	case m.help:
+		m.help = false
 	case m.editing:
 		m.handleFilterKey(k)
+	case k == '?' || k == 'h':
+		m.help = true
+	case k == keyRight || k == '>':
+		m.column++
+	case k == keyLeft || k == '<':
+		m.column = max(m.column-1, 0)
 	case m.section != "":
 		m.ownTable(k)
 	case m.detail != "":
-		switch k {
-		case 'q', keyEscape, keyBackspace, keyLeft, keyEnter:
-			m.detail = ""
-		}
+		m.detailKey(k)
 	default:
 		return m.handleTableKey(k)
 	}
@@ -140,9 +148,9 @@ func (m *model) handleTableKey(k key) (quit bool) {
 		m.turnPage(m.ids.Pages)
 		m.cursor = len(m.ids.Rows)
 		m.moveCursor(0)
-	case 's', keyRight:
+	case 's':
 		m.changeSort(1)
-	case 'S', keyLeft:
+	case 'S':
 		m.changeSort(-1)
 	case 'r':
 		m.query.Descending = !m.query.Descending
@@ -154,10 +162,28 @@ func (m *model) handleTableKey(k key) (quit bool) {
 		m.query.Text = ""
 	case keyEnter:
 		if m.cursor < len(m.ids.Rows) {
-			m.detail, m.one, m.gone = rowName(&m.ids.Rows[m.cursor]), page.ID{}, false
+			m.detail, m.one, m.gone, m.from = rowName(&m.ids.Rows[m.cursor]), page.ID{}, false, 0
 		}
 	}
 	return false
+}
+
+// detailKey handles a key while one identifier is shown.
+func (m *model) detailKey(k key) {
+	switch k {
+	case 'q', keyEscape, keyBackspace, keyEnter:
+		m.detail = ""
+	case keyUp, 'k':
+		m.from = max(m.from-1, 0)
+	case keyDown, 'j':
+		m.from++ // at most to the last line: visibleDetail
+	case keyPageUp:
+		m.from = max(m.from-10, 0)
+	case keyPageDown, ' ':
+		m.from += 10
+	case keyHome, 'g':
+		m.from = 0
+	}
 }
 
 // ownTable handles a key in one of the program's tables.
@@ -185,7 +211,7 @@ func (m *model) ownTable(k key) {
 
 // turnTo shows the program's nth table, or identifiers after the last.
 func (m *model) turnTo(n int) {
-	m.section, m.own, m.from = "", page.Section{}, 0
+	m.section, m.own, m.from, m.column = "", page.Section{}, 0, 0
 	if n < len(m.sections) {
 		m.section = m.sections[n].Name
 	}

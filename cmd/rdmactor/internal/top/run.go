@@ -256,5 +256,6 @@ func (s *session) handleAnswer(a answer) {
 
 func (s *session) drawScreen() {
 	columns, high := s.terminal.size()
+	s.width = columns
 	s.terminal.queueFrame(encodeFrame(s.screenLines(s.client.String(), high, time.Now()), columns))
 }

@@ -64,7 +64,7 @@ func said(q question, n int) answer {
 		Memory: []page.Memory{{Loop: "loop-0", Pool: "send", Used: 1 << 20, Limit: 1 << 24}, {Loop: "loop-1", Pool: "send", Used: 1 << 20, Limit: 1 << 24, Waiting: 2}, {Pool: "heap", Used: 5000}},
 	}
 	a.ids = page.IDs{Taken: stamp, Total: 120, Matched: 117, Page: 1, Pages: 3, Rows: []page.Row{
-		{ID: 7, State: "connected", InState: 75, Peer: "10.0.0.1:50000", Local: "10.0.0.2:7", Device: "rxe0", Loop: "loop-0", Sent: uint64(1000 * n), Received: 5, Owner: "room/1"},
+		{ID: 7, State: "connected", Trouble: "peer is slow", InState: 75, Peer: "10.0.0.1:50000", Local: "10.0.0.2:7", Device: "rxe0", Loop: "loop-0", Sent: uint64(1000 * n), Received: 5, Owner: "room/1"},
 		{PID: "x$1", State: "idle", Owner: "\x1b]0;title\x07\u009b2J世"},
 	}}
 	if q.detail != "" {
@@ -75,7 +75,7 @@ func said(q question, n int) answer {
 
 // shown returns a model with two answers.
 func shown() *model {
-	m := newModel(page.Query{})
+	m := newModel(page.Query{Sort: "id"})
 	m.storeAnswer(said(m.currentQuestion(), 1), moment)
 	m.storeAnswer(said(m.currentQuestion(), 2), moment)
 	return m
@@ -92,13 +92,13 @@ func text(lines []line) string {
 func TestScreen(t *testing.T) {
 	want := `rdmactor top  http://h/  go1.26  9 goroutines
 120 identifiers: connected 117, listening 3
-loop loop-1: BLOCKED for 3.2s by chat.room\x1b[2J, 100% busy, 60 identifiers, 0 queued, longest turn of late 0
-loop loop-0:  25% busy, 60 identifiers, 0 queued, longest turn of late 2ms
-memory: send 2.0M of 32.0M (2 wait), heap 4.9K
-117 of 120, page 1 of 3, by id
-ID^  STATE      FOR    PEER            LOCAL       QUEUED  WAITS  SENT/S  RECV/S  DEVICE  LOOP    CREDITS  MEMORY  OWNER
-7    connected  1m15s  10.0.0.1:50000  10.0.0.2:7  0       0      1.0k    0       rxe0    loop-0  0        0       room/1
--    idle       0      -               -           0       0      0       0       -       -       0        0       \x1b]0;title\a\u009b2J\u4e16
+loop loop-1: BLOCKED for 3.2s by chat.room\x1b[2J, 100% busy, 60 identifiers, 0 queued, longest recent turn 0
+loop loop-0:  25% busy, 60 identifiers, 0 queued, longest recent turn 2ms
+memory: send 2.0M of 32.0M (2 connections wait), heap 4.9K
+117 of 120 identifiers, page 1 of 3, by id
+ID^  STATE      TROUBLE         FOR  PEER            QUEUED  WAITS  SENT/S  RECV/S  CREDITS  LOCAL       DEVICE  LOOP    MEMORY  OWNER
+7    connected  peer is slow  1m15s  10.0.0.1:50000       0      0    1.0k       0        0  10.0.0.2:7  rxe0    loop-0       0  room/1
+-    idle       -                 0  -                    0      0       0       0        0  -           -       -            0  \x1b]0;title\a\u009b2J\u4e16
 
 ` + keysTable + "\n"
 	m := shown()
@@ -116,9 +116,76 @@ ID^  STATE      FOR    PEER            LOCAL       QUEUED  WAITS  SENT/S  RECV/S
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	small := text(m.screenLines("http://h/", 16, moment))
-	if !strings.Contains(small, "connected\n") || strings.Count(small, "\n") != 16 {
+	small := text(m.screenLines("http://h/", 17, moment))
+	if !strings.Contains(small, "connected\n") || strings.Count(small, "\n") != 17 {
 		t.Errorf("a small terminal does not show the end of the history:\n%s", small)
+	}
+}
+
+// TestTroubleIsSeen: an identifier in trouble is the first row, and red, unless the user asks for
+// another order.
+func TestTroubleIsSeen(t *testing.T) {
+	m := newModel(page.Query{})
+	if m.query.Sort != "trouble" || !m.query.Descending {
+		t.Errorf("sorted by %s, descending %v", m.query.Sort, m.query.Descending)
+	}
+	m.storeAnswer(said(m.currentQuestion(), 1), moment)
+	m.cursor = 1
+	for _, l := range m.screenLines("h", 24, moment) {
+		if red := strings.HasPrefix(l.text, "7 ") || strings.Contains(l.text, "BLOCKED") || strings.Contains(l.text, "(2 connections wait)"); red != (l.style == alarm) {
+			t.Errorf("style %q: %s", l.style, l.text)
+		}
+	}
+}
+
+// TestNarrow: at 80 columns a user reaches everything: the line of keys fits, hidden columns can be
+// scrolled to, and an identifier's lines are continued.
+func TestNarrow(t *testing.T) {
+	const width = 80
+	m := shown()
+	m.width = width
+	for _, l := range []string{keysTable, keysOwn, keysDetail, keysHelp} {
+		if len(l) > width {
+			t.Errorf("%d columns: %s", len(l), l)
+		}
+	}
+	m.handleKey('?')
+	for _, l := range m.screenLines("h", 24, moment) {
+		if len(l.text) > width {
+			t.Errorf("%d columns: %s", len(l.text), l.text)
+		}
+	}
+	if got := text(m.screenLines("h", 24, moment)); !strings.Contains(got, "PgUp") || !strings.Contains(got, "Ctrl-Z") {
+		t.Errorf("the help at 24 lines:\n%s", got)
+	}
+	if quit := m.handleKey('q'); quit || m.help {
+		t.Error("a key does not lead back from the help")
+	}
+	for range 99 {
+		m.handleKey('>')
+		m.screenLines("h", 24, moment)
+	}
+	if got := text(m.screenLines("h", 24, moment)); !strings.Contains(got, "\nID^  OWNER\n7    room/1\n") {
+		t.Errorf("the last column:\n%s", got)
+	}
+	m.handleKey(keyLeft)
+	if got := text(m.screenLines("h", 24, moment)); !strings.Contains(got, "\nID^  MEMORY  OWNER\n") {
+		t.Errorf("the last columns:\n%s", got)
+	}
+	m.handleKey(keyEnter)
+	m.storeAnswer(said(m.currentQuestion(), 3), moment)
+	for _, l := range m.detailLines() {
+		if len(l.text) > width {
+			t.Errorf("%d columns: %s", len(l.text), l.text)
+		}
+	}
+	before := text(m.screenLines("h", 12, moment))
+	for range 99 {
+		m.handleKey('j')
+		m.screenLines("h", 12, moment)
+	}
+	if got := text(m.screenLines("h", 12, moment)); got == before || !strings.Contains(got, "connected\n"+keysDetail) {
+		t.Errorf("the end of an identifier:\n%s", got)
 	}
 }
 
@@ -129,14 +196,14 @@ func TestGone(t *testing.T) {
 	a := said(m.currentQuestion(), 3)
 	a.one, a.gone = page.ID{}, true
 	m.storeAnswer(a, moment)
-	if got := text(m.screenLines("h", 20, moment)); !strings.Contains(got, "identifier 7 is gone") || strings.Contains(got, "no answer") {
+	if got := text(m.screenLines("h", 20, moment)); !strings.Contains(got, "identifier 7 has ended") || strings.Contains(got, "no answer") {
 		t.Error(got)
 	}
 	m.storeAnswer(said(m.currentQuestion(), 4), moment)
 	a.overview.Total = 77
 	m.storeAnswer(a, moment)
 	got := text(m.screenLines("h", 20, moment))
-	if !strings.Contains(got, "identifier 7 is gone") || !strings.Contains(got, "1m15s   connected\n") || !strings.Contains(got, "77 identifiers") {
+	if !strings.Contains(got, "identifier 7 has ended; the page's flight?id=7 has its records") || !strings.Contains(got, "1m15s   connected\n") || !strings.Contains(got, "77 identifiers") {
 		t.Error(got)
 	}
 }
@@ -156,21 +223,21 @@ func TestOwnTables(t *testing.T) {
 		t.Error(got)
 	}
 	a.to = m.currentQuestion()
-	const table = `{"title":"Rooms\u001b[2J","total":2,"columns":["name","members"],"error":"it panics","late_seconds":3,
-		"rows":[{"name":"lobby\u001b","members":3},{"name":"attic"}]}`
+	const table = `{"title":"Rooms\u001b[2J","total":2,"columns":["name","messages_a_second"],"error":"it panics","late_seconds":3,
+		"rows":[{"name":"lobby\u001b","messages_a_second":3.9905287075727127},{"name":"1.50"}]}`
 	if err := json.Unmarshal([]byte(table), &a.table); err != nil {
 		t.Fatal(err)
 	}
 	m.storeAnswer(a, moment)
 	got := text(m.screenLines("h", 20, moment))
-	for _, want := range []string{"Rooms\\x1b[2J: 2 rows\n", "no news for 3.0s it panics\n", "NAME       MEMBERS\nlobby\\x1b  3\nattic      -\n", keysOwn} {
+	for _, want := range []string{"Rooms\\x1b[2J: 2 rows\n", "no news for 3.0s it panics\n", "NAME       MESSAGES/S\nlobby\\x1b           4\n1.50                -\n", keysOwn} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	m.handleKey('j')
 	m.handleKey('j')
-	if got := text(m.screenLines("h", 20, moment)); strings.Contains(got, "lobby") || !strings.Contains(got, "attic") {
+	if got := text(m.screenLines("h", 20, moment)); strings.Contains(got, "lobby") || !strings.Contains(got, "1.50") {
 		t.Errorf("the end of the table:\n%s", got)
 	}
 	for _, want := range []string{"peers", "", "rooms"} {
@@ -226,7 +293,8 @@ func TestPresses(t *testing.T) {
 		" k":           "page 1 cursor 1 by id",
 		"s":            "page 1 cursor 0 by state",
 		"S":            "page 1 cursor 0 by owner",
-		"ssr":          "page 1 cursor 0 by in_state_seconds desc",
+		"ssr":          "page 1 cursor 0 by trouble desc",
+		"?q":           "page 1 cursor 0 by id",
 		"/ab\x7fc\r":   `page 1 cursor 0 by id with "ac"`,
 		"/ab\x1b":      "page 1 cursor 0 by id",
 		"/q\r\x1b":     "page 1 cursor 0 by id",
