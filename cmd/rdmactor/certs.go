@@ -17,15 +17,26 @@ import (
 
 const certsUsage = `rdmactor certs [NAME...] [flags]
 
-Makes certificates for development, with keys that nobody but their files' owner can read:
+Creates certificates for development, with keys that only the owner of their
+files can read:
 
-  ca.pem, ca-key.pem            an authority. Programs take ca.pem with --tls-ca; its key only signs more certificates
-  server.pem, server-key.pem    of a server that is reached by NAMEs: host names and addresses (default localhost, 127.0.0.1 and ::1)
-  client.pem, client-key.pem    of a client; --client gives it another name, and more of them
+  ca.pem      ca-key.pem      an authority: programs take ca.pem with --tls-ca;
+                              its key only signs more certificates
+  server.pem  server-key.pem  a server reached by these NAMEs, host names and
+                              addresses (default localhost, 127.0.0.1 and ::1)
+  client.pem  client-key.pem  a client; --client gives another name, or several
 
-Programs take a certificate with --tls-cert and its key with --tls-key. Where there is an authority, it signs what is named on the command
-line. No file is replaced. Certificates are valid for a year, and cannot be taken back. They are not for production: their subjects say so.
+Programs take a certificate with --tls-cert and its key with --tls-key. If the
+folder has an authority, it signs the certificates named on the command line.
+Existing files are not changed. Certificates are valid for a year and cannot be
+revoked. They are not for production: their subjects say so.
 
+EXAMPLES
+  rdmactor certs                          # all of them, in the folder certs
+  rdmactor certs --client ann             # another client of that authority
+  rdmactor certs shop.example --dir shop  # another authority, and its server
+
+FLAGS
 `
 
 // certsFlags is the command line of certs.
@@ -37,8 +48,8 @@ type certsFlags struct {
 
 func parseCerts(args []string, stdout io.Writer) (c certsFlags, err error) {
 	f := flag.NewFlagSet("rdmactor certs", flag.ContinueOnError)
-	f.StringVar(&c.dir, "dir", "certs", "the `FOLDER` that they are in")
-	f.Func("client", "the `NAME` of a client, which is also its file's; may be repeated", func(name string) error {
+	f.StringVar(&c.dir, "dir", "certs", "write to `FOLDER`")
+	f.Func("client", "`NAME` of a client, and of its files; may be repeated", func(name string) error {
 		if name == "ca" || name == "server" || strings.HasSuffix(name, "-key") || !isHost(name) {
 			return errors.New("want letters, digits, - and ., and neither ca nor server")
 		}
@@ -85,7 +96,7 @@ func runCerts(args []string, stdout io.Writer) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", c.dir, err)
 	case len(c.server)+len(c.clients) == 0:
-		return fmt.Errorf("%s has an authority: which certificate shall it sign? See rdmactor certs --help", c.dir)
+		return fmt.Errorf("%s has an authority already: name the server or --client whose certificate it is to sign, or another folder with --dir", c.dir)
 	}
 	if err := c.signCerts(ca, files); err != nil {
 		return err
@@ -101,7 +112,7 @@ func (c *certsFlags) readAuthority() (*devcerts.Authority, error) {
 	}
 	key, err := os.ReadFile(c.filePath("ca-key.pem"))
 	if err != nil { // not fs.ErrNotExist: one of the authority's files is missing
-		return nil, errors.New("there is ca.pem, and no ca-key.pem that could sign: " + err.Error())
+		return nil, errors.New("there is ca.pem, but no ca-key.pem to sign with: " + err.Error())
 	}
 	return devcerts.Load(devcerts.Pair{Cert: cert, Key: key})
 }
@@ -130,7 +141,7 @@ func (c *certsFlags) writeFiles(files map[string]devcerts.Pair, stdout io.Writer
 	for name := range files {
 		for _, path := range []string{c.filePath(name + ".pem"), c.filePath(name + "-key.pem")} {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("%s: %w", path, fs.ErrExist)
+				return fmt.Errorf("%s: %w: delete it to replace it, or use another folder (--dir) or another --client NAME", path, fs.ErrExist)
 			}
 		}
 	}

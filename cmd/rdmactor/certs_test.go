@@ -88,7 +88,7 @@ func TestCerts(t *testing.T) {
 	if after := files(t, "certs"); !slices.Equal(before, after) || !leaf(t, "certs", "server").Equal(server) {
 		t.Errorf("then there are %v, and before %v", after, before)
 	}
-	if err := runCommand(t.Context(), []string{"certs"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "which certificate") {
+	if err := runCommand(t.Context(), []string{"certs"}, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "name the server or --client") {
 		t.Errorf("again: %v", err)
 	}
 }

@@ -34,7 +34,10 @@ func TestFlagsLikeGetopt(t *testing.T) {
 
 func TestBadCommandLines(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                             "rdmactor --help",
+		"":                             "rdmactor help",
+		"help pong":                    `unknown command "pong"`,
+		"list":                         "rdmactor list HOST[:PORT]",
+		"call localhost":               "rdmactor list localhost",
 		"pong":                         `unknown command "pong"`,
 		"ping":                         "server or client?",
 		"ping -s -c":                   "server or client?",
@@ -72,7 +75,7 @@ func TestBadCommandLines(t *testing.T) {
 		"time -s -c":                   "-s and -c",
 		"time -c":                      "connect to whom?",
 		"time now":                     `unexpected "now"`,
-		"time -s --json":               "it is the client that measures",
+		"time -s --json":               "the client measures",
 		"time -I 127.0.0.1":            "-I: only a client",
 		"time -n 1,,2":                 `"": want numbers from 1 to 50000`,
 		"time -n 0":                    `"0": want numbers`,
@@ -87,8 +90,8 @@ func TestBadCommandLines(t *testing.T) {
 		"perf -s -c":                   "server or client?",
 		"perf -c":                      "connect to whom?",
 		"perf -s now":                  `unexpected "now"`,
-		"perf -s --op send":            "-op: it is the client that measures",
-		"perf -s -I 127.0.0.1":         "-I: it is the client",
+		"perf -s --op send":            "-op: the client measures",
+		"perf -s -I 127.0.0.1":         "-I: the client measures",
 		"perf -c -a ::1 --op sing":     `no operation "sing"`,
 		"perf -c -a ::1 --sizes 0":     `"0": want 1 to`,
 		"perf -c -a ::1 --sizes 4:1":   `"4:1": from less to more`,
@@ -107,7 +110,7 @@ func TestBadCommandLines(t *testing.T) {
 		"keygen":                       "whose key?",
 		"keygen ann bob":               `unexpected "bob"`,
 		"keygen ann --print":           "-print",
-		"keygen a/b":                   "give one with -o",
+		"keygen a/b":                   "name one with -o FILE",
 		"keygen ann -o - --add":        "to which file?",
 		"keygen # -o -":                "does not begin with #",
 		"certs --client ca":            "neither ca nor server",
@@ -128,17 +131,23 @@ func TestBadCommandLines(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for line, want := range map[string]string{
-		"--help": "neither authenticate nor encrypt", "help": "rdmactor ping", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
+		"--help": "neither\nauthenticate nor encrypt", "help": "rdmactor ping", "help help": "rdmactor ping", "help top": "--once", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
 		"top --help": "history", "ids -h": "rdma resource show cm_id",
 		"time -h": "-level", "time --help": "cmtime",
 		"perf --help": "half of the round trip", "perf -h": "-sizes",
-		"keygen --help": "Nobody but the file's owner", "keygen -h": "-add",
-		"certs --help": "not for production", "certs -h": "-client",
+		"keygen --help": "Only the\nfile's owner", "keygen -h": "-add",
+		"certs --help": "not for production", "certs -h": "-client", "list -h": "rpcreflect", "call -h": "--key", "bench -h": "--rate",
+		"probe -h": "--alive", "doctor -h": "remedy", "help doctor": "GIDs",
 	} {
 		var out bytes.Buffer
 		err := runCommand(context.Background(), strings.Fields(line), &out, io.Discard)
 		if err != nil && !errors.Is(err, flag.ErrHelp) || !strings.Contains(out.String(), want) {
 			t.Errorf("rdmactor %s: %v, prints %q, want %q in it", line, err, &out, want)
+		}
+		for l := range strings.Lines(out.String()) {
+			if len(strings.TrimSuffix(l, "\n")) > 80 {
+				t.Errorf("rdmactor %s: %d columns do not fit a terminal: %s", line, len(l)-1, l)
+			}
 		}
 		if strings.Contains(out.String(), "default -1") {
 			t.Errorf("rdmactor %s: prints %q, with a default that nobody can mean", line, &out)

@@ -72,7 +72,7 @@ func (o *idsFlags) pageRows(ctx context.Context, stderr io.Writer) ([]page.Row, 
 func (o *idsFlags) kernelIDs(stderr io.Writer) ([]kernel.ID, error) {
 	ids, steady, err := kernel.IDs()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: rdmactor ids HOST:PORT prints a program's identifiers, rdmactor doctor what this host lacks", err)
 	}
 	if !steady {
 		fmt.Fprintln(stderr, "the kernel's table changed while it was read: an identifier may be missing, or there twice")
@@ -124,7 +124,7 @@ func printRow(w io.Writer, cells ...string) {
 // one for identities, if there are any.
 func programTable(w io.Writer, rows []page.Row, sorted string) {
 	titles := []string{
-		"ID", "STATE", "FOR", "DEVICE", "LOCAL", "PEER", "LOOP", "QUEUED", "CREDITS", "WAITS", "SENT", "RECEIVED", "MEMORY", "WAITING", "PID",
+		"ID", "STATE", "TROUBLE", "FOR", "DEVICE", "LOCAL", "PEER", "LOOP", "QUEUED", "CREDITS", "WAITS", "SENT", "RECEIVED", "MEMORY", "WAITING", "PID",
 	}
 	named := slices.ContainsFunc(rows, func(r page.Row) bool { return r.Identity != "" })
 	if named {
@@ -150,13 +150,13 @@ func programTable(w io.Writer, rows []page.Row, sorted string) {
 
 // programFields are the fields in programTable's columns.
 var programFields = []string{
-	"id", "state", "in_state_seconds", "device", "local", "peer", "loop", "queued_messages", "credits_send_messages",
+	"id", "state", "trouble", "in_state_seconds", "device", "local", "peer", "loop", "queued_messages", "credits_send_messages",
 	"waits_for_seconds", "sent_messages", "received_messages", "memory_bytes", "waiting", "pid",
 }
 
 func programCells(r *page.Row) []string {
 	return []string{
-		formatID(r.ID), plain.Or(r.State), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
+		formatID(r.ID), plain.Or(r.State), plain.Or(r.Trouble), plain.Duration(r.InState), plain.Or(r.Device), plain.Or(r.Local), plain.Or(r.Peer),
 		plain.Or(r.Loop), strconv.FormatInt(r.Queued, 10), strconv.FormatInt(r.Send, 10), plain.Duration(r.WaitsFor),
 		strconv.FormatUint(r.Sent, 10), strconv.FormatUint(r.Received, 10), plain.Bytes(float64(r.Memory)), plain.Or(r.Waiting),
 		plain.Or(r.PID),

@@ -15,26 +15,37 @@ const idsUsage = `NAME
   rdmactor ids - the identifiers of a program, or of the kernel
 
 SYNOPSIS
-  rdmactor ids URL [--filter TEXT] [--state STATES] [--sort FIELD] [--desc] [--json]
+  rdmactor ids URL [--filter TEXT] [--state STATES] [--sort FIELD] [--desc]
+                   [--json]
   rdmactor ids [--filter TEXT] [--sort FIELD] [--desc] [--pid PID] [--json]
   rdmactor ids URL --kernel [--filter TEXT] [--pid PID] [--json]
 
 DESCRIPTION
-  With a URL: the identifiers of the program whose page (package inspect) is there; HOST:PORT is the page at its usual path. Without:
-  those that this host's kernel has on its devices, of all programs, as rdma resource show cm_id has them.
+  With a URL, prints the identifiers of the program with that live page (package
+  inspect). URL may be HOST:PORT if the page has its usual path, /debug/rdma/.
+  Without a URL, prints those on the devices of this host's kernel, of all
+  programs, as rdma resource show cm_id does.
 
-  --kernel joins both, by device and by both addresses. WHO is "both"; "differ", if they have it in different states; "program", if
-  the kernel has the device and not the identifier; "kernel", if the program has it not, because it is another process's or because it
-  was lost (--pid has the kernel's table show one process only); "apart", if it is no matter of the kernel's: it has no device, or the
-  embedded one. A listener at every address is one of the program's and one on each of the kernel's devices. The two tables are read
-  one after the other: what comes and goes meanwhile differs. The program must run on this host.
+  --kernel joins both by device and addresses. The column WHO has
 
-  The kernel knows the thread that has made an identifier, and forgets it when it ends (pid in JSON); PID is its process.
+    both     both have it, in the same state
+    differ   both have it, in different states
+    program  the kernel does not have it, but has the device
+    kernel   the program does not have it: it belongs to another process (--pid
+             selects one), or was lost
+    apart    it is not the kernel's: it has no device, or the embedded one
 
-  What a terminal would interpret in a name is escaped, in JSON too.
+  A listener at every address is one identifier of the program, and one on each
+  device of the kernel. The two tables are read one after the other, so what
+  changes in between differs. The program must run on this host.
+
+  The kernel records the thread that created an identifier until that thread
+  ends (pid in JSON). PID is its process.
+
+  Characters of a name that a terminal would interpret are escaped, in JSON too.
 
 EXAMPLES
-  rdmactor ids localhost:8080 --sort waits_for_seconds --desc
+  rdmactor ids localhost:8080 --sort trouble --desc
   rdmactor ids localhost:8080 --kernel --pid $(pidof chat)
   rdmactor ids --json
 
@@ -55,10 +66,10 @@ func parseIDs(args []string, stdout io.Writer) (o idsFlags, err error) {
 	f.BoolVar(&o.kernel, "kernel", false, "join the program's identifiers with the kernel's")
 	f.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	f.StringVar(&o.filter, "filter", "", "only those with `TEXT` in a name or an address")
-	f.StringVar(&o.state, "state", "", "only those in `STATES` such as connected,listening")
-	f.StringVar(&o.sort, "sort", "", "sort by `FIELD`, a name of the JSON (default id; of the kernel's ifname)")
-	f.BoolVar(&o.desc, "desc", false, "sort the other way round")
-	f.UintVar(&o.pid, "pid", 0, "of the kernel's only those of process `PID`")
+	f.StringVar(&o.state, "state", "", "only those in these `STATES`, such as connected,listening")
+	f.StringVar(&o.sort, "sort", "", "sort by `FIELD`, a name in the JSON (default id; of the kernel's ifname)")
+	f.BoolVar(&o.desc, "desc", false, "reverse the order")
+	f.UintVar(&o.pid, "pid", 0, "only those of the kernel's that belong to process `PID`")
 	rest, err := cli.Parse(f, idsUsage, args, stdout)
 	if err != nil {
 		return o, err

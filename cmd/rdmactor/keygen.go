@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/rdmactor/rdmactor/actor/keyfile"
@@ -13,16 +14,22 @@ import (
 
 const keygenUsage = `rdmactor keygen IDENTITY [flags]
 
-Makes a pre-shared key, 32 random bytes, and puts it into IDENTITY.key, or into the file that -o names. Nobody but the file's owner can
-read it. A file that is there is left as it is. Programs take it with --key: who connects uses the first key of its file, and who listens
-takes all of its file. So the file of a server has those of its clients:
-cat ann.key bob.key | install -m 600 /dev/stdin server.key
+Creates a pre-shared key, 32 random bytes, in the file IDENTITY.key. Only the
+file's owner can read it, and an existing file is not changed. Programs take it
+with --key: the connecting side uses the first key of its file, the listening
+side accepts all keys of its file. So a server's file is the concatenation of
+its clients' files:
 
-Give each client a key of its own: who has a key can pass for its identity, and also, towards that client, for the server.
+  cat ann.key bob.key | install -m 600 /dev/stdin server.key
 
-To replace a key while programs run: put a second one of the same identity behind it, with --add, give the file to everybody, and remove
-the first line everywhere when all have it. Programs that run read their files again.
+Give each client a separate key: whoever has a key can pass for its identity,
+and for the server to that client.
 
+To replace a key while programs run, append a second key of the same identity
+with --add, distribute the file, and remove the first line everywhere when all
+have it. Running programs read their files again. See docs/keys.md.
+
+FLAGS
 `
 
 // keygenFlags is the command line of keygen.
@@ -33,8 +40,8 @@ type keygenFlags struct {
 
 func parseKeygen(args []string, stdout io.Writer) (k keygenFlags, err error) {
 	f := flag.NewFlagSet("rdmactor keygen", flag.ContinueOnError)
-	f.StringVar(&k.file, "o", "", "the `FILE` (default IDENTITY.key); - prints the key")
-	f.BoolVar(&k.add, "add", false, "put the key behind those of a file that is there")
+	f.StringVar(&k.file, "o", "", "write to `FILE` (default IDENTITY.key); - is standard output")
+	f.BoolVar(&k.add, "add", false, "append the key to an existing file")
 	rest, err := cli.Parse(f, keygenUsage, args, stdout)
 	switch {
 	case err != nil:
@@ -47,11 +54,11 @@ func parseKeygen(args []string, stdout io.Writer) (k keygenFlags, err error) {
 	k.identity = rest[0]
 	switch {
 	case k.file == "" && strings.ContainsAny(k.identity, "/\x00"):
-		return k, fmt.Errorf("%q cannot be the name of a file: give one with -o", k.identity)
+		return k, fmt.Errorf("%q cannot be the name of a file: name one with -o FILE", k.identity)
 	case k.file == "":
 		k.file = k.identity + ".key"
 	case k.file == "-" && k.add:
-		return k, errors.New("--add: to which file?")
+		return k, errors.New("--add: to which file? -o - is standard output; use -o FILE")
 	}
 	return k, nil
 }
@@ -75,7 +82,12 @@ func runKeygen(args []string, stdout io.Writer) error {
 	default:
 		err = keyfile.Create(k.file, c)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%w: append a key to it with --add, or write to another file with -o FILE", err)
+	case errors.Is(err, fs.ErrNotExist) && k.add:
+		return fmt.Errorf("%w: leave out --add to create it", err)
+	case err != nil:
 		return err
 	}
 	fmt.Fprintf(stdout, "%s has a new key of %s\n", k.file, k.identity)

@@ -37,7 +37,8 @@ func TestKeygen(t *testing.T) {
 	}
 
 	// a second run fails and leaves the file unchanged
-	if err := runCommand(t.Context(), []string{"keygen", "ann"}, io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) {
+	if err := runCommand(t.Context(), []string{"keygen", "ann"}, io.Discard, io.Discard); !errors.Is(err, fs.ErrExist) ||
+		!strings.Contains(err.Error(), "append a key to it with --add, or write to another file with -o") {
 		t.Errorf("a file that is there: %v", err)
 	}
 	if now, err := keyfile.Load("ann.key"); err != nil || now[0] != first[0] {

@@ -10,27 +10,31 @@ import (
 	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
-const overview = `rdmactor: RDMA from one program, without kernel modules and without root
+const overview = `rdmactor: RDMA in one program, without kernel modules and without root
 
-  rdmactor ping -s|-c [flags]    rping's conversation: Send, Read and Write with data that can be checked
-  rdmactor time [-s|-c] [flags]  cmtime's measurement: what each step of a connection takes
-  rdmactor perf -s|-c [flags]    perftest's measurements: latency and bandwidth of send, write and read
+  rdmactor ping -s|-c            rping's conversation, with verifiable data
+  rdmactor time [-s|-c]          cmtime's measurement of a connection's steps
+  rdmactor perf -s|-c            perftest's latency and bandwidth measurements
   rdmactor list ADDRESS          the methods of an rpc server
-  rdmactor call ADDRESS METHOD   one call, its request and answer as JSON
-  rdmactor bench ADDRESS METHOD  calls at a fixed rate: how long they take, and which fail
-  rdmactor probe ADDRESS         whether an rpc server takes calls: the status is 0 if it does
-  rdmactor top URL               a running program's identifiers, loops and memory, live, in a terminal
-  rdmactor ids [URL] [flags]     the identifiers of a running program, of the kernel, or both joined
-  rdmactor doctor                this machine's RDMA devices, and what is missing
-  rdmactor keygen IDENTITY       a pre-shared key, in a file, for programs that take --key
-  rdmactor certs [NAME...]       certificates for development, for programs that take --tls-cert
+  rdmactor call ADDRESS METHOD   one call, with request and answer as JSON
+  rdmactor bench ADDRESS METHOD  calls at a fixed rate: latencies and errors
+  rdmactor probe ADDRESS         whether an rpc server takes calls
+  rdmactor top URL               a running program, live, in a terminal
+  rdmactor ids [URL]             the identifiers of a program, or of the kernel
+  rdmactor doctor                this machine's RDMA devices, and their defects
+  rdmactor keygen IDENTITY       create a pre-shared key for --key
+  rdmactor certs [NAME...]       create certificates for development
 
-Each takes --help. An address is HOST or HOST:PORT everywhere, an IPv6 address with a port [IPV6]:PORT. Ctrl-C is how a server, and a
-client that was given no end, are ended: the status is 0. A client that had its work to do says what it has got until then: the status
-is 0 if that is a result, else 130. rdmactor --version prints the build.
+rdmactor help COMMAND, or COMMAND --help, describes one. An ADDRESS is HOST or
+HOST:PORT, with IPv6 [IPV6]:PORT. rdmactor --version prints the build.
 
-ping, time and perf are measurements: they neither authenticate nor encrypt, and their servers take whoever can reach them. rping and
-its like are their peers. Run them where all machines of the network are trusted.
+Ctrl-C ends a server, and a client without an end, with status 0. A client with
+a fixed amount of work prints its results so far: the status is 0 if there are
+any, otherwise 130.
+
+ping, time and perf are measurements, like rping and the others: they neither
+authenticate nor encrypt, and their servers serve everyone who can reach them.
+Run them only where all machines of the network are trusted.
 `
 
 func main() { cli.Main("rdmactor", runCommand) }
@@ -38,7 +42,7 @@ func main() { cli.Main("rdmactor", runCommand) }
 // runCommand runs one command line. When ctx is done, it returns early and frees everything.
 func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("which command? see rdmactor --help")
+		return errors.New("which command? see rdmactor help")
 	}
 	switch args[0] {
 	case "ping":
@@ -65,9 +69,18 @@ func runCommand(ctx context.Context, args []string, stdout, stderr io.Writer) er
 		return runKeygen(args[1:], stdout)
 	case "certs":
 		return runCerts(args[1:], stdout)
-	case "help", "-h", "-help", "--help":
+	case "help":
+		if len(args) > 1 && args[1] != "help" {
+			return runCommand(ctx, []string{args[1], "--help"}, stdout, stderr)
+		}
 		fmt.Fprint(stdout, overview)
 		return nil
+	case "-h", "-help", "--help":
+		fmt.Fprint(stdout, overview)
+		return nil
+	case "version":
+		fmt.Fprintln(stdout, cli.Version("rdmactor"))
+		return nil
 	}
-	return fmt.Errorf("unknown command %q; see rdmactor --help", args[0])
+	return fmt.Errorf("unknown command %q; see rdmactor help", args[0])
 }

@@ -73,10 +73,10 @@ func output(t *testing.T, args ...string) (out, errs string, err error) {
 // interpret.
 func TestIDs(t *testing.T) {
 	p := newFakePage(t)
-	const want = `ID  STATE      FOR    DEVICE  LOCAL       PEER            LOOP    QUEUED  CREDITS  WAITS  SENT  RECEIVED  MEMORY  WAITING  PID
-1   connected  1m15s  rxe0    10.0.0.2:7  10.0.0.1:50001  loop-0  3       0        0      100   0         2.0K    -        id/1
-2   connected  1m15s  rxe0    10.0.0.2:7  10.0.0.1:50002  loop-0  3       0        0      100   0         2.0K    -        id/2
--   idle       0      -       -           -               -       0       0        0      0     0         0       -        \x1b]0;title\a\u009b2J
+	const want = `ID  STATE      TROUBLE  FOR    DEVICE  LOCAL       PEER            LOOP    QUEUED  CREDITS  WAITS  SENT  RECEIVED  MEMORY  WAITING  PID
+1   connected  -        1m15s  rxe0    10.0.0.2:7  10.0.0.1:50001  loop-0  3       0        0      100   0         2.0K    -        id/1
+2   connected  -        1m15s  rxe0    10.0.0.2:7  10.0.0.1:50002  loop-0  3       0        0      100   0         2.0K    -        id/2
+-   idle       -        0      -       -           -               -       0       0        0      0     0         0       -        \x1b]0;title\a\u009b2J
 `
 	out, errs, err := output(t, "ids", p.URL)
 	if err != nil || errs != "" || out != want {

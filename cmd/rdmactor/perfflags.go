@@ -20,30 +20,39 @@ const perfUsage = `NAME
 
 SYNOPSIS
   rdmactor perf -s [-a HOST[:PORT]] [--wait MODE] [flags]
-  rdmactor perf -c -a HOST[:PORT] [--op OPS] [--sizes SIZES] [--latency] [--bandwidth] [flags]
+  rdmactor perf -c -a HOST[:PORT] [--op OPS] [--sizes SIZES] [--latency]
+                [--bandwidth] [flags]
 
 DESCRIPTION
-  Measures as perftest's ib_send_lat, ib_write_bw and so on do, at the level of verbs: queue pairs and completions, without actors,
-  credits and mailboxes. Both sides are rdmactor perf; a server serves any number of clients until Ctrl-C. Each operation and size is
-  a connection of its own.
+  Measures as perftest's ib_send_lat, ib_write_bw and the others do, at the
+  level of verbs: queue pairs and completions, without actors, credits and
+  mailboxes. Both sides are rdmactor perf. A server serves any number of clients
+  until Ctrl-C. Each operation and size has a connection of its own.
 
-  Latency of send and write is half of the round trip: the server answers in kind. A write is followed by an empty send that announces
-  it, because no byte may be watched for a change. Latency of read is the full round trip. p99.9 of less than some 10,000 trips says
-  little.
+  Latency of send and write is half of the round trip: the server answers in
+  kind. A write is followed by an empty send that announces it, because programs
+  may not poll memory for a change. Latency of read is the full round trip.
+  p99.9 means little with fewer than some 10,000 trips.
 
-  Bandwidth has --depth messages on their way. Sends and writes count when the server has said that they came, reads when they are done.
+  Bandwidth keeps --depth messages outstanding. Sends and writes count when the
+  server has confirmed them, reads when they complete.
 
-  Each side waits as its own --wait says: block sleeps in the kernel, spin polls for 50 us before it does, busy polls for ever and
-  takes a processor. For busy give each side a processor of its own (taskset(1)). CPU is the client's processor time, user and
-  system, for each message or round trip.
+  Each side waits as its own --wait specifies: block sleeps in the kernel, spin
+  polls for 50 us first, busy polls forever and occupies a processor. For busy
+  give each side a processor (taskset(1)). CPU is the client's processor time,
+  user and system, per message or round trip.
 
-  --tos, --qp-timeout and --retry-count are each side's own, in the units of perftest's --tos, --qp-timeout and --retry_count with -R.
-  On RoCE a line says which way the client's packets go. Which GID that is, and which VLAN, follows from the address to connect from (-I).
+  --tos, --qp-timeout and --retry-count apply to the own side, in the units of
+  perftest's --tos, --qp-timeout and --retry_count with -R. On RoCE a line shows
+  the path of the client's packets. Its GID and VLAN follow from the address to
+  connect from (-I).
 
 EXAMPLES
   rdmactor perf -s -a 127.0.0.1 --wait busy
-  rdmactor perf -c -a 127.0.0.1 --wait busy --latency --op send,read --sizes 1:64K
-  rdmactor perf -c -a 127.0.0.1 --bandwidth --op write --size 1M --duration 5s --json result.json
+  rdmactor perf -c -a 127.0.0.1 --wait busy --latency --op send,read \
+                --sizes 1:64K
+  rdmactor perf -c -a 127.0.0.1 --bandwidth --op write --size 1M \
+                --duration 5s --json result.json
 
 FLAGS
 `
@@ -57,7 +66,7 @@ const (
 
 var perfCommand = command{
 	name: "perf", usage: perfUsage, server: "the server", client: "the client, which measures", addr: addrUsage, port: perfPort,
-	timeout: "how long nothing may happen on a connection, or twice that", patience: 10 * time.Second,
+	timeout: "maximum `DURATION` of silence on a connection, or twice that", patience: 10 * time.Second,
 }
 
 // waits are the values of --wait.
@@ -96,19 +105,19 @@ func parsePerf(args []string, stdout io.Writer) (perfFlags, error) {
 		return err
 	}
 	f.Func("sizes", "`SIZES` in bytes, K or M: a list such as 64,4K, or 1:1M for its powers of two (default 64)", size)
-	f.Func("size", "the same as -sizes: `SIZE`", size)
+	f.Func("size", "the same as --sizes `SIZE`", size)
 	latency := f.Bool("latency", false, "measure latency (default: both)")
 	bandwidth := f.Bool("bandwidth", false, "measure bandwidth (default: both)")
-	f.IntVar(&o.depth, "depth", 0, "`MESSAGES` on their way for bandwidth (default: as many as 16 MiB hold, 4 to 256)")
-	f.StringVar(&o.wait, "wait", "block", "how this side waits: `MODE` block, spin or busy")
-	f.DurationVar(&o.warmUp, "warmup", 100*time.Millisecond, "how long each test runs before it is measured")
-	f.DurationVar(&o.duration, "duration", time.Second, "how long each test is measured")
-	f.IntVar(&o.count, "count", 0, "measure this `NUMBER` of messages or round trips instead, or a few more")
+	f.IntVar(&o.depth, "depth", 0, "bandwidth: number of outstanding `MESSAGES` (default: as many as fit into 16 MiB, 4 to 256)")
+	f.StringVar(&o.wait, "wait", "block", "`MODE` in which this side waits: block, spin or busy")
+	f.DurationVar(&o.warmUp, "warmup", 100*time.Millisecond, "run each test for this `DURATION` before it is measured")
+	f.DurationVar(&o.duration, "duration", time.Second, "measure each test for this `DURATION`")
+	f.IntVar(&o.count, "count", 0, "measure at least this `NUMBER` of messages or round trips instead")
 	f.BoolVar(&o.crc, "crc", false, "iwarp: ask the peer for CRC32c")
-	f.StringVar(&o.json, "json", "", "leave the results in `FILE`; - is standard output, and tables go nowhere")
-	f.UintVar(&o.tos, "tos", 0, "what this side sends with: `TRAFFIC CLASS`, the DSCP times four (default the host's)")
-	f.UintVar(&o.qpTimeout, "qp-timeout", 0, "RoCE: this side waits 4.096 us times 2 to the `EXPONENT` for an acknowledgement (default the kernel's)")
-	f.UintVar(&o.retries, "retry-count", 0, "RoCE: `HOW OFTEN` this side sends again before it gives up, 1 to 6 (default 6)")
+	f.StringVar(&o.json, "json", "", "write the results to `FILE`; - is standard output, without the tables")
+	f.UintVar(&o.tos, "tos", 0, "send with this `CLASS` of traffic, the DSCP times four (default the host's)")
+	f.UintVar(&o.qpTimeout, "qp-timeout", 0, "RoCE: wait 4.096 us times 2 to the `EXPONENT` for an acknowledgement (default the kernel's)")
+	f.UintVar(&o.retries, "retry-count", 0, "RoCE: `NUMBER` of retransmissions before the connection fails, 1 to 6 (default 6)")
 	if err := perfCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}
@@ -131,7 +140,7 @@ func serverOnly(f *flag.FlagSet) (err error) {
 	of := []string{"s", "c", "a", "p", "wait", "crc", "device", "timeout", "tos", "qp-timeout", "retry-count"}
 	f.Visit(func(fl *flag.Flag) {
 		if !slices.Contains(of, fl.Name) && err == nil {
-			err = fmt.Errorf("-%s: it is the client that measures, and says what", fl.Name)
+			err = fmt.Errorf("-%s: the client measures, and chooses what; use it with -c", fl.Name)
 		}
 	})
 	return err

@@ -10,15 +10,21 @@ import (
 const pingUsage = `rdmactor ping -s [-a HOST[:PORT]] [-P] [flags]
 rdmactor ping -c -a HOST[:PORT] [flags]
 
-Speaks with another rdmactor or with rping(1): the client announces a buffer, the server reads it, and writes what it read into a
-second one. Both end when the client has had its rounds; with -P the server goes on. Ctrl-C ends either.
+The conversation of rping(1), with another rdmactor or with rping: the client
+announces a buffer, the server reads it, and writes what it read into a second
+one. Both end after the client's rounds; with -P the server continues. Ctrl-C
+ends either.
 
-Flags:
+EXAMPLES
+  rdmactor ping -s -P
+  rdmactor ping -c -a localhost -C 10 -v -V
+
+FLAGS
 `
 
 var pingCommand = command{
 	name: "ping", usage: pingUsage, server: "the server", client: "the client", addr: addrUsage, port: pingPort,
-	timeout: "how long the peer may take for each step", patience: 10 * time.Second,
+	timeout: "maximum `DURATION` of each step of the peer", patience: 10 * time.Second,
 }
 
 // pingFlags are the values of the flags.
@@ -39,13 +45,13 @@ const maxSize = 1 << 30
 func parsePing(args []string, stdout io.Writer) (pingFlags, error) {
 	var o pingFlags
 	f := pingCommand.newFlagSet(&o.where)
-	f.IntVar(&o.count, "C", 0, "`ROUNDS` of a client, 0: until Ctrl-C; a server gives its clients what they ask for")
-	f.IntVar(&o.size, "S", 64, "`BYTES` of a client's data, at most that of a server's (rping: 23 to 65535)")
-	f.BoolVar(&o.persistent, "P", false, "serve any number of clients, also at once, until Ctrl-C")
+	f.IntVar(&o.count, "C", 0, "client: number of `ROUNDS`; 0: until Ctrl-C")
+	f.IntVar(&o.size, "S", 64, "`BYTES` of data; a client's at most those of its server (rping: 23 to 65535)")
+	f.BoolVar(&o.persistent, "P", false, "server: serve any number of clients, concurrently, until Ctrl-C")
 	f.BoolVar(&o.verbose, "v", false, "print the data")
-	f.BoolVar(&o.validate, "V", false, "client: check what comes back")
-	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; not for soft-iWARP where something on the way cuts TCP segments anew")
-	f.StringVar(&o.pcap, "pcap", "", "write what goes over the wire to `FILE`, which Wireshark reads; the embedded device only")
+	f.BoolVar(&o.validate, "V", false, "client: verify the data that returns")
+	f.BoolVar(&o.crc, "crc", false, "ask the peer for CRC32c; not with soft-iWARP if TCP segments are split on the path")
+	f.StringVar(&o.pcap, "pcap", "", "capture the traffic in `FILE`, for Wireshark; only the embedded device can")
 	if err := pingCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +121,7 @@ func TestCallByHand(t *testing.T) {
 		{[]string{"probe"}, "which server?"},
 		{[]string{"call"}, "which server?"},
 		{[]string{"bench", addr, "test.Orders/Watch"}, "is a stream"},
-		{[]string{"bench", addr, "test.Orders/Get", "--rate", "0"}, "more than 0"},
+		{[]string{"bench", addr, "test.Orders/Get", "--rate", "0"}, "greater than 0"},
 	} {
 		var out bytes.Buffer
 		err := runCommand(t.Context(), tt.args, &out, io.Discard)
@@ -136,8 +137,23 @@ func TestProbe(t *testing.T) {
 	if err := runCommand(t.Context(), []string{"probe", addr}, io.Discard, io.Discard); err != nil {
 		t.Error(err)
 	}
-	if err := runCommand(t.Context(), []string{"probe", "127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) {
+	if err := runCommand(t.Context(), []string{"probe", "127.0.0.1:1"}, io.Discard, io.Discard); !errors.Is(err, unix.ECONNREFUSED) ||
+		!strings.Contains(err.Error(), "no server listens at 127.0.0.1:1: start it") {
 		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// A user who mistakes another server for an rpc server, or whose server is cut off, learns what to
+// check.
+func TestCallOfAnotherServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	err = runCommand(t.Context(), []string{"list", l.Addr().String(), "--timeout", "300ms"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "does not answer within 300ms") || !strings.Contains(err.Error(), "check the address") {
+		t.Error(err)
 	}
 }
 

@@ -24,11 +24,11 @@ type secureFlags struct {
 }
 
 func (s *secureFlags) define(f *flag.FlagSet) {
-	f.StringVar(&s.key, "key", "", "authenticate and encrypt with the first pre-shared key of `FILE`, which rdmactor keygen makes")
-	f.StringVar(&s.cert, "tls-cert", "", "authenticate with the certificate of `FILE`, PEM; rdmactor certs makes some for development")
-	f.StringVar(&s.certKey, "tls-key", "", "the private key of the certificate is in `FILE`")
-	f.StringVar(&s.authority, "tls-ca", "", "the server's certificate is signed by one of `FILE` (default the system's authorities)")
-	f.BoolVar(&s.insecure, "insecure", false, "neither authenticate nor encrypt, also beyond loopback")
+	f.StringVar(&s.key, "key", "", "authenticate and encrypt with the first pre-shared key in `FILE` (rdmactor keygen creates one)")
+	f.StringVar(&s.cert, "tls-cert", "", "authenticate with the certificate in `FILE`, PEM (rdmactor certs creates some for development)")
+	f.StringVar(&s.certKey, "tls-key", "", "`FILE` with the private key of that certificate")
+	f.StringVar(&s.authority, "tls-ca", "", "`FILE` with the authorities that may sign the server's certificate (default the system's)")
+	f.BoolVar(&s.insecure, "insecure", false, "neither authenticate nor encrypt, even beyond loopback")
 }
 
 // check returns an error if the flags do not go together.
@@ -101,8 +101,8 @@ func (s *secureFlags) openTLS() (*rdma.Security, error) {
 type unsecured struct{ err error }
 
 func (e *unsecured) Error() string {
-	return "this goes beyond loopback: say how it is secured, with --key FILE (rdmactor keygen makes one), --tls-cert, --tls-key and --tls-ca (rdmactor certs), " +
-		"or --insecure if all machines of the network are trusted"
+	return "this connection would go beyond loopback: secure it with --key FILE (rdmactor keygen creates one), or with --tls-cert, --tls-key and --tls-ca (rdmactor certs), " +
+		"or use --insecure if all machines of the network are trusted"
 }
 
 func (e *unsecured) Unwrap() error { return e.err }

@@ -92,7 +92,7 @@ func TestSecureFlags(t *testing.T) {
 		"--tls-ca a --insecure": "neither --key nor --insecure",
 		"--tls-cert a":          "go together",
 		"--tls-key a":           "go together",
-		"":                      "say how it is secured",
+		"":                      "secure it with --key FILE",
 	} {
 		probes(t, "192.0.2.1", flags, want)
 	}

@@ -16,18 +16,24 @@ const timeUsage = `rdmactor time [flags]
 rdmactor time -s [-a HOST[:PORT]] [flags]
 rdmactor time -c -a HOST[:PORT] [flags]
 
-Measures how long connections take, step by step: every identifier takes a step at once, and the next step begins when all have
-taken it. Without -s and -c it is server and client, on this host. Either side may also be cmtime(1) of rdma-core up to v51; the rows
-are its rows. A server goes on until Ctrl-C.
+Measures how long connections take, step by step: all identifiers take a step
+concurrently, and the next step starts when all have finished it. Without -s and
+-c it is server and client, on this host. Either side may be cmtime(1) of
+rdma-core up to v51, whose rows these are. A server runs until Ctrl-C.
 
-Flags:
+EXAMPLES
+  rdmactor time
+  rdmactor time -s -a 10.0.0.1
+  rdmactor time -c -a 10.0.0.1 -n 1,100
+
+FLAGS
 `
 
 var timeCommand = command{
 	name: "time", usage: timeUsage, server: "the server only", client: "the client only", port: timePort + "; of both sides a free one",
-	addr: "`HOST[:PORT]` to connect to, or to listen on (default: a server's every address, of the kernel's " +
-		"devices every IPv4 address; of both sides one of an RDMA device, or loopback)",
-	timeout: "how long a step may be without an answer", patience: 30 * time.Second,
+	addr: "`HOST[:PORT]` to connect to, or to listen on (default of a server: every address, with the kernel's " +
+		"devices every IPv4 address; of both sides: one of an RDMA device, or loopback)",
+	timeout: "maximum `DURATION` of a step without an answer", patience: 30 * time.Second,
 }
 
 // timeFlags are the values of the flags.
@@ -49,20 +55,20 @@ const (
 func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 	o := timeFlags{counts: []int{1, 100, 1000}, ids: -1}
 	f := timeCommand.newFlagSet(&o.where)
-	f.Func("n", "`COUNTS` of connections, a run for each (default 1,100,1000)", func(s string) (err error) {
+	f.Func("n", "`COUNTS` of connections, one run for each (default 1,100,1000)", func(s string) (err error) {
 		o.counts, err = parseCounts(s)
 		return err
 	})
-	f.Func("ids", "`COUNT` of identifiers in a last run that only makes, binds and destroys them (default 10000; 0 with -n)", func(s string) (err error) {
+	f.Func("ids", "`COUNT` of identifiers in a last run that only creates, binds and destroys them (default 10000; 0 with -n)", func(s string) (err error) {
 		o.ids, err = strconv.Atoi(s)
 		if err != nil || o.ids < 0 || o.ids > maxCounts {
 			return fmt.Errorf("%q: want a number from 0 to %d", s, maxCounts)
 		}
 		return nil
 	})
-	f.StringVar((*string)(&o.level), "level", string(timing.Actor), "make the connections through `LEVEL`: actor, or cmid, the calls below it")
+	f.StringVar((*string)(&o.level), "level", string(timing.Actor), "measure this `LEVEL`: actor, or cmid, the calls below it")
 	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
-	f.StringVar(&o.profile, "cpuprofile", "", "leave the CPU profile of this process in `FILE`")
+	f.StringVar(&o.profile, "cpuprofile", "", "write the CPU profile of this process to `FILE`")
 	if err := timeCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}
@@ -92,9 +98,9 @@ func parseCounts(s string) (list []int, err error) {
 func (o *timeFlags) check() error {
 	switch {
 	case o.server && o.client:
-		return errors.New("-s and -c: a process is one of them, or without either both")
+		return errors.New("-s and -c: choose one, or leave both out to measure on this host alone")
 	case o.server && o.json:
-		return errors.New("--json: it is the client that measures")
+		return errors.New("--json: the client measures, not the server")
 	case o.source.IsValid() && !o.client:
 		return errors.New("-I: only a client (-c) connects from another address")
 	case o.level != timing.Actor && o.level != timing.CMID:

@@ -27,7 +27,7 @@ type where struct {
 }
 
 // addrUsage is the help of -a in most subcommands.
-const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every address; of the kernel's devices every IPv4 address)"
+const addrUsage = "`HOST[:PORT]` to connect to, or to listen on (default every address; with the kernel's devices every IPv4 address)"
 
 // command has the texts for the flags of where in a subcommand's help.
 type command struct {
@@ -45,8 +45,8 @@ func (c command) newFlagSet(w *where) *flag.FlagSet {
 	f.BoolVar(&w.client, "c", false, "be "+c.client)
 	f.StringVar(&w.addr, "a", "", c.addr)
 	// The same name as in rping and cmtime.
-	f.StringVar(&w.port, "p", "", "`PORT`, unless -a has it (default "+c.port+"); a server takes a free one for 0")
-	f.TextVar(&w.source, "I", netip.Addr{}, "client: IP `ADDR` of this host to connect from")
+	f.StringVar(&w.port, "p", "", "`PORT`, unless -a has one (default "+c.port+"); 0 lets a server choose a free one")
+	f.TextVar(&w.source, "I", netip.Addr{}, "client: connect from this `IP` address of the host")
 	f.StringVar((*string)(&w.device), "device", string(device.Auto), device.Usage)
 	f.DurationVar(&w.timeout, "timeout", c.patience, c.timeout)
 	return f

@@ -29,8 +29,8 @@ const (
 )
 
 // Usage is the flag's help.
-const Usage = "`KIND` of device: iwarp, the embedded one; kernel, an RDMA device that the kernel has; " +
-	"auto, kernel if the address belongs to an RDMA device, else iwarp"
+const Usage = "`KIND` of device: iwarp (embedded in this program), kernel (an RDMA device of this host), or " +
+	"auto (kernel if the address belongs to an RDMA device, otherwise iwarp)"
 
 // Check returns an error for an unknown kind.
 func (k Kind) Check() error {

@@ -34,13 +34,15 @@ SYNOPSIS
   %[1]s [--json]
 
 DESCRIPTION
-  It looks at device files, kernel modules, every RDMA device with its ports and their GIDs, and the limits of this process. It opens
-  each device as a program does, registers memory on it, and closes it again. Nothing is changed, but the kernel may load rdma_ucm.
+  Examines device files, kernel modules, each RDMA device with its ports and
+  GIDs, and the limits of this process. Opens each device as a program does,
+  registers memory on it, and closes it again. Nothing is changed, but the
+  kernel may load rdma_ucm.
 
-  What is missing comes last, the worst first, each with the way out.
+  The report ends with what is missing, the worst first, each with a remedy.
 
-  The status is 0 if a device is usable: connections can be made, its data path opens, it has an active port and an address. Else it
-  is 1. --json prints the same as JSON.
+  The status is 0 if a device is usable: connections can be made, its data path
+  opens, it has an active port and an address. Otherwise it is 1.
 
 FLAGS
 `

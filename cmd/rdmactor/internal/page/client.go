@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/rdmactor/rdmactor/internal/plain"
 )
 
@@ -34,7 +36,7 @@ const (
 )
 
 var (
-	errNoPage = errors.New("what answers there is no page of package inspect")
+	errNoPage = errors.New("what answers there is no live page (package inspect): check the port and the path")
 	errLong   = fmt.Errorf("an answer without end: more than %d MiB", roomAnswer>>20)
 	// ErrSilent: no answer, or no end of it, in time.
 	ErrSilent = fmt.Errorf("no answer within %v", patience)
@@ -239,6 +241,9 @@ func causeOf(ctx context.Context, err error) error {
 	if at := (*url.Error)(nil); errors.As(err, &at) {
 		err = at.Err
 	}
+	if errors.Is(err, unix.ECONNREFUSED) {
+		err = fmt.Errorf("%w: start the program there, or name the address of its live page as HOST:PORT", err)
+	}
 	return &failure{err}
 }
 
@@ -259,7 +264,11 @@ type statusError struct {
 }
 
 func (s *statusError) Error() string {
-	return fmt.Sprintf("the server answers with %d, %s", s.code, s.text)
+	text := fmt.Sprintf("the server answers with %d, %s", s.code, s.text)
+	if s.code == http.StatusNotFound {
+		text += ": is the live page (package inspect) at another port or path?"
+	}
+	return text
 }
 
 func newStatusError(resp *http.Response) error {

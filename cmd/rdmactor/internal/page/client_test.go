@@ -79,10 +79,10 @@ func TestHostile(t *testing.T) {
 		}, "unexpected EOF"},
 		"hangs up":          {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		"endless":           {func(w http.ResponseWriter, r *http.Request) { write(w, `{"rows":["`); endless(w, r, "x") }, "an answer without end"},
-		"endless, deep":     {func(w http.ResponseWriter, _ *http.Request) { write(w, `{"rows":`+strings.Repeat("[", 100_000)) }, "no page of package inspect"},
-		"a page for people": {func(w http.ResponseWriter, _ *http.Request) { write(w, "<html>") }, "no page of package inspect"},
-		"another program":   {func(w http.ResponseWriter, _ *http.Request) { write(w, `{"status":"ok"}`) }, "no page of package inspect"},
-		"wrong types":       {func(w http.ResponseWriter, _ *http.Request) { write(w, `{"rows":[{"id":-1}]}`) }, "no page of package inspect"},
+		"endless, deep":     {func(w http.ResponseWriter, _ *http.Request) { write(w, `{"rows":`+strings.Repeat("[", 100_000)) }, "no live page (package inspect)"},
+		"a page for people": {func(w http.ResponseWriter, _ *http.Request) { write(w, "<html>") }, "no live page (package inspect)"},
+		"another program":   {func(w http.ResponseWriter, _ *http.Request) { write(w, `{"status":"ok"}`) }, "no live page (package inspect)"},
+		"wrong types":       {func(w http.ResponseWriter, _ *http.Request) { write(w, `{"rows":[{"id":-1}]}`) }, "no live page (package inspect)"},
 		"refuses": {func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "no \x1b[2J\u009b", http.StatusServiceUnavailable)
 		}, `503, Service Unavailable: no \x1b[2J\u009b`},
