@@ -408,8 +408,8 @@ func (m *model) wrapLines(lines []line) (wrapped []line) {
 	return wrapped
 }
 
-// visibleDetail returns as much of one identifier as there is room for: at first its figures and the
-// last states, then all of it from the line that the user scrolled to.
+// visibleDetail returns as much of one identifier as there is room for: at first its figures and
+// the last states, then all of it from the line that the user scrolled to.
 func (m *model) visibleDetail(room int) []line {
 	details, history := m.detailLines(), m.historyLines()
 	if m.from = max(min(m.from, len(details)+len(history)-room), 0); m.from > 0 {
