@@ -115,7 +115,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newReceived
 	l.returns.el, l.dials.l = el, l
 	rt.loops = append(rt.loops, l)
-	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.deliverEvent)
+	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.deliverEvent, rt.cfg.Scheduler.HandleCounter())
 	el.OnGoexit(l.handleGoexit) // before the channel's
 	return err
 }

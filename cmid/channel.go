@@ -1,6 +1,7 @@
 package cmid
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/optional"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -32,6 +34,8 @@ type Channel struct {
 	sink Sink
 	ids  map[Handle]*ID
 
+	handles *atomic.Uint64 // the last handle
+
 	queue []queued // events not yet fetched by GetEvent
 }
 
@@ -41,13 +45,17 @@ type queued struct {
 	answers *Pending
 }
 
-// handles numbers identifiers over the whole process, so that a handle is never reused, whatever
+// allHandles numbers identifiers over the whole process, so that a handle is never reused, whatever
 // driver or loop made it.
-var handles atomic.Uint64
+var allHandles atomic.Uint64
 
-// NewChannel opens d on l; every event goes to sink.
-func NewChannel(l *eventloop.Loop, d Driver, sink Sink) (*Channel, error) {
-	c := &Channel{loop: l, name: d.Name(), sink: sink, ids: make(map[Handle]*ID)}
+// NewChannel opens d on l; every event goes to sink. handles, for simulations, numbers the
+// identifiers of all channels that it is given to. Without it they are numbered over the process.
+func NewChannel(l *eventloop.Loop, d Driver, sink Sink, handles ...*atomic.Uint64) (*Channel, error) {
+	c := &Channel{
+		loop: l, name: d.Name(), sink: sink, ids: make(map[Handle]*ID),
+		handles: cmp.Or(optional.Value(handles), &allHandles),
+	}
 	inst, err := d.Open(l, (*upcalls)(c))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", d.Name(), err)
@@ -136,7 +144,7 @@ func (c *Channel) CreateID(ps PortSpace) (*ID, error) {
 // types that no device here has (UC, XRC, raw packets), EINVAL for a type that the port space does
 // not have.
 func (c *Channel) CreateIDFor(ai *AddrInfo) (*ID, error) {
-	h := Handle(handles.Add(1))
+	h := Handle(c.handles.Add(1))
 	var d DriverID
 	ps, t, err := ai.portSpaceAndQPType()
 	if err == nil {
@@ -229,7 +237,7 @@ func (c *Channel) removeID(id *ID) {
 type upcalls Channel
 
 // NewHandle returns a handle that was never used before.
-func (u *upcalls) NewHandle() Handle { return Handle(handles.Add(1)) }
+func (u *upcalls) NewHandle() Handle { return Handle(u.handles.Add(1)) }
 
 // Event handles an event of h.
 func (u *upcalls) Event(h Handle, ev *DriverEvent) {

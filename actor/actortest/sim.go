@@ -72,8 +72,8 @@ func (s *Sim) Done(done func() bool) { s.done = done }
 // Now is the virtual time since the beginning.
 func (s *Sim) Now() time.Duration { return s.w.Now() }
 
-// Trace adds a line to the trace, which must be the same in each run of a seed. Texts of errors
-// need not be: they may have numbers of identifiers, which are the whole test's. Trace the errno.
+// Trace adds a line to the trace, which must be the same in each run of a seed: without real times,
+// and without anything in the order of a map.
 func (s *Sim) Trace(format string, args ...any) { s.w.Trace(format, args...) }
 
 // Fail fails the run. The first call counts.

@@ -24,7 +24,8 @@ type Faults uint
 
 // The faults. Each hits machines, links and moments that the seed decides, and ends after a while.
 const (
-	// Kill: a process is killed, and main is called again, immediately or later.
+	// Kill: a process is killed, and main is called again, immediately or later. On a twin of a
+	// kernel's device the address of a killed listener may be in use for a moment (EADDRINUSE).
 	Kill = Faults(faults.Kill)
 	// Freeze: a process stands still, as at SIGSTOP.
 	Freeze = Faults(faults.Freeze)

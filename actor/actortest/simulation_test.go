@@ -116,6 +116,32 @@ var faulty = map[string]mistake{
 	},
 }
 
+// Errors and the names of actors are the same in each run of a seed, so they may be traced: their
+// handles do not depend on the identifiers of earlier runs.
+func TestTracedErrorsRepeat(t *testing.T) {
+	actortest.Simulate(t, actortest.Simulation{Seeds: 8}, func(s *actortest.Sim) {
+		failed := false
+		s.Done(func() bool { return failed })
+		s.Machine("client", "10.0.0.1", func(p *actortest.Process) {
+			rt, err := p.Open()
+			if err != nil {
+				s.Fail("open: %v", err)
+				return
+			}
+			p.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+				switch m := ctx.Message().(type) {
+				case *actor.Started:
+					// without a listener
+					ctx.Send(rt.CreateID(ctx.Self()), &rdma.Dial{Addr: "10.0.0.1:7471"})
+				case rdma.Failure:
+					s.Trace("%s: %v", ctx.Sender().Id, m)
+					failed = true
+				}
+			}, rt.OnLoop()))
+		})
+	})
+}
+
 func TestSimulateReports(t *testing.T) { reports(t, faulty) }
 
 // reports runs each of them in a separate process.

@@ -11,6 +11,7 @@ package sched
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,10 @@ type Scheduler struct {
 	Wait func()
 	// Source is where random numbers come from. It is used by one goroutine at a time.
 	Source rand.Source
+	// Handles is the last handle of an identifier. All processes of a simulation share it, so that
+	// the handles in errors and names of actors are the same in each run. nil: handles are numbered
+	// over the whole program.
+	Handles *atomic.Uint64
 }
 
 // Go runs fn on a separate goroutine.
@@ -81,6 +86,14 @@ func (s *Scheduler) OnDone(ctx context.Context, fn func()) (stop func() bool) {
 		fn = s.Turn(fn)
 	}
 	return context.AfterFunc(ctx, fn)
+}
+
+// HandleCounter returns Handles.
+func (s *Scheduler) HandleCounter() *atomic.Uint64 {
+	if s == nil {
+		return nil
+	}
+	return s.Handles
 }
 
 // Uint64 makes a Scheduler a rand.Source.

@@ -28,7 +28,7 @@ func (t *task) mayContinue() bool { return t.machine || t.p.mayRun() }
 
 // newScheduler returns the sched.Scheduler of a process's program.
 func (p *Process) newScheduler() *sched.Scheduler {
-	return &sched.Scheduler{Turn: p.assignNumber, Wait: p.awaitTurn, Source: p.source}
+	return &sched.Scheduler{Turn: p.assignNumber, Wait: p.awaitTurn, Source: p.source, Handles: &p.w.handles}
 }
 
 // Go runs fn on a goroutine of the process. Any of the process's goroutines and actors may call

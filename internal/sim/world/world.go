@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,7 @@ type World struct {
 	attacker *onpath.Attacker // between them; nil: none
 	errnos   *rand.Rand       // chooses which system calls fail
 	scarce   float64          // the share that fails
+	handles  atomic.Uint64    // the last identifier's
 
 	suspended time.Duration // in total
 
