@@ -3,10 +3,12 @@ package remoting_test
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // A connection on which no hello comes in time, perhaps because the device has lost it, is made
@@ -37,5 +39,36 @@ func TestLateHello(t *testing.T) {
 	next[*wrapperspb.StringValue](t, in)
 	if n := asked.Load(); n < 2 {
 		t.Errorf("Admit was called %d times", n)
+	}
+}
+
+// A frame that arrives before Admit has answered breaks the protocol, except a goodbye: that ends
+// the connection, and is not answered.
+func TestFrameBeforeAdmit(t *testing.T) {
+	asked, answer := make(chan struct{}, 8), make(chan struct{})
+	defer close(answer)
+	n := start(t, remoting.Config{Admit: func(remoting.Peer) error {
+		asked <- struct{}{}
+		<-answer
+		return nil
+	}})
+	early := func(name string, r frame.Record) *stranger {
+		s := meet(t, n, name).connect()
+		s.hello()
+		<-asked
+		s.say(r)
+		return s
+	}
+	early("early:1", frame.Record{Kind: frame.KindUser, Target: "x", Type: "x.T"}).ends(frame.GoodbyeBadFrame)
+	s := early("leaver:1", frame.Record{Kind: frame.KindGoodbye, Code: frame.GoodbyeShutdown, Reason: "bye"})
+	select {
+	case <-s.down:
+	case <-time.After(soon):
+		t.Error("the connection does not end")
+	}
+	for len(s.in) > 0 {
+		if list := <-s.in; len(list) > 0 {
+			t.Errorf("got %v", list)
+		}
 	}
 }

@@ -14,14 +14,17 @@ import (
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/remoting"
+	"github.com/rdmactor/rdmactor/remoting/internal/frame"
 )
 
 // A node needs a name that peers can dial: not port 0, which two nodes would both be called after,
-// nor the address that stands for all.
+// nor the address that stands for all. A hello has room for names of a certain length.
 func TestNamesThatNobodyCanDial(t *testing.T) {
+	longest := "far:1" + strings.Repeat("0", frame.MaxName-len("far:1"))
 	for what, cfg := range map[string]remoting.Config{
 		"port 0": {Name: "127.0.0.1:0"}, "port 0 of a host": {Name: "localhost:0", Listen: "127.0.0.1:0"},
 		"all addresses": {Listen: "0.0.0.0:0"}, "all of IPv6": {Listen: "[::]:0"}, "no host": {Listen: ":0"}, "a name of that": {Name: "0.0.0.0:7471", Listen: "127.0.0.1:0"},
+		"a long name": {Listen: "127.0.0.1:0", Name: longest + "0"}, "a long member": {Listen: "127.0.0.1:0", Name: "far:1", Member: longest + "0"},
 	} {
 		sys := newSystem()
 		rt, err := rdma.Open(sys, rdma.Config{Device: here.device(), Security: insecure, Logger: logger()})
@@ -39,8 +42,8 @@ func TestNamesThatNobodyCanDial(t *testing.T) {
 			alone.close()
 		}
 	}
-	n := start(t, remoting.Config{Listen: "0.0.0.0:0", Name: "far:1"})
-	if n.Name() != "far:1" {
+	n := start(t, remoting.Config{Listen: "0.0.0.0:0", Name: longest, Member: longest})
+	if n.Name() != longest {
 		t.Error(n.Name())
 	}
 }
