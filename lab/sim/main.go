@@ -35,7 +35,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.seed, "seed", "", "play one `seed`, and print what happens")
 	flag.StringVar(&o.without, "without", "", "with -seed: leave out these `items`, such as 3,7-12")
-	flag.StringVar(&o.only, "only", "", "only these `workloads`, such as calls,slots")
+	flag.StringVar(&o.only, "only", "", "only these `workloads`, such as calls,remote")
 	flag.Uint64Var(&o.seeds, "seeds", 0, "play so many seeds")
 	flag.StringVar(&o.from, "from", "", "the first `seed` of -seeds; without it one that nobody knows")
 	flag.DurationVar(&o.span, "for", 0, "play fresh seeds for so long, from where the last time ended")

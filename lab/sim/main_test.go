@@ -63,7 +63,7 @@ func TestPool(t *testing.T) {
 		}
 		l := newPool(1, patience)
 		l.env = []string{workerEnv + "=" + c.env}
-		o, err := l.playWorld(job{Seed: 1, Only: []string{"slots"}})
+		o, err := l.playWorld(job{Seed: 1, Only: []string{"streams"}})
 		if err != nil || !strings.HasPrefix(o.Failure, c.want) || (o.Failure == "") != (c.want == "") || o.Seed != 1 {
 			t.Errorf("%s: %+v (%v), want a failure that begins with %q", c.env, o, err, c.want)
 		}

@@ -9,7 +9,7 @@ import (
 // kinds are the workloads that a plan may contain. The order matters, because a seed selects them
 // by number.
 var kinds = []*workload.Kind{
-	workload.Connections, workload.Calls, workload.Streams, workload.Lives, workload.Remote, workload.Slots,
+	workload.Connections, workload.Calls, workload.Streams, workload.Lives, workload.Remote,
 }
 
 // trial are workloads that take part only if they are named, until they pass with all faults.

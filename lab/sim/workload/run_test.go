@@ -77,5 +77,3 @@ func playAll(t *testing.T, k *Kind) {
 func TestCalls(t *testing.T) { playAll(t, Calls) }
 
 func TestStreams(t *testing.T) { playAll(t, Streams) }
-
-func TestSlots(t *testing.T) { playAll(t, Slots) }
