@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -32,7 +33,10 @@ type endpoint struct {
 
 	ejections    int       // one after the other
 	ejectedUntil time.Time // zero: it is not ejected
-	slowSince    time.Time // since when it may be new to its load
+	// when it was ejected, in ns since 1970, if it has answered no call that began since; 0: never.
+	// Results are recorded without Client.mu
+	ejectedAt atomic.Int64
+	slowSince time.Time // since when it may be new to its load
 }
 
 // newEndpointLocked makes a server of a client, and begins to connect to it.
@@ -69,7 +73,7 @@ func (e *endpoint) linkUp(l *link) {
 		old.unwatch()
 		old.sendToActor(&leave{}) // it goes on until its calls are answered
 	} else {
-		e.ejections, e.ejectedUntil = 0, time.Time{}
+		e.forgetEjectionsLocked()
 	}
 	e.watchLocked(l)
 }

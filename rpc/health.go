@@ -31,6 +31,9 @@ func (e *endpoint) serveLocked() {
 	if !e.serves {
 		e.serves, e.slowSince = true, time.Now()
 		e.c.connected++
+		if time.Now().Before(e.ejectedUntil) {
+			e.c.boundEjectionsLocked()
+		}
 		e.c.changedLocked()
 	}
 }
@@ -40,6 +43,7 @@ func (e *endpoint) unserveLocked() {
 	if e.serves {
 		e.serves = false
 		e.c.connected--
+		e.c.boundEjectionsLocked()
 	}
 }
 

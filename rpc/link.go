@@ -37,9 +37,7 @@ type link struct {
 	closeSent bool  // Close was sent: the server drains and has answered everything
 	unsure    bool  // messages were lost, and it is not known which
 	failures  int   // calls that have failed one after the other; out.mu
-	// when the server was ejected, if it has answered no call that began since; out.mu
-	ejected time.Time
-	used    bool // the server has answered a call, drains, or has ended the connection politely
+	used      bool  // the server has answered a call, drains, or has ended the connection politely
 
 	backlog
 	ends []any // events of the connection's end, while something is parked
