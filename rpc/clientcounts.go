@@ -38,7 +38,9 @@ func (l *table) countLocked(c *clientCall, code Code) {
 	if !c.m.stream {
 		l.latency.callEnded(took, c.began.Add(took), code)
 	}
-	l.ended(c.began, code)
+	if c.m != watchHealth {
+		l.ended(c.began, code)
+	}
 }
 
 // keepCounts keeps the counts of a connection whose calls have all ended.

@@ -131,15 +131,19 @@ func (e *endpoint) moveOn(l *link, why error) {
 // pauseLocked begins the pause before the next dial.
 func (e *endpoint) pauseLocked() {
 	c := e.c
-	d := c.cfg.Backoff.Longest(e.failed)
+	d := c.pauseAfter(e.failed)
 	e.failed++
-	d = time.Duration(c.rt.Scheduler().Rand().Int64N(int64(d)))
 	e.timer = c.rt.Scheduler().AfterFunc(d, func() {
 		c.mu.Lock()
 		e.queued = true
 		c.mu.Unlock()
 		e.redialInTurn()
 	})
+}
+
+// pauseAfter returns the pause before the next attempt after some that have failed.
+func (c *Client) pauseAfter(failed int) time.Duration {
+	return time.Duration(c.rt.Scheduler().Rand().Int64N(int64(c.cfg.Backoff.Longest(failed))))
 }
 
 // redialInTurn connects again when it is its turn. It may be called at any time. If no dial waits

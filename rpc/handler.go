@@ -4,6 +4,7 @@ import (
 	"context"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/rpc/internal/health"
 	"github.com/rdmactor/rdmactor/rpc/internal/share"
 	"github.com/rdmactor/rdmactor/rpc/internal/wire"
 )
@@ -62,10 +63,13 @@ func (h *handler) tooLarge(n, most int) (why string) {
 
 // placeKind returns the kind of place that a call takes, unless its handler is OnLoop.
 func (h *handler) placeKind() share.Resource {
-	if h.stream != nil {
-		return share.Streams
+	switch {
+	case h.stream == nil:
+		return share.Calls
+	case h.m.name == health.Watch:
+		return share.Watches
 	}
-	return share.Calls
+	return share.Streams
 }
 
 // invoke calls the handler with a call's request, and appends the answer to reply, if it is no

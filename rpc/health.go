@@ -11,6 +11,15 @@ import (
 
 var watchHealth = newMethod(health.Watch, serverSends, mustCodec[health.Request](nil), mustCodec[health.Status](nil))
 
+// countsAsStream reports whether a client's streams of m count in its MaxStreams: not those that
+// watch the health of a pool's servers.
+func (m *method) countsAsStream() bool { return m.stream && m != watchHealth }
+
+// healthTimeout is how long calls wait for the first report of a server: as long as a dial may take
+// (actor.Timeouts.Connect). After that they fail, if no server serves, like those that find none
+// connected.
+const healthTimeout = 10 * time.Second
+
 // watchLocked lets calls use a new connection when its server serves: immediately if the health of
 // servers is not watched. Until the first report of a connection that replaces another one, the
 // last report of that counts.
@@ -21,9 +30,29 @@ func (e *endpoint) watchLocked(l *link) {
 		e.serveLocked()
 		return
 	}
+	silent := fmt.Errorf("%s: %w: %q", e.addr, errNotReported, *service)
+	if !e.serves {
+		c.why = silent
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	l.unwatch = stop
+	late := c.rt.Scheduler().AfterFunc(healthTimeout, func() { e.unreported(l, silent) })
+	l.unwatch = func() {
+		late.Stop()
+		stop()
+	}
 	c.rt.Scheduler().Go(func() { e.watch(ctx, l, *service) })
+}
+
+// unreported makes calls no longer wait for the first report of a server.
+func (e *endpoint) unreported(l *link, why error) {
+	c := e.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.link != l || e.serves || errors.Is(e.why, errNotServing) {
+		return
+	}
+	e.why, c.why = why, why
+	c.changedLocked()
 }
 
 // serveLocked lets calls use the endpoint's connection.
@@ -54,7 +83,7 @@ func (e *endpoint) detachLocked() {
 	e.link = nil
 }
 
-// watch watches the health of a service over a connection until ctx ends. A server that does not
+// watch watches the health of a service over a connection until ctx ends. A server that refuses to
 // report it, or has no health service, serves.
 func (e *endpoint) watch(ctx context.Context, l *link, service string) {
 	for failed := 0; ctx.Err() == nil; failed++ {
@@ -71,7 +100,7 @@ func (e *endpoint) watch(ctx context.Context, l *link, service string) {
 		if errors.Is(err, ErrUnknownMethod) {
 			return
 		}
-		again := time.NewTimer(e.c.cfg.Backoff.Longest(failed))
+		again := time.NewTimer(e.c.pauseAfter(failed))
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -90,7 +119,7 @@ func (e *endpoint) report(l *link, service string, serving bool) {
 	switch {
 	case e.link != l:
 	case serving:
-		if known {
+		if known || errors.Is(e.why, errNotReported) {
 			e.why = nil
 		}
 		e.serveLocked()
@@ -103,8 +132,11 @@ func (e *endpoint) report(l *link, service string, serving bool) {
 	}
 }
 
-// errNotServing is why a server is not used that is connected.
-var errNotServing = errors.New("the server's health service reports that it does not serve")
+// Why a server that is connected gets no calls.
+var (
+	errNotServing  = errors.New("the server's health service reports that it does not serve")
+	errNotReported = errors.New("the server's health service has not reported yet whether it serves")
+)
 
 // followHealth calls report with each state of a service that the server reports, until the stream
 // or ctx ends.

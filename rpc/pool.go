@@ -29,11 +29,12 @@ type PoolConfig struct {
 	// ErrInternal, before it gets no calls for EjectFor (10 s; after
 	// the nth ejection in a row n times as long, up to ten times), or answers a further attempt
 	// (Hedge). 0: 5. Negative: never. A server that refuses with ErrOverloaded gets no calls for
-	// 100 ms. At most half of the connected servers are ejected at the same time.
+	// 100 ms. At most half of the servers that are connected and serve are ejected at any time.
 	Eject    int
 	EjectFor time.Duration
 	// SlowStart is the time in which a server's share grows from a tenth to the whole, after it was
-	// connected or ejected: 10 s. Negative: none. Not for ByKey.
+	// connected or ejected, and after each report that it serves again: 10 s. Negative: none. Not
+	// for ByKey.
 	SlowStart time.Duration
 	// Hedge makes a further attempt at another server whenever a call of an Idempotent method is
 	// not answered for this time, up to three in all. The first answer counts, and the other

@@ -55,7 +55,7 @@ func (l *table) refusalLocked(m *method) error {
 		return l.overloadedError(m, "%d calls of the connection wait for their answers (MaxCalls, here or at the server)", l.limit)
 	case m.sends && l.version < 2:
 		return &Error{Code: CodeVersion, Method: m.name, Fate: FateNotSent, Message: "the server takes no streams of clients"}
-	case m.stream && l.open.Load() >= l.streams:
+	case m.countsAsStream() && l.open.Load() >= l.streams:
 		return l.overloadedError(m, "%d streams are open, or not read to their end (ClientConfig.MaxStreams, StreamWindow and Memory)", int(l.streams))
 	}
 	return nil
@@ -98,12 +98,13 @@ func (l *table) enterLocked(c *clientCall) wire.CallID {
 		l.slots = append(l.slots, slot{})
 	}
 	l.inUse.Add(1)
-	if c.m.stream {
+	counts := c.m.countsAsStream()
+	if counts {
 		l.open.Add(1)
 	}
 	s := &l.slots[i]
 	s.use++
-	s.call, s.busy, s.stream, s.items = c, true, c.m.stream, c.m.items
+	s.call, s.busy, s.stream, s.items = c, true, counts, c.m.items
 	s.window, s.closed, s.headed, s.before = l.window, !c.m.sends, false, l.out.pieces
 	if !c.deadline.IsZero() {
 		l.markLocked(s)

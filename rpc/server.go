@@ -54,10 +54,11 @@ func NewServer(rt *rdma.Runtime, cfg ...ServerConfig) *Server {
 		handlers: make(map[string]*handler), conns: make(map[*serverConn]struct{}),
 	}
 	s.workers.sched = rt.Scheduler()
-	s.workers.max = s.cfg.MaxCallsInAll + s.cfg.MaxStreamsInAll
+	calls, streams, of := s.cfg.MaxCallsInAll, s.cfg.MaxStreamsInAll, streamsOf(s.cfg.MaxStreams, s.cfg.MaxCalls)
+	s.workers.max = calls + 2*streams
 	s.shares = share.New(
-		share.Amounts{share.Calls: s.cfg.MaxCallsInAll, share.Waiting: waitingPerPlace * s.cfg.MaxCallsInAll, share.Streams: s.cfg.MaxStreamsInAll, share.Memory: s.cfg.Memory},
-		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Waiting: s.cfg.MaxCalls, share.Streams: streamsOf(s.cfg.MaxStreams, s.cfg.MaxCalls), share.Memory: s.cfg.Memory},
+		share.Amounts{share.Calls: calls, share.Waiting: waitingPerPlace * calls, share.Streams: streams, share.Watches: streams, share.Memory: s.cfg.Memory},
+		share.Amounts{share.Calls: s.cfg.MaxCalls, share.Waiting: s.cfg.MaxCalls, share.Streams: of, share.Watches: of, share.Memory: s.cfg.Memory},
 		s.cfg.MaxWait,
 	)
 	return s

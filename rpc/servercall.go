@@ -205,7 +205,7 @@ func (call *serverCall) givePlaceBack() {
 	switch {
 	case call.h.inline:
 	case call.h.stream != nil:
-		call.c.share.Give(share.Streams, 1)
+		call.c.share.Give(call.h.placeKind(), 1)
 	default:
 		call.c.s.beginWaiting(call.c.share.GiveCall())
 	}

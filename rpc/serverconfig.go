@@ -21,7 +21,7 @@ type ServerConfig struct {
 	// between the connections of an address: docs/rpc-limits.md. Where there are at least two
 	// places, one is kept for clients that have none. Further calls wait (MaxWait), or are refused
 	// before a handler is called: ErrOverloaded. Handlers run on at most this number of goroutines,
-	// plus MaxStreamsInAll.
+	// plus twice MaxStreamsInAll.
 	MaxCallsInAll int
 	// MaxWait is how long a call may wait for one of the places of MaxCallsInAll. The queue has
 	// four times as many places, which are shared in the same way, and clients take turns. Of a
@@ -31,6 +31,8 @@ type ServerConfig struct {
 	// requests of more than 64 KiB from clients of former versions. 0: no call waits.
 	MaxWait time.Duration
 	// MaxStreamsInAll is MaxCallsInAll for streams: 4,096. A single address may have about half.
+	// Streams that watch the server's health (package rpchealth) have as many places for
+	// themselves.
 	MaxStreamsInAll int
 	// Memory is the number of bytes that calls in progress may occupy: 256 MiB, at least four of
 	// the largest messages. They are requests that handlers use or that are arriving in parts, and

@@ -58,8 +58,8 @@ type slot struct {
 	before uint64      // pieces that were handed to the connection before that message
 	cut    *cut        // a large request, or the last large item, in pieces; nil: none
 	use    uint16
-	busy   bool // the server has not answered
-	stream bool
+	busy   bool  // the server has not answered
+	stream bool  // it counts as one
 	items  bool  // the server sends items
 	marked bool  // the call has a deadline, or was given up
 	headed bool  // a header, an item or a part has come: no header may follow

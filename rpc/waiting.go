@@ -101,7 +101,7 @@ func (s *Server) noPlace(code Code, h *handler) string {
 		return ""
 	}
 	if h.stream != nil {
-		return fmt.Sprintf("the server has %d places for streams (ServerConfig.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
+		return fmt.Sprintf("the server has %d places for streams, and as many for watches of its health (ServerConfig.MaxStreamsInAll), and this client has its share", s.cfg.MaxStreamsInAll)
 	}
 	text := fmt.Sprintf("the server has %d places for calls (ServerConfig.MaxCallsInAll), and this client has its share", s.cfg.MaxCallsInAll)
 	if s.cfg.MaxWait > 0 {

@@ -1,7 +1,9 @@
 package rpchealth
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +75,77 @@ func TestWatch(t *testing.T) {
 			w.T().Errorf("%v, %v", states, last)
 		}
 	})
+}
+
+// Watches have places apart from streams, and as many: they take none from streams, and are refused
+// beyond them.
+func TestWatchesTakeNoStreams(t *testing.T) {
+	open := rpc.NewStream[rpc.Bytes, rpc.Bytes]("test.Open")
+	for _, watched := range []bool{false, true} {
+		actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+			s := rpc.NewServer(w.Host("mem1", "10.0.0.2"), rpc.ServerConfig{MaxStreamsInAll: 16})
+			defer s.Close()
+			Register(s)
+			rpc.HandleStream(s, open, func(ctx context.Context, _ *rpc.Bytes, _ *rpc.Sender[rpc.Bytes]) error {
+				<-ctx.Done()
+				return ctx.Err()
+			})
+			if _, err := s.Listen(w.T().Context(), "10.0.0.2:7471"); err != nil {
+				w.T().Fatal(err)
+			}
+			c := rpc.NewClient(w.Runtime(), "10.0.0.2:7471")
+			defer c.Close()
+			// fill begins streams until one is refused.
+			fill := func(begin func() <-chan error) (n int) {
+				for ; n < 100; n++ {
+					ended := begin()
+					w.Wait()
+					select {
+					case err := <-ended:
+						if !errors.Is(err, rpc.ErrOverloaded) || !strings.Contains(err.Error(), "MaxStreamsInAll") {
+							w.T().Errorf("%v, want ErrOverloaded, with the limit", err)
+						}
+						return n
+					default:
+					}
+				}
+				return n
+			}
+			ctx, cancel := context.WithCancel(w.T().Context())
+			defer w.Wait()
+			defer cancel()
+			if watched {
+				n := fill(func() <-chan error {
+					ended := make(chan error, 1)
+					go func() {
+						for _, err := range Watch(ctx, c, "") {
+							if err != nil {
+								ended <- err
+							}
+						}
+					}()
+					return ended
+				})
+				if n < 4 || n > 16 {
+					w.T().Errorf("%d watches", n)
+				}
+			}
+			n := fill(func() <-chan error {
+				ended := make(chan error, 1)
+				go func() {
+					in, err := rpc.Open(ctx, c, open, new(rpc.Bytes))
+					if err == nil {
+						_, err = in.Receive()
+					}
+					ended <- err
+				}()
+				return ended
+			})
+			if n != 4 {
+				w.T().Errorf("%d streams of one client, want 4 of 16 places (watched: %v)", n, watched)
+			}
+		})
+	}
 }
 
 // A watcher that goes away ends the handler.

@@ -1,5 +1,6 @@
 // Package share divides a server's resources among its clients: places for calls, places in the
-// queue of calls that wait for one, places for streams, and memory. Each is shared by these rules:
+// queue of calls that wait for one, places for streams and for watches of its health, and memory.
+// Each is shared by these rules:
 //
 //   - Bound: all connections together have at most a total, and each at most a limit.
 //   - Floor: a client's address that has nothing may take from the rest. One sixteenth of the
@@ -30,6 +31,7 @@ const (
 	Calls   Resource = iota // places for calls
 	Waiting                 // places for calls that wait for one of those
 	Streams                 // places for streams
+	Watches                 // places for streams that watch the server's health
 	Memory                  // bytes
 	resources
 )
@@ -40,7 +42,7 @@ type Amounts [resources]int
 // patience limits the part of a single address while it is alone. Calls end soon, and their limit
 // is often a small one, meant for the handlers: a single address may have nearly all of it, also in
 // their queue. Streams, and answers that a client does not take, may stay forever.
-var patience = Amounts{Calls: 16, Waiting: 16, Streams: 1, Memory: 1}
+var patience = Amounts{Calls: 16, Waiting: 16, Streams: 1, Watches: 1, Memory: 1}
 
 // Account has a server's resources and their usage by each client. Any goroutine may use it. It
 // counts without fairshare.Shares: each call counts at three levels, and pointers are faster.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var all = Amounts{Calls: 1600, Waiting: 1600, Streams: 1600, Memory: 1600}
+var all = Amounts{Calls: 1600, Waiting: 1600, Streams: 1600, Watches: 1600, Memory: 1600}
 
 // joined returns connections of an account, from so many addresses and so many from each.
 func joined(a *Account, addrs, each int) (conns []*Conn) {
