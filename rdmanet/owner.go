@@ -52,9 +52,9 @@ func (o *owner) Receive(ctx actor.Context) {
 			o.yieldToWoken(o.from.queueAccepted(o.conn))
 		}
 	case *rdma.Disconnected:
-		o.failHalves(ctx, m.Err)
+		o.failHalves(m.Err)
 	case *rdma.DeviceRemoval:
-		o.failHalves(ctx, &rdma.RemovedError{Device: m.Device, Err: m.Err})
+		o.failHalves(&rdma.RemovedError{Device: m.Device, Err: m.Err})
 	case *rdma.Closed:
 		o.handleClosed(ctx, m)
 	}
@@ -98,7 +98,7 @@ var errNoFIN = errors.New("the peer has ended the connection without a FIN")
 
 // failHalves sets the error of both halves to the connection's end. The end of a secured connection
 // is reported after a rejection, too; then there are no halves.
-func (o *owner) failHalves(ctx actor.Context, cause error) {
+func (o *owner) failHalves(cause error) {
 	c := o.conn
 	if c == nil {
 		return
@@ -128,7 +128,7 @@ func (o *owner) handleClosed(ctx actor.Context, m *rdma.Closed) {
 		if cause == nil {
 			cause = fmt.Errorf("the identifier was closed")
 		}
-		o.failHalves(ctx, cause)
+		o.failHalves(cause)
 	}
 	if o.from == nil {
 		ctx.Poison(ctx.Self())

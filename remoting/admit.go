@@ -50,7 +50,7 @@ func (l *link) handleAdmitted(ctx actor.Context, m *admitted) {
 }
 
 // startReadmit asks Admit about the peer of an open connection, one time after the other.
-func (l *link) startReadmit(ctx actor.Context) {
+func (l *link) startReadmit() {
 	if l.asking > 0 || l.greeting == agreed {
 		l.askAgain = true
 	}
@@ -72,7 +72,7 @@ func (l *link) handleReadmitted(ctx actor.Context, m *readmitted) {
 	case m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
 	case l.askAgain:
-		l.startReadmit(ctx)
+		l.startReadmit()
 	}
 }
 
@@ -120,6 +120,6 @@ func (l *link) startSending(ctx actor.Context) {
 	}
 	l.report.publishEvent(ctx, &Connected{Peer: l.who})
 	if l.askAgain {
-		l.startReadmit(ctx)
+		l.startReadmit()
 	}
 }

@@ -39,7 +39,7 @@ func (l *link) handleMessage(ctx actor.Context) {
 	case *admitted:
 		l.handleAdmitted(ctx, m)
 	case *readmit:
-		l.startReadmit(ctx)
+		l.startReadmit()
 	case *readmitted:
 		l.handleReadmitted(ctx, m)
 	case *late:

@@ -94,7 +94,7 @@ func (in *receiving) handleRecord(ctx actor.Context, r *frame.Record, m *rdma.Re
 	case frame.KindStop:
 		in.handleStop(ctx, r)
 	case frame.KindSpawn:
-		in.handleSpawn(ctx, r)
+		in.handleSpawn(r)
 	case frame.KindSpawned:
 		in.answerSpawn(r)
 	case frame.KindRefused:

@@ -52,7 +52,7 @@ func (in *receiving) answerSpawn(r *frame.Record) {
 }
 
 // handleSpawn spawns an actor for the peer, on a goroutine: its Props are the user's.
-func (in *receiving) handleSpawn(ctx actor.Context, r *frame.Record) {
+func (in *receiving) handleSpawn(r *frame.Record) {
 	m := &spawned{in.number, frame.Record{Kind: frame.KindSpawned, Seq: r.Seq}}
 	props := in.host.cfg.Kinds[r.Type]
 	switch {

@@ -72,7 +72,7 @@ func (p *process) unwatchRemote(target, watcher *actor.PID) {
 		return
 	}
 	r := frame.Record{Kind: frame.KindUnwatch, Target: target.Id, Sender: frame.PID{ID: watcher.Id}}
-	_ = p.queueIfKnown(&r, func(to *peer) bool {
+	p.queueIfKnown(&r, func(to *peer) bool {
 		_, was := to.watches.Remove(tables.Pair{Watcher: watcher.Id, Watched: target.Id})
 		return was
 	})
@@ -86,7 +86,7 @@ func (p *process) sendTerminated(watcher *actor.PID, m *actor.Terminated) {
 	r := frame.Record{
 		Kind: frame.KindTerminated, Target: watcher.Id, Sender: frame.PID{ID: m.Who.Id}, Code: frame.Code(m.Why),
 	}
-	_ = p.queueIfKnown(&r, func(to *peer) bool {
+	p.queueIfKnown(&r, func(to *peer) bool {
 		return to.watches.RemoveTheirs(tables.Pair{Watcher: watcher.Id, Watched: m.Who.Id})
 	})
 }
@@ -105,11 +105,8 @@ func (p *process) queueSystem(r *frame.Record, before func(*peer) bool) bool {
 }
 
 // queueIfKnown queues a record only if there is a peer at the address.
-func (p *process) queueIfKnown(r *frame.Record, before func(*peer) bool) bool {
-	to := p.currentPeer()
-	if to == nil {
-		return false
+func (p *process) queueIfKnown(r *frame.Record, before func(*peer) bool) {
+	if to := p.currentPeer(); to != nil {
+		to.putSystem(r, before)
 	}
-	queued, _ := to.putSystem(r, before)
-	return queued
 }

@@ -24,7 +24,7 @@ func hasCapability(root fs.FS, capability uint) bool {
 	if !initialNamespace(root) {
 		return false
 	}
-	value, _ := statusField(readText(root, "proc/self/status"), "CapEff")
+	value := statusField(readText(root, "proc/self/status"), "CapEff")
 	set, err := strconv.ParseUint(value, 16, 64)
 	return err == nil && set&(1<<capability) != 0
 }
@@ -36,14 +36,14 @@ func initialNamespace(root fs.FS) bool {
 	return err != nil || link == "user:[4026531837]"
 }
 
-// statusField returns a value of /proc/PID/status.
-func statusField(status, name string) (value string, ok bool) {
+// statusField returns a value of /proc/PID/status; "" if there is no such field.
+func statusField(status, name string) string {
 	for line := range strings.Lines(status) {
 		if v, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(v), true
+			return strings.TrimSpace(v)
 		}
 	}
-	return "", false
+	return ""
 }
 
 // Threads returns the limit that leaves this process the fewest threads: pids.max of its control
@@ -123,7 +123,7 @@ func threadsOf(root fs.FS, user string) (n uint64) {
 		}
 		status := readText(root, "proc/"+e.Name()+"/status") // "" if it has ended
 		if owner, ok := realUser(status); ok && owner == user {
-			value, _ := statusField(status, "Threads")
+			value := statusField(status, "Threads")
 			if threads, ok := parseLimit(value); ok {
 				n += threads
 			}
@@ -134,7 +134,7 @@ func threadsOf(root fs.FS, user string) (n uint64) {
 
 // realUser returns the real user of a process.
 func realUser(status string) (user string, ok bool) {
-	value, _ := statusField(status, "Uid")
+	value := statusField(status, "Uid")
 	fields := strings.Fields(value)
 	if len(fields) == 0 {
 		return "", false
