@@ -55,21 +55,21 @@ type IDConfig struct {
 	// connection alone. A side to which the ConnParam allows no Reads gets no larger messages, and
 	// one that serves none cannot send them.
 	MaxMessage int
-	// MaxSend is the size of the largest message for a peer without a hello to specify it (Raw, or
+	// MaxSend is the size of the largest message to a peer that has sent no hello (Raw, or
 	// foreign), in bytes: MaxMessage, or for a foreign one the largest eager message; at most 64
-	// MiB less 1 KiB. It costs nothing beforehand. So if commands have 4 KiB and answers 16 bytes,
-	// the receives for the answers need 1 KiB: MaxMessage is about receives alone. A peer with a
-	// hello specifies its limit; then MaxSend is not used.
+	// MiB less 1 KiB. It costs no memory beforehand, unlike MaxMessage, which sizes the receives: a
+	// program that sends commands of 4 KiB and gets answers of 16 bytes sets MaxSend to 4 KiB and
+	// MaxMessage to 1 KiB. The hello of any other peer has the limit, and MaxSend is not used.
 	MaxSend int
 	// Credits are how many messages the peer may send ahead of those that the owner has consumed:
 	// 32; at most 65,535.
 	//
 	// On the embedded device memory is taken when messages arrive. On the kernel's devices each
-	// connection has, from its beginning, a receive for each credit and sixteen more: 51 KiB by
-	// default while the peer has no messages of more than 1 KiB, and 0.8 MiB while it has, where
-	// large messages cannot be offered, and when a connection begins that this side has asked for.
-	// Without that memory a connection cannot be made (*ResourceError). Without memory for larger
-	// receives messages are offered.
+	// connection has, from its beginning, a receive for each credit and sixteen more. By default
+	// these take 51 KiB while the peer sends no message of more than 1 KiB. They take 0.8 MiB while
+	// it does, on a connection on which large messages cannot be offered, and at first on the side
+	// that connects. Without memory for them a connection cannot be made (*ResourceError); without
+	// memory for larger receives messages are offered.
 	Credits int
 	// Sends are how many sends a kernel's device may have at a time, at most 128; Limits.SendQueue
 	// more wait in the connection. Each takes memory from the beginning. 0: as many as the known

@@ -56,7 +56,7 @@ func (k *Keyring) credentialFor(name string) *secure.Credential {
 }
 
 // Accept sets the credentials of the peers that may connect, in place of earlier ones. An identity
-// may have two keys, and no two identities the same one. An error is EINVAL's.
+// may have two keys, but two identities may not have the same one. Errors are EINVAL's.
 func (k *Keyring) Accept(list ...Credential) error {
 	keys, err := secure.NewKeys(list...)
 	if err != nil {

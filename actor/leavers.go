@@ -22,13 +22,12 @@ type leaver struct {
 	msg    any
 }
 
-// OnShutdown arranges for msg to be sent to the actor when the runtime's Shutdown begins, or when a
-// callback has ended the loop (Local.Err reports which); soon, if that has happened. It is for an
-// actor that may have no identifier at that moment, whose Closed would report it. The actor then
-// ends, and calls left behind all messages that it sends for its end: Shutdown waits for that,
-// until its context ends, but not for an actor that has ended before. left may be called at any
-// time, and more than once. A later call of the same actor, after a restart, replaces the earlier
-// one. Without a loop OnShutdown does nothing.
+// OnShutdown sends msg to the actor when the runtime's Shutdown begins, or when a callback has
+// ended the loop (Local.Err reports which); soon, if either has happened. It is for an actor that
+// may have no identifier then: others get Closed. The actor ends, and calls left after the last
+// message that it sends. Shutdown waits for left until its context ends, but not for an actor that
+// has already ended. left may be called at any time, and more than once. A later call of the same
+// actor, after a restart, replaces the earlier one. Without a loop OnShutdown does nothing.
 func (l Local) OnShutdown(msg any) (left func()) {
 	if l.l == nil {
 		return func() {}

@@ -22,11 +22,11 @@ import (
 // Config configures a node. Numbers that are not positive have the defaults, like other zero
 // fields.
 type Config struct {
-	// Name is the address in the node's PIDs, by which its peers know it: "10.0.0.1:7471". It is
-	// the node's alone. "": where it listens. Port 0, and the address of all interfaces, are
+	// Name is the address in the node's PIDs, by which its peers know it: "10.0.0.1:7471". No
+	// other node has it. "": where it listens. Port 0, and the address of all interfaces, are
 	// EINVAL.
 	Name string
-	// Listen is where the device listens, "host:port": Name. With port 0 Name is "" or given.
+	// Listen is where the device listens, "host:port": Name. With port 0 Name may be "".
 	Listen string
 	// Member is the id that peers are shown: the actor system's ID.
 	Member string
@@ -46,9 +46,10 @@ type Config struct {
 	// that does not consume its messages may stop its peer: 10 s. Unless Dial has a Timeout, the
 	// addresses of the peer's name share it.
 	Patience time.Duration
-	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them have
-	// dialled before this one sent them anything, of one address as many as are left for all
-	// others. Of the nodes that this one has named itself as many are not connected.
+	// Peers is how many other nodes this one deals with at a time: 1,024. At most half of them may
+	// be nodes that have dialled before this one sent them anything, and of these one address has
+	// at most as many as are left for all others. At most half may be nodes that this one has sent
+	// something and that are not connected.
 	Peers int
 	// MaxMessage is how large a message this node takes, in bytes, with its names: 4 MiB; at least
 	// 64 KiB. The peer's limit may be lower or higher.
