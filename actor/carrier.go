@@ -38,6 +38,3 @@ func (rt *Runtime) MailboxOf(id string, process actor.Process) (m Mailbox, ok bo
 // among those that are sent to its PID. c must not be used before Consumed is called. Any goroutine
 // may call it; it never blocks.
 func (m Mailbox) Carry(c *Carrier) { m.box.Carry((*mailbox.Carrier)(c)) }
-
-// Near reports whether the actor runs on the loop of l. Any goroutine may call it.
-func (m Mailbox) Near(l Local) bool { return l.l != nil && m.box.Loop() == l.l.exec }

@@ -18,11 +18,10 @@ func TestMailboxOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
-				got, near, consumed := "", false, 0
-				var m rdma.Mailbox
+				got, consumed := "", 0
 				pid := w.System().Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 					if s, ok := ctx.Message().(string); ok {
-						got, near = s, m.Near(rdma.LocalOf(ctx))
+						got = s
 					}
 				}, where(w.Runtime())...))
 				w.Wait()
@@ -38,9 +37,6 @@ func TestMailboxOf(t *testing.T) {
 				w.Wait()
 				if got != "carried" || consumed != 1 {
 					t.Errorf("received %q, consumed %d times", got, consumed)
-				}
-				if want := name == "on the loop"; near != want || m.Near(rdma.Local{}) {
-					t.Errorf("near its own loop: %v, want %v; near none: %v", near, want, m.Near(rdma.Local{}))
 				}
 			})
 		})

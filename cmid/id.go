@@ -79,14 +79,6 @@ func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
 // InState returns the time in the present state.
 func (id *ID) InState() time.Duration { return id.Age() - id.entered }
 
-// Waiting returns the command whose answer is still to come from the device, nil if there is none.
-func (id *ID) Waiting() Command {
-	if p := id.waitingCommand(); p != nil {
-		return p.Command
-	}
-	return nil
-}
-
 // Info returns the addresses and the device; after destruction, the last ones.
 func (id *ID) Info() Info {
 	switch {

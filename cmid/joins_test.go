@@ -51,8 +51,8 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
 	// an equal address, elsewhere in memory
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastError, Addr: ib(), Status: -110})
-	if id.Waiting() != Command(first) {
-		t.Errorf("waiting for %v, want the first join", id.Waiting())
+	if waiting(id) != Command(first) {
+		t.Errorf("waiting for %v, want the first join", waiting(id))
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindMulticastJoin, Addr: first.Addr})
 	want := []Command{second, route, third, first}
@@ -67,8 +67,8 @@ func TestJoinsAreAnsweredByGroup(t *testing.T) {
 	if f := (*delivered)[2].ev.(Failure); f.Failed() != Command(third) || !errors.Is(f, unix.ETIMEDOUT) {
 		t.Errorf("%v is of %+v, want ETIMEDOUT of the join", f, f.Failed())
 	}
-	if id.Waiting() != nil {
-		t.Errorf("still waiting for %+v", id.Waiting())
+	if waiting(id) != nil {
+		t.Errorf("still waiting for %+v", waiting(id))
 	}
 }
 
@@ -93,8 +93,8 @@ func TestJoinsThatNoEventAnswers(t *testing.T) {
 			t.Errorf("%v answers %+v, want %v of %+v", (*delivered)[i].ev, (*delivered)[i].answers, want.errno, want.cmd)
 		}
 	}
-	if id.Waiting() != nil {
-		t.Errorf("still waiting for %+v", id.Waiting())
+	if waiting(id) != nil {
+		t.Errorf("still waiting for %+v", waiting(id))
 	}
 }
 

@@ -19,6 +19,14 @@ func prepared(id *ID, cmd Command, prepare func(*Pending)) *[]Event {
 	return answers
 }
 
+// waiting returns the command whose answer is to come from the device.
+func waiting(id *ID) Command {
+	if p := id.waitingCommand(); p != nil {
+		return p.Command
+	}
+	return nil
+}
+
 // What cannot be undone is done only for a command that reaches the device.
 func TestPrepareFollowsTheVerdict(t *testing.T) {
 	s := &script{flavor: states.IWARP}
@@ -60,7 +68,7 @@ func TestPreparationFails(t *testing.T) {
 	id := create(t, s, c, states.RouteResolved)
 	did := len(s.did)
 	a := *prepared(id, &Connect{}, func(p *Pending) { p.Answer(&CommandFailed{}); p.Proceed(p.Command) })
-	if len(a) != 1 || len(s.did) != did || id.State() != states.RouteResolved || id.Waiting() != nil {
+	if len(a) != 1 || len(s.did) != did || id.State() != states.RouteResolved || waiting(id) != nil {
 		t.Errorf("%v; the device did %v; %v", a, s.did[did:], id.State())
 	}
 }

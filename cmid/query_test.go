@@ -104,12 +104,12 @@ func TestNewCommands(t *testing.T) {
 	}
 	s.want(t, "the paths reach the device", &SetIBPath{Paths: paths})
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser})
-	if _, ok := delivered(id).(*User); !ok || id.Waiting() == nil {
+	if _, ok := delivered(id).(*User); !ok || waiting(id) == nil {
 		t.Error("a user event is no answer")
 	}
 	s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindRouteResolved})
-	if _, ok := delivered(id).(*RouteResolved); !ok || id.Waiting() != nil || id.State() != states.RouteResolved {
-		t.Errorf("state %v, waiting for %v: RouteResolved is the answer", id.State(), id.Waiting())
+	if _, ok := delivered(id).(*RouteResolved); !ok || waiting(id) != nil || id.State() != states.RouteResolved {
+		t.Errorf("state %v, waiting for %v: RouteResolved is the answer", id.State(), waiting(id))
 	}
 
 	s.device = nil
@@ -131,7 +131,7 @@ func TestNewCommands(t *testing.T) {
 		}
 		s.want(t, "the name reaches the device", &ResolveIBService{Name: "disk"})
 		s.up.Event(id.Handle(), &DriverEvent{Kind: states.KindUser, Arg: 9})
-		if u, ok := delivered(id).(*User); !ok || u.Arg != 9 || id.Waiting() == nil {
+		if u, ok := delivered(id).(*User); !ok || u.Arg != 9 || waiting(id) == nil {
 			t.Errorf("a user event is no answer")
 		}
 		s.up.Event(id.Handle(), &DriverEvent{Kind: kind, AddrInfo: []AddrInfo{{Dst: MustAddr("10.0.0.7:1")}}, Status: -int32(kind%2) * 2})
@@ -147,7 +147,7 @@ func TestNewCommands(t *testing.T) {
 		default:
 			t.Errorf("got %T", ev)
 		}
-		if id.Waiting() != nil {
+		if waiting(id) != nil {
 			t.Errorf("%v has not answered the command", kind)
 		}
 	}
