@@ -31,7 +31,8 @@ func TestTroubleSortsFirst(t *testing.T) {
 	blocked.Traffic.WaitsFor = time.Minute
 
 	loops := []rdma.LoopInfo{
-		{Name: "calm"}, {Name: "blocked", Blocked: &rdma.Blocked{For: time.Second}},
+		{Name: "calm"},
+		{Name: "blocked", Blocked: &rdma.Blocked{For: time.Second}},
 		{Name: "short", Memory: []rdma.PoolInfo{{Waiting: 1}}},
 	}
 	s := &snapshot{

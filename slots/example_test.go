@@ -2,6 +2,7 @@ package slots_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -36,7 +37,7 @@ func Example() {
 		var file strings.Builder
 		for {
 			r, err := c.Receive(ctx) // waits for a slot that the peer has filled
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				received <- file.String()
 				return
 			}
@@ -60,7 +61,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		n, err := file.Read(s.Bytes()) // the device sends from this memory
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			s.Release()
 			break
 		}
