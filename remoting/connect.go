@@ -140,10 +140,16 @@ func (l *link) handleDialFailure(ctx actor.Context, err error) {
 	}
 }
 
-// logFailure logs why the peer was not reached.
+// logFailure logs why the peer was not reached. A shutdown, here or at the peer, is no warning: it
+// was intended.
 func (l *link) logFailure(err error) {
-	if !errors.Is(err, rdma.ErrShutdown) {
-		l.host.rt.Logger().Warn("remoting: no connection", "peer", plain.Quote(l.knownPeer().Name), "err", err)
+	log, peer := l.host.rt.Logger(), plain.Quote(l.knownPeer().Name)
+	switch {
+	case errors.Is(err, rdma.ErrShutdown):
+	case errors.Is(err, ErrPeerShutdown):
+		log.Info("remoting: the peer was shut down", "peer", peer)
+	default:
+		log.Warn("remoting: no connection", "peer", peer, "err", err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,26 @@ func TestPromtool(t *testing.T) {
 	check.Stdin = strings.NewReader(scrape(t, server))
 	if says, err := check.CombinedOutput(); err != nil || len(says) > 0 {
 		t.Errorf("%v: %s", err, says)
+	}
+}
+
+// promtool accepts the rules, which name only metrics of a scrape.
+func TestPromtoolRules(t *testing.T) {
+	if says, err := exec.Command("promtool", "check", "rules", "--lint-fatal", "rules.yml").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, says)
+	}
+	rules, err := os.ReadFile("rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`rdmactor_[a-z_]+`).FindAllString(string(rules), -1) {
+		if !strings.Contains(string(table), "`"+name+"`") {
+			t.Errorf("no metric has the name %s", name)
+		}
 	}
 }
 
