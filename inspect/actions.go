@@ -34,7 +34,7 @@ func (p *Page) actionHandler(do func(context.Context, asked) (string, error)) ht
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !p.isAuthorized(r) {
 			p.logDenial(r)
-			p.writeError(w, &failure{http.StatusForbidden, "not allowed"})
+			p.writeError(w, errDenied)
 			return
 		}
 		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))

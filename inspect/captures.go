@@ -346,7 +346,7 @@ func (p *Page) deleteCapture(_ context.Context, what asked) (string, error) {
 func (p *Page) downloadCapture(w http.ResponseWriter, r *http.Request) {
 	if !p.isAuthorized(r) {
 		p.logDenial(r)
-		p.writeError(w, &failure{http.StatusForbidden, "not allowed"})
+		p.writeError(w, errDenied)
 		return
 	}
 	name, _ := strings.CutSuffix(r.PathValue("file"), ".pcapng")

@@ -8,6 +8,9 @@ import (
 
 // An attacker who guesses tokens may send any number of requests, so few of them are logged.
 
+// errDenied is the answer to an action without the token.
+var errDenied = &failure{http.StatusForbidden, "not allowed: the token is missing or wrong; it belongs in the header Authorization: Bearer TOKEN"}
+
 // denialsEvery is the least time between two logged requests without the token.
 const denialsEvery = time.Second
 
@@ -34,6 +37,6 @@ func (d *denials) shouldLog(now time.Time) (unlogged int, ok bool) {
 // it may be nearly right.
 func (p *Page) logDenial(r *http.Request) {
 	if unlogged, ok := p.denials.shouldLog(time.Now()); ok {
-		p.rt.Logger().Warn("inspect: somebody without the token was denied an action", "peer", r.RemoteAddr, "unlogged", unlogged)
+		p.rt.Logger().Warn("inspect: an action without the token was denied", "peer", r.RemoteAddr, "unlogged", unlogged)
 	}
 }

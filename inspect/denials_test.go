@@ -53,7 +53,7 @@ func TestWrongTokensAreLogged(t *testing.T) {
 	log.mu.Lock()
 	defer log.mu.Unlock()
 	text := log.b.String()
-	if n := strings.Count(text, "was denied an action"); n < 1 || n > most {
+	if n := strings.Count(text, "an action without the token was denied"); n < 1 || n > most {
 		t.Errorf("%d lines, want 1 to %d:\n%s", n, most, text)
 	}
 	if !strings.Contains(text, "peer=127.0.0.1:") || strings.Contains(text, wrong) {

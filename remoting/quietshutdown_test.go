@@ -11,8 +11,8 @@ import (
 	"github.com/rdmactor/rdmactor/remoting"
 )
 
-// An orderly Shutdown logs no warning, in whatever order two nodes end of which one watches an actor
-// of the other: an operator who restarts them has nothing to look into.
+// An orderly Shutdown logs no warning, in whatever order two nodes end of which one watches an
+// actor of the other: an operator who restarts them has nothing to look into.
 func TestOrderlyShutdownIsQuiet(t *testing.T) {
 	for name, shutdown := range map[string]func(a, b *node){
 		"dialler first":  func(a, b *node) { a.end(); b.end() },

@@ -598,7 +598,7 @@ function spark(place, drawn, name, pid) {
     const path = svg("path"), out = el("output"), span = el("p");
     const picture = svg("svg", { viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": "true" });
     picture.append(path);
-    const rate = counters.includes(name) ? " a second" : "";
+    const rate = counters.includes(name) ? "/s" : "";
     place.append(el("div", { class: "spark" }, el("p", {}, longLabel(name) + rate, out), picture, span));
     drawn.set(name, d = { path, out, span });
   }

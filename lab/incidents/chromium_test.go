@@ -23,6 +23,9 @@ func has(column, text string) string {
 const firstInTrouble = `document.querySelector("main tbody tr").classList.contains("trouble") &&
 	[...document.querySelectorAll("main th")].slice(0, 11).every(h => h.getBoundingClientRect().right <= innerWidth)`
 
+// hasCurves is a script: the curves of the last seconds are drawn.
+const hasCurves = `document.querySelector("#totals path").getAttribute("d").split("L").length > 4`
+
 // TestChromiumIncidents checks that the live page shows the symptoms of the operator's page. With
 // -pictures it takes the pictures for docs.
 func TestChromiumIncidents(t *testing.T) {
@@ -31,7 +34,7 @@ func TestChromiumIncidents(t *testing.T) {
 		height int
 		seen   string
 	}{
-		"slow-reader":  {"ids", 340, has("queued_messages", "256") + ` && ` + firstInTrouble},
+		"slow-reader":  {"ids", 440, has("queued_messages", "256") + ` && ` + firstInTrouble + ` && ` + hasCurves},
 		"memory-short": {"memory", 340, has("waiting_connections", "6") + ` && ` + firstInTrouble},
 		"blocked-loop": {"loops", 220, has("blocked_by", "actor rdma$") + ` && ` + has("busy_share", "100")},
 		"peer-gone":    {"flight?kind=end", 300, has("kind", "end") + ` && ` + firstInTrouble},

@@ -36,7 +36,7 @@ var goneAfter = rdma.Keepalive{Idle: time.Second, Gone: 3 * time.Second}
 var incidents = map[string]incident{
 	"slow-reader": {
 		about:   "the server publishes 400 messages a second to each of five clients, and one of them reads four",
-		look:    "Identifiers, by waits for (or ids?sort=waits_for_seconds&order=desc), and Clients",
+		look:    "Identifiers (the first row), and Clients",
 		trouble: "mallory reads four messages a second",
 		calm:    "mallory reads as fast as the others",
 		parties: append([]string{"mallory"}, others...),
@@ -48,7 +48,7 @@ var incidents = map[string]incident{
 	},
 	"memory-short": {
 		about:   "the server keeps what six clients upload, and has 8 MiB to receive into",
-		look:    "Memory (receive: waiting connections), Identifiers (unfreed), and Clients",
+		look:    "Memory (receive: waiting connections), Identifiers (the first rows), and Clients",
 		trouble: "the server consumes no uploads",
 		calm:    "the server consumes uploads",
 		config:  rdma.Config{Limits: rdma.Limits{ReceiveMemory: shortMemory}},
@@ -67,7 +67,7 @@ var incidents = map[string]incident{
 	},
 	"blocked-loop": {
 		about:   "an actor waits on one of the server's two loops",
-		look:    "Loops (blocked, blocked by), and Clients: those of the other loop go on",
+		look:    "Loops (blocked, blocked by), and Clients: those of the other loop continue",
 		trouble: "the actor that serves mallory waits on its loop",
 		calm:    "no actor waits",
 		config:  rdma.Config{Loops: make([]eventloop.Config, 2)},
@@ -82,10 +82,10 @@ var incidents = map[string]incident{
 		clients: func(s *stage) { s.joinClients(s.clients, (*client).sendRequest, s.parties.clientNames()...) },
 	},
 	"peer-gone": {
-		about:   "a client's machine stands still",
-		look:    "Identifiers (one waits for credits, then it is not there any more), and Clients",
-		trouble: "mallory's machine stands still",
-		calm:    "mallory's machine goes on",
+		about:   "a client's machine stops",
+		look:    "Identifiers (the first row, until it has gone), Flight recorder (kind end), and Clients",
+		trouble: "mallory's machine stops",
+		calm:    "mallory's machine resumes",
 		id:      rdma.IDConfig{Keepalive: goneAfter},
 		parties: append([]string{"mallory"}, others...),
 		serve:   (*host).publishLines,
@@ -96,9 +96,9 @@ var incidents = map[string]incident{
 		begin: func(s *stage) { s.freezeClients(s.far) },
 	},
 	"storm": {
-		about:   "600 clients lose their connections at once, and come back",
+		about:   "600 clients lose their connections at the same time, and return",
 		look:    "Listeners (requests, pending), Dials, and Clients",
-		trouble: "600 clients lose their connections at once",
+		trouble: "600 clients lose their connections at the same time",
 		calm:    "they are connected again",
 		parties: others,
 		crowd:   crowdSize,

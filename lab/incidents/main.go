@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rdmactor/rdmactor/internal/cli"
@@ -42,9 +43,9 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 	f := flag.NewFlagSet("incidents", flag.ContinueOnError)
 	f.SetOutput(io.Discard) // main prints errors, once
 	f.StringVar(&s.inspect, "inspect", "127.0.0.1:0", live.Usage)
-	f.DurationVar(&s.lasts, "for", 0, "how long all of it lasts; 0: until Ctrl-C")
-	f.DurationVar(&s.trouble, "trouble", 20*time.Second, "how long the trouble lasts")
-	f.DurationVar(&s.calm, "calm", 10*time.Second, "how long the calm after it lasts")
+	f.DurationVar(&s.lasts, "for", 0, "end after this `DURATION`; 0: at Ctrl-C")
+	f.DurationVar(&s.trouble, "trouble", 20*time.Second, "`DURATION` of each trouble")
+	f.DurationVar(&s.calm, "calm", 10*time.Second, "`DURATION` of the calm after it")
 	for len(args) > 0 {
 		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 			printUsage(out)
@@ -62,10 +63,10 @@ func parseFlags(args []string, out io.Writer) (s settings, err error) {
 		}
 	}
 	if _, known := incidents[s.name]; !known {
-		return s, fmt.Errorf("which incident? %q is none; see incidents --help", s.name)
+		return s, fmt.Errorf("which incident? want one of %s", strings.Join(slices.Sorted(maps.Keys(incidents)), ", "))
 	}
 	if s.lasts < 0 || s.trouble <= 0 || s.calm <= 0 {
-		return s, errors.New("durations are positive; see incidents --help")
+		return s, errors.New("--trouble and --calm must be greater than 0, and --for not negative")
 	}
 	return s, nil
 }
