@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +26,7 @@ type Client struct {
 	sys     *actor.ActorSystem
 	cfg     ClientConfig
 	addr    string      // of the only server; "": there is a pool
+	name    string      // of the servers, in errors
 	pool    *PoolConfig // nil: there is one server
 	servers Resolver    // of a pool
 	seed    uint64      // of Subset
@@ -47,6 +47,7 @@ type Client struct {
 	endpoints []*endpoint        // ordered by address
 	links     map[*link]struct{} // all links that are not gone, including those that drain
 	connected int                // endpoints that serve
+	ejecting  time.Time          // no server is ejected from then on
 	turn      uint               // of RoundRobin
 	changed   chan struct{}      // closed at a change that may end a call's wait for a connection
 	waiting   int                // calls that wait for changed
@@ -62,7 +63,7 @@ type Client struct {
 // Connect connects before the first call.
 func NewClient(rt *rdma.Runtime, addr string, cfg ...ClientConfig) *Client {
 	c := newClient(rt, optional.Value(cfg))
-	c.addr = addr
+	c.addr, c.name = addr, addr
 	return c
 }
 
@@ -121,17 +122,9 @@ func (c *Client) connectError(err error) error {
 	if known, ok := err.(*Error); ok { //nolint:errorlint // one inside of a failure is not of ours
 		e = *known
 	}
-	e.Message = strings.TrimSuffix("dial "+c.serversName()+": "+e.Message, ": ")
+	e.Message = strings.TrimSuffix("dial "+c.name+": "+e.Message, ": ")
 	e.Fate = FateNotSent
 	return &e
-}
-
-// serversName returns what errors call the servers.
-func (c *Client) serversName() string {
-	if of, ok := c.servers.(fmt.Stringer); ok {
-		return of.String()
-	}
-	return cmp.Or(c.addr, "the pool's servers")
 }
 
 // dialSlack is how much longer than its context Connect's first connection may take, so that it is
@@ -151,12 +144,22 @@ func (c *Client) beginLocked(within time.Duration) {
 		return
 	}
 	c.mu.Unlock() // it may report immediately
-	stop := c.servers.Watch(c.rt, c.setServers)
+	defer c.mu.Lock()
+	c.watchServers()
+}
+
+// watchServers begins to watch the list of servers. If the Resolver panics, calls fail.
+func (c *Client) watchServers() {
+	var stop func()
+	tryCall(func() { stop = c.servers.Watch(c.rt, c.setServers) }, func(why *PanicError) { c.setServers(nil, why) })
 	c.mu.Lock()
-	if c.stop = stop; c.closed {
-		c.mu.Unlock()
+	closed := c.closed
+	if !closed {
+		c.stop = stop
+	}
+	c.mu.Unlock()
+	if closed && stop != nil {
 		stop()
-		c.mu.Lock()
 	}
 }
 
@@ -272,11 +275,11 @@ func (c *Client) Close() {
 		return strings.Compare(a.out.pid.Id, b.out.pid.Id)
 	})
 	c.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
 	for _, l := range links {
 		l.sendToActor(&hangUp{ErrClosed})
+	}
+	if stop != nil {
+		stop() // the user's: it may not return
 	}
 	if eventloop.MayWait() != nil {
 		return

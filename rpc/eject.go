@@ -73,10 +73,16 @@ func (e *endpoint) ejectFor(l *link, d time.Duration, grows bool) {
 		e.slowSince = now.Add(d)
 	}
 	e.ejectedUntil = now.Add(d)
+	if e.ejectedUntil.After(c.ejecting) {
+		c.ejecting = e.ejectedUntil
+	}
 }
 
 // ejectedLocked returns the servers that are ejected, of those that serve.
 func (c *Client) ejectedLocked(now time.Time) (ejected []*endpoint) {
+	if !now.Before(c.ejecting) {
+		return nil
+	}
 	for _, e := range c.endpoints {
 		if e.serves && now.Before(e.ejectedUntil) {
 			ejected = append(ejected, e)

@@ -60,9 +60,7 @@ func (e *endpoint) serveLocked() {
 	if !e.serves {
 		e.serves, e.slowSince = true, time.Now()
 		e.c.connected++
-		if time.Now().Before(e.ejectedUntil) {
-			e.c.boundEjectionsLocked()
-		}
+		e.c.boundEjectionsLocked()
 		e.c.changedLocked()
 	}
 }

@@ -92,6 +92,10 @@ func NewPool(rt *rdma.Runtime, servers Resolver, configs ...PoolConfig) *Client 
 	}
 	cfg.EjectFor = positiveOr(cfg.EjectFor, 10*time.Second)
 	c.servers, c.pool, c.seed = servers, &cfg, rt.Scheduler().Uint64()
+	c.name = "the pool's servers"
+	if of, ok := servers.(fmt.Stringer); ok {
+		c.name = of.String()
+	}
 	return c
 }
 
@@ -106,16 +110,15 @@ func (c *Client) setServers(addrs []string, err error) {
 	defer c.changedLocked()
 	switch {
 	case err != nil && len(addrs) == 0:
-		c.why = fmt.Errorf("resolving %s: %w", c.serversName(), err)
+		c.why = fmt.Errorf("resolving %s: %w", c.name, err)
 		return
 	case len(addrs) == 0:
 		c.why = errors.New("there is no server")
 	}
 	addrs = c.chooseSubset(addrs)
-	var kept []*endpoint
-	for _, e := range c.endpoints {
+	old := c.endpoints
+	for _, e := range old {
 		if _, found := slices.BinarySearch(addrs, e.addr); found {
-			kept = append(kept, e)
 			continue
 		}
 		for i, l := range e.retireLocked() {
@@ -128,13 +131,16 @@ func (c *Client) setServers(addrs []string, err error) {
 			}
 		}
 	}
-	for _, addr := range addrs {
-		if !slices.ContainsFunc(kept, func(e *endpoint) bool { return e.addr == addr }) {
-			kept = append(kept, c.newEndpointLocked(addr, 0))
+	all := make([]*endpoint, len(addrs))
+	for i, addr := range addrs {
+		at, found := slices.BinarySearchFunc(old, addr, func(e *endpoint, addr string) int { return strings.Compare(e.addr, addr) })
+		if found {
+			all[i] = old[at]
+		} else {
+			all[i] = c.newEndpointLocked(addr, 0)
 		}
 	}
-	slices.SortFunc(kept, func(a, b *endpoint) int { return strings.Compare(a.addr, b.addr) })
-	c.endpoints = kept
+	c.endpoints = all
 }
 
 // chooseSubset returns the addresses of the servers that c connects to, in order and each once.

@@ -16,8 +16,10 @@ import (
 type Resolver interface {
 	// Watch calls update with the servers' addresses as Dial takes them: once they are known, and
 	// after every change. An error without addresses leaves the servers as they were. Watch does
-	// not wait. update does not block; calls of it follow one another, on any goroutine. stop ends
-	// the calls, and returns when none is under way. A String method names the servers in errors.
+	// not wait; if it panics, calls fail. update does not block; calls of it follow one another, on
+	// any goroutine. stop, which is called once, ends the calls, and returns when none is under
+	// way. nil: there is nothing to end. A String method, which NewPool calls, names the servers in
+	// errors.
 	Watch(rt *rdma.Runtime, update func(addrs []string, err error)) (stop func())
 }
 
