@@ -45,9 +45,10 @@
 //
 // # Errors
 //
-// Each command is answered exactly once: to its Sender, or to the owner if it has none. Every
-// answer that reports a failure is a [Failure], in which errors.Is finds the errno. Three failures
-// come from commands that were not carried out at all:
+// Each command is answered exactly once: to its Sender, or to the owner if it has none. So an owner
+// may send its commands by ctx.Send or ctx.Request. Every answer that reports a failure is a
+// [Failure], in which errors.Is finds the errno. Three failures come from commands that were not
+// carried out at all:
 //
 //   - The identifier is being destroyed: [CommandFailed] (ENOENT).
 //   - The identifier is gone: *actor.DeadLetterResponse.

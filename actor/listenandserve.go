@@ -15,7 +15,7 @@ import (
 // ListenAndServe listens at addr ([Serve]) with an identifier that owner owns until ctx ends, and
 // then destroys that identifier: requests that are not answered yet are rejected, and connections
 // stay, until [Runtime.Shutdown] closes them. owner gets all events of a listener's owner, except
-// for Listening.
+// for Listening. The last one is the listener's Closed, whose Sender is no connection.
 //
 //	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 //	defer stop()

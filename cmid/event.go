@@ -152,7 +152,8 @@ type (
 	Closed struct {
 		EventBase
 		// why it ended, or that the device has not returned the identifier; nil: its owner
-		// destroyed it, or both sides had finished
+		// destroyed it, or both sides had finished. A peer that ends the connection in order
+		// transmits no reason: it sends one as its last message, before Close
 		Err error
 		// The number of Sends by their fate. Delivered: the peer has consumed the message. Unsent:
 		// it never left this side. Unknown: it left this side, but the connection ended before the

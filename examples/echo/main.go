@@ -69,6 +69,7 @@ func sendText(rt *rdma.Runtime, addr, text string) (answer string, err error) {
 			ctx.Respond(&rdma.Close{})
 		case *rdma.Closed: // the last event, with the reason
 			closed <- m.Err
+			ctx.Stop(ctx.Self())
 		}
 	}, rt.OnLoop()))
 	err = <-closed

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/actor/actortest"
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
@@ -42,4 +43,21 @@ func TestEcho(t *testing.T) {
 	if err := errors.Join(<-served, client.Shutdown(context.Background()), server.Shutdown(context.Background())); err != nil {
 		t.Error(err)
 	}
+}
+
+// The same on two simulated machines, in virtual time: the server listens when Wait returns.
+func TestEchoOnTwoMachines(t *testing.T) {
+	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
+		const addr = "10.0.0.2:7471"
+		server := w.Host("server", "10.0.0.2")
+		go func() {
+			if err := serveEcho(w.T().Context(), server, addr); err != nil {
+				w.T().Error(err)
+			}
+		}()
+		w.Wait()
+		if answer, err := sendText(w.Runtime(), addr, "hello"); answer != "hello" || err != nil {
+			t.Errorf("%q, %v", answer, err)
+		}
+	})
 }
