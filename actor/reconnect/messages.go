@@ -152,6 +152,29 @@ type (
 	}
 )
 
+// String is one line for logs.
+func (d *Down) String() string {
+	return fmt.Sprintf("generation %d is down: %s, %d waiting%s", d.Generation, d.Counts.text(), d.Waiting, endText(d.Fates, d.Err))
+}
+
+// String is one line for logs.
+func (c *Closed) String() string { return "closed: " + c.Counts.text() + endText(c.Fates, c.Err) }
+
+func (c Counts) text() string {
+	return fmt.Sprintf("%d delivered, %d unsent, %d unknown", c.Delivered, c.Unsent, c.Unknown)
+}
+
+// endText returns the end of a line: fates and err, if there are any.
+func endText(fates []Fate, err error) (s string) {
+	if len(fates) > 0 {
+		s = fmt.Sprintf(", fates %v", fates)
+	}
+	if err != nil {
+		s += ": " + err.Error()
+	}
+	return s
+}
+
 // Error returns the size of the refused message, and the cause.
 func (r *Refused) Error() string { return fmt.Sprintf("%d bytes refused: %v", r.Bytes, r.Err) }
 
