@@ -55,13 +55,6 @@ func (t *Tab) Press(selector string) {
 	t.Must(t.Click(selector))
 }
 
-// Get evaluates an expression.
-func Get[T any](t *Tab, expression string) (value T) {
-	t.Helper()
-	t.Must(t.Eval(expression, &value))
-	return value
-}
-
 // Act presses a button of an action, and answers the page's question. token is "" if this tab has
 // given it before.
 func (t *Tab) Act(action, token string) {
