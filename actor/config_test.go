@@ -15,7 +15,7 @@ func TestIDConfigDefaults(t *testing.T) {
 		t.Errorf("by default: %+v", d)
 	}
 	for _, c := range []struct{ says, want IDConfig }{
-		{IDConfig{MaxMessage: -1, Credits: -1, AcceptTimeout: -1}, d},
+		{IDConfig{MaxMessage: -1, Credits: -1, AcceptTimeout: -1}, *d},
 		{IDConfig{MaxMessage: 1, Credits: 1}, IDConfig{MaxMessage: 1 << 10, Credits: 1}},
 		{IDConfig{MaxMessage: 4<<10 + 1}, IDConfig{MaxMessage: 5 << 10}},
 		{IDConfig{MaxMessage: 1<<30 + 1, Credits: 1 << 16}, IDConfig{MaxMessage: 1 << 30, Credits: 0xFFFF}},

@@ -27,12 +27,11 @@ import (
 // Closed has the cause. With ErrRemoteOwner the owner gets nothing, and the error is logged. Any
 // goroutine may call it.
 func (rt *Runtime) CreateID(owner *actor.PID, cfg ...IDConfig) *actor.PID {
-	return rt.createID(owner, optional.Value(cfg), nil)
+	return rt.createID(owner, rt.idConfig(cfg), nil)
 }
 
 // createID implements CreateID. closed is called after Closed was sent, with its error.
-func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) *actor.PID {
-	cfg = cfg.withDefaults(&rt.cfg)
+func (rt *Runtime) createID(owner *actor.PID, cfg *IDConfig, closed func(error)) *actor.PID {
 	unfit := cmp.Or(rt.CheckOwner(owner), cfg.checkSecurity())
 	if unfit != nil {
 		rt.log.Error("rdma: CreateID", "err", unfit)
@@ -47,6 +46,14 @@ func (rt *Runtime) createID(owner *actor.PID, cfg IDConfig, closed func(error)) 
 	return rt.spawnActor(it)
 }
 
+// idConfig returns an optional configuration with its defaults.
+func (rt *Runtime) idConfig(cfg []IDConfig) *IDConfig {
+	if len(cfg) == 0 {
+		return rt.idDefaults
+	}
+	return optional.Value(cfg).withDefaults(&rt.cfg)
+}
+
 // countIfRoom counts an identifier, if there is room for one more.
 func (rt *Runtime) countIfRoom() bool {
 	if rt.count.Add(1) > int64(rt.cfg.Limits.Connections) {
@@ -56,7 +63,7 @@ func (rt *Runtime) countIfRoom() bool {
 	return true
 }
 
-func (rt *Runtime) newIdent(l *loop, o owner, cfg IDConfig) *ident {
+func (rt *Runtime) newIdent(l *loop, o owner, cfg *IDConfig) *ident {
 	it := new(ident)
 	it.l, it.cfg, it.owner, it.tenancy.outbox = l, cfg, o, &it.outbox
 	it.box = mailbox.New(l.exec, &mailbox.Config{
@@ -121,7 +128,7 @@ func (it *ident) createIdentifier() error {
 	case !it.counted:
 		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.l.rt.cfg.Limits.Connections, unix.EMFILE)
 	}
-	id, err := it.l.createDevice(&it.cfg)
+	id, err := it.l.createDevice(it.cfg)
 	if err != nil {
 		return err
 	}
@@ -154,7 +161,7 @@ func (l *loop) addIdent(it *ident) {
 // renewID gives the actor a new identifier in place of a used one.
 func (it *ident) renewID() error {
 	old, conn := it.id, it.conn
-	id, err := it.l.createDevice(&it.cfg)
+	id, err := it.l.createDevice(it.cfg)
 	if err != nil {
 		return err
 	}

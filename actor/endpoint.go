@@ -17,7 +17,7 @@ type endpoint struct {
 	l   *loop
 	pid *actor.PID
 	box *mailbox.Mailbox
-	cfg IDConfig
+	cfg *IDConfig // shared with others: not changed
 
 	id       *cmid.ID       // nil until Started, and when it could not be made
 	conn     *datapath.Conn // nil: there is no queue pair, or the owner has made it
@@ -76,6 +76,15 @@ func (e *endpoint) listenerCounts() *listening {
 		e.listened = new(listening)
 	}
 	return e.listened
+}
+
+// connectionConfig returns the configuration of a listener's connections.
+func (e *endpoint) connectionConfig() *IDConfig {
+	l := e.listenerCounts()
+	if l.cfg == nil {
+		l.cfg = e.cfg.forConnections()
+	}
+	return l.cfg
 }
 
 func (e *endpoint) logKeys(op fmt.Stringer, more ...any) []any {

@@ -30,7 +30,7 @@ func lone(stage handshakeStage) (*answerHandshake, *handshakeRecord) {
 	in := &incoming{r: new(cmid.ConnectRequest), via: &r.listener}
 	l.requests.Take(in.listener)
 	t := &commandTable{asked: in}
-	t.l, t.id, t.cfg = l, new(cmid.ID), IDConfig{Security: new(Security)}
+	t.l, t.id, t.cfg = l, new(cmid.ID), &IDConfig{Security: new(Security)}
 	a := &answerHandshake{handshake: handshake{commandTable: t, of: r, stage: stage}, in: in}
 	a.side = a
 	return a, r

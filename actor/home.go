@@ -27,7 +27,7 @@ func newHome(e *endpoint) (*home, error) {
 func (tn *tenancy) moveIn() (_ *home, err error) {
 	switch d := tn.cfg.Domain; {
 	case tn.home != nil:
-		return tn.home, tn.home.checkAllowed(&tn.cfg)
+		return tn.home, tn.home.checkAllowed(tn.cfg)
 	case d != nil:
 		tn.home, err = d.joinHome(&tn.endpoint)
 	default:
@@ -76,7 +76,7 @@ func (d *Domain) joinHome(e *endpoint) (*home, error) {
 	if h.el != e.l.el || !h.area.On(e.id.Device()) {
 		return nil, fmt.Errorf("domain: %w (%w)", ErrDomainElsewhere, unix.EXDEV)
 	}
-	if err := h.checkAllowed(&e.cfg); err != nil {
+	if err := h.checkAllowed(e.cfg); err != nil {
 		return nil, err
 	}
 	h.idents++

@@ -152,7 +152,7 @@ const (
 )
 
 // withDefaults returns c with the defaults for an identifier of a runtime with cfg.
-func (c IDConfig) withDefaults(cfg *Config) IDConfig {
+func (c IDConfig) withDefaults(cfg *Config) *IDConfig {
 	c.MaxMessage = (min(positiveOr(c.MaxMessage, defaultMaxMessage), maxMessageMax) + kib - 1) / kib * kib
 	c.MaxSend, c.Sends = max(c.MaxSend, 0), max(c.Sends, 0)
 	c.Credits = min(positiveOr(c.Credits, datapath.DefaultCredits), 0xFFFF)
@@ -160,7 +160,13 @@ func (c IDConfig) withDefaults(cfg *Config) IDConfig {
 	c.Transport = c.Transport.Or(cfg.Transport)
 	c.Security = cmp.Or(c.Security, cfg.Security)
 	c.AcceptTimeout = positiveOr(c.AcceptTimeout, cfg.Timeouts.Request)
-	return c
+	return &c
+}
+
+// forConnections returns the configuration of a listener's connections.
+func (c IDConfig) forConnections() *IDConfig {
+	c.Context, c.Handler, c.Route, c.Place = nil, nil, nil, nil
+	return &c
 }
 
 // addrInfo returns the properties with which the identifier is created.

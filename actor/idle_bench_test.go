@@ -13,7 +13,7 @@ func BenchmarkIdle(b *testing.B) {
 	server, client := newProbe(b, sys, rt.OnLoop(), nil), newProbe(b, sys, rt.OnLoop(), nil)
 	_, at := listen(server, rt, "127.0.0.1:0")
 	open := func() {
-		client.send(rt.CreateID(client.pid, IDConfig{}), &Dial{Addr: at})
+		client.send(rt.CreateID(client.pid), &Dial{Addr: at})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
 		next[*Established](server)

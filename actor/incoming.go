@@ -18,7 +18,7 @@ import (
 type incoming struct {
 	id      *cmid.ID
 	r       *cmid.ConnectRequest // the owner's, once it is notified
-	cfg     IDConfig             // the listener's
+	cfg     *IDConfig            // its connection's
 	handler *actor.Props         // the listener's; nil: owner has it
 	via     *listening           // the listener's
 	owner   *actor.PID           // the listener's, or the one that its Route has chosen; nil: none

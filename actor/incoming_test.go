@@ -26,7 +26,7 @@ func TestRequestHasItsPeersTerms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &cmid.ConnectRequest{PrivateData: tt.private, Param: reads}
-			in := &incoming{id: new(cmid.ID), r: r, cfg: IDConfig{Raw: tt.raw}}
+			in := &incoming{id: new(cmid.ID), r: r, cfg: &IDConfig{Raw: tt.raw}}
 			got := in.takeTerms()
 			got.hello.Version = tt.want.hello.Version // set by Put
 			if got != tt.want || string(r.PrivateData) != tt.left || r.Foreign != tt.foreign {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/internal/optional"
 )
 
 // ListenAndServe listens at addr ([Serve]) with an identifier that owner owns until ctx ends, and
@@ -30,7 +29,7 @@ func (rt *Runtime) ListenAndServe(ctx context.Context, addr string, owner *actor
 		return fmt.Errorf("rdma: ListenAndServe: %w", err)
 	}
 	closed := make(chan error, 1)
-	id := rt.createID(owner, optional.Value(cfg), func(err error) { closed <- err })
+	id := rt.createID(owner, rt.idConfig(cfg), func(err error) { closed <- err })
 	_, err := Ask[*cmid.Listening](ctx, rt, id, &Serve{Addr: addr})
 	if err == nil {
 		select {

@@ -85,8 +85,11 @@ func (f fate) String() string {
 }
 
 // listening counts a listener's requests by their fate. Connections of the listener that live on
-// other loops count, too. Any goroutine may use it.
-type listening struct{ of [fates]atomic.Uint64 }
+// other loops count, too. Any goroutine may use the counts.
+type listening struct {
+	of  [fates]atomic.Uint64
+	cfg *IDConfig // of its connections; nil: there was no request yet
+}
 
 // countRequest counts one request. nil: it came through no listener.
 func (l *listening) countRequest(f fate) {

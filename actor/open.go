@@ -57,6 +57,7 @@ func startRuntime(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	}
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
 	rt.off.Escaped = rt.reportEscaped
+	rt.idDefaults = IDConfig{}.withDefaults(&rt.cfg)
 	rt.commands, _ = cfg.Observer.(CommandObserver)
 	rt.journal.Scheduler = cfg.Scheduler
 	rt.computing.Places(cfg.Scheduler)

@@ -64,9 +64,10 @@ func (it *ident) destroyUnrenewed(f Failure) {
 func (it *ident) countPeer(r *ConnectRequest, set PeerLimits) wire.Refusal {
 	s := it.cfg.Security
 	if denied := set.DenyOneSided & s.AllowOneSided; denied != 0 {
-		own := *s
+		own, cfg := *s, *it.cfg
 		own.AllowOneSided &^= denied
-		it.cfg.Security = &own
+		cfg.Security = &own
+		it.cfg = &cfg
 	}
 	who := &limits.Person{Identity: r.Identity}
 	if who.Identity == "" {

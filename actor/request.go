@@ -20,7 +20,7 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 		return
 	}
 	in := &incoming{
-		id: id, r: r, cfg: from.cfg, handler: from.cfg.Handler, via: from.listenerCounts(), owner: from.owner.pid, box: from.owner.box,
+		id: id, r: r, cfg: from.connectionConfig(), handler: from.cfg.Handler, via: from.listenerCounts(), owner: from.owner.pid, box: from.owner.box,
 		listener: r.Listener, name: from.pid.Id,
 	}
 	in.via.countRequest(fateRequested)
@@ -33,7 +33,6 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.rejectTooOften(in)
 		return
 	}
-	in.cfg.Context, in.cfg.Handler, in.cfg.Route, in.cfg.Place = nil, nil, nil, nil
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
@@ -82,7 +81,9 @@ func (l *loop) routeRequest(from *ident, in *incoming) bool {
 	case !ok:
 		return false
 	case reject != nil:
-		in.owner, in.box, in.handler, in.cfg.Manual = nil, nil, nil, false
+		cfg := *in.cfg
+		cfg.Manual = false
+		in.cfg, in.owner, in.box, in.handler = &cfg, nil, nil, nil
 		l.assigned.Add(1)
 		if it := l.takeRequest(in); it != nil {
 			if _, err := it.privateData(it.peer.mode, reject.PrivateData, it.id.Limits().RejectData); err != nil {

@@ -31,6 +31,7 @@ type Runtime struct {
 	spawned    atomic.Uint32 // OnLoop actors spawned
 
 	cfg        Config
+	idDefaults *IDConfig       // of an identifier that is created without
 	commands   CommandObserver // the Observer, if it is one; nil: no notifications
 	journal    journal.Journal
 	dumps      dumps
