@@ -66,9 +66,7 @@ func (rt *Runtime) countIfRoom() bool {
 func (rt *Runtime) newIdent(l *loop, o owner, cfg *IDConfig) *ident {
 	it := new(ident)
 	it.l, it.cfg, it.owner, it.tenancy.outbox = l, cfg, o, &it.outbox
-	it.box = mailbox.New(l.exec, &mailbox.Config{
-		Retained: asRetained, Carried: carriedMessage, Limit: int32(rt.cfg.Limits.Mailbox), Policy: it, Last: &lastMessage{}, PoisonPill: &poisonPill{},
-	})
+	it.box = mailbox.New(l.exec, rt.idMailbox, it)
 	return it
 }
 

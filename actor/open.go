@@ -58,6 +58,9 @@ func startRuntime(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
 	rt.off.Escaped = rt.reportEscaped
 	rt.idDefaults = IDConfig{}.withDefaults(&rt.cfg)
+	rt.idMailbox = &mailbox.Config{
+		Retained: asRetained, Carried: carriedMessage, Limit: int32(cfg.Limits.Mailbox), Last: &lastMessage{}, PoisonPill: &poisonPill{},
+	}
 	rt.commands, _ = cfg.Observer.(CommandObserver)
 	rt.journal.Scheduler = cfg.Scheduler
 	rt.computing.Places(cfg.Scheduler)

@@ -32,6 +32,7 @@ type Runtime struct {
 
 	cfg        Config
 	idDefaults *IDConfig       // of an identifier that is created without
+	idMailbox  *mailbox.Config // of every identifier
 	commands   CommandObserver // the Observer, if it is one; nil: no notifications
 	journal    journal.Journal
 	dumps      dumps

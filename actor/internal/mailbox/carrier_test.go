@@ -241,7 +241,7 @@ func (p *rejecting) Leftover(any) { p.leftovers++ }
 // A message beyond the bound of a mailbox goes to its Policy, as a bare message, and is consumed.
 func TestCarriedBeyondTheLimit(t *testing.T) {
 	hand, policy := &byHand{}, &rejecting{}
-	m, s := started(hand, &Config{Limit: 1, Policy: policy})
+	m, s := startedWith(hand, &Config{Limit: 1}, policy)
 	first, firstConsumed := carrying(&data{1})
 	second, secondConsumed := carrying(&data{2})
 	m.Carry(first)

@@ -188,9 +188,12 @@ func (s *script) invoke(msg any) {
 func (s *script) EscalateFailure(reason, _ any) { s.failures = append(s.failures, reason) }
 
 // started returns a mailbox whose scripted actor has received Started.
-func started(x Executor, cfg *Config) (*Mailbox, *script) {
+func started(x Executor, cfg *Config) (*Mailbox, *script) { return startedWith(x, cfg, nil) }
+
+// startedWith is started with a Policy.
+func startedWith(x Executor, cfg *Config, p Policy) (*Mailbox, *script) {
 	s := &script{}
-	m := New(x, cfg)
+	m := New(x, cfg, p)
 	m.RegisterHandlers(s, nil)
 	m.PostSystemMessage(&actor.Started{})
 	if hand, ok := x.(*byHand); ok {

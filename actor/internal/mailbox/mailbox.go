@@ -34,10 +34,11 @@ type Mailbox struct {
 	closed    bool // the actor has stopped
 	last      bool // it receives nothing more but what stops it
 
-	cfg  *Config
-	at   *atomic.Value // the reflect.Type of the message that is received; nil: not recorded
-	exec Executor
-	self eventloop.Runnable // itself, as executors and the watchdog want it
+	cfg    *Config
+	policy Policy        // nil: none
+	at     *atomic.Value // the reflect.Type of the message that is received; nil: not recorded
+	exec   Executor
+	self   eventloop.Runnable // itself, as executors and the watchdog want it
 	// the mailbox in the middle of whose message this one's is received; nil: none
 	outer   *eventloop.Runnable
 	invoker actor.MessageInvoker
@@ -50,9 +51,10 @@ var (
 	_ eventloop.Runnable = (*Mailbox)(nil)
 )
 
-// New makes the mailbox of one actor that x runs.
-func New(x Executor, c *Config) *Mailbox {
-	m := &Mailbox{exec: x, cfg: c, suspended: true}
+// New makes the mailbox of one actor that x runs. p decides about messages that the actor will not
+// receive; nil: they become dead letters.
+func New(x Executor, c *Config, p Policy) *Mailbox {
+	m := &Mailbox{exec: x, cfg: c, policy: p, suspended: true}
 	if l := m.Loop(); l != nil && l.traces {
 		m.at = new(atomic.Value)
 	}
@@ -67,7 +69,7 @@ func New(x Executor, c *Config) *Mailbox {
 func Option(where func() Executor, c *Config) actor.PropsOption {
 	return func(p *actor.Props) {
 		p.Configure(
-			actor.WithMailbox(func() actor.Mailbox { return New(where(), c) }),
+			actor.WithMailbox(func() actor.Mailbox { return New(where(), c, nil) }),
 			actor.WithOnInit(func(ctx actor.Context) { RegistryOf(ctx.ActorSystem()).expectMailbox(ctx) }),
 		)
 	}
@@ -173,7 +175,7 @@ func (m *Mailbox) poisonPill(pill any) any {
 // admitData counts a message for the data lane, unless the Policy has answered it.
 func (m *Mailbox) admitData(msg any) bool {
 	limit := m.cfg.Limit
-	if n := m.data.Add(1); n > limit && limit > 0 && !m.cfg.Policy.Overflow(msg, n-limit) {
+	if n := m.data.Add(1); n > limit && limit > 0 && !m.policy.Overflow(msg, n-limit) {
 		m.data.Add(-1)
 		return false
 	}

@@ -39,11 +39,9 @@ type Config struct {
 	// Carried returns the content of msg, without its envelope, if msg only carries it: the
 	// watchdog names the content. It gives msg itself for all others. nil: none carries anything.
 	Carried func(msg any) any
-	// Limit bounds the data lane; 0: nothing does. Messages beyond it go to Policy.
+	// Limit bounds the data lane; 0: nothing does. Messages beyond it go to the mailbox's Policy,
+	// which it must have.
 	Limit int32
-	// Policy decides about messages that the actor will not receive. nil: they become dead letters.
-	// Not nil with a Limit.
-	Policy Policy
 	// Last is posted when the actor has stopped, behind everything that waits: Policy.Leftover gets
 	// it when it has got all that was sent before. nil: nothing is posted.
 	Last any

@@ -323,8 +323,8 @@ func (m *Mailbox) answerUnreceived(msg any, r Retained) {
 	switch {
 	case asksToStop(msg): // its request is fulfilled
 	case msg == nil && r != nil: // a carrier that has nothing
-	case m.cfg.Policy != nil && actor.UnwrapEnvelopeMessage(msg) != nil:
-		m.cfg.Policy.Leftover(msg)
+	case m.policy != nil && actor.UnwrapEnvelopeMessage(msg) != nil:
+		m.policy.Leftover(msg)
 	default:
 		m.Refuse(msg)
 	}

@@ -247,11 +247,11 @@ func TestStopAnswersThroughLeftover(t *testing.T) {
 			}
 		}
 	}, actor.WithMailbox(func() actor.Mailbox {
-		return New(r.loops[0], &Config{Policy: policy{leftover: func(msg any) {
+		return New(r.loops[0], &Config{}, policy{leftover: func(msg any) {
 			if leftovers = append(leftovers, msg); len(leftovers) == 4 {
 				close(done)
 			}
-		}}})
+		}})
 	}))
 	pid := r.sys.Root.Spawn(props)
 	m := r.boxOf(pid)
