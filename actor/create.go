@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
@@ -70,14 +71,29 @@ func (rt *Runtime) newIdent(l *loop, o owner, cfg *IDConfig) *ident {
 	return it
 }
 
+// spawner makes the actors of identifiers. They share Props, which would be 280 bytes for each.
+type spawner struct {
+	props *actor.Props
+	mu    sync.Mutex
+	next  *ident // the one being spawned
+}
+
+func (s *spawner) init() {
+	s.props = actor.PropsFromProducer(
+		func() actor.Actor { return s.next }, // called once, as identifiers are not restarted (stopsFailed)
+		actor.WithMailbox(func() actor.Mailbox { return s.next.box }),
+	)
+}
+
 // spawnActor makes the actor. The guardian does not spawn its children, so that CreateID need not
 // wait for it.
 func (rt *Runtime) spawnActor(it *ident) *actor.PID {
-	props := actor.PropsFromProducer(
-		func() actor.Actor { return it },
-		actor.WithMailbox(func() actor.Mailbox { return it.box }),
-	)
-	pid, err := actor.DefaultSpawner(rt.sys, rt.uniqueName("id"), props, under{guardian: rt.guardian})
+	s := &rt.spawner
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = it
+	pid, err := actor.DefaultSpawner(rt.sys, rt.uniqueName("id"), s.props, under{guardian: rt.guardian})
+	s.next = nil
 	if err != nil {
 		panic(fmt.Sprintf("rdma: a name was used twice: %v", err)) // rt.name does not repeat names
 	}

@@ -58,6 +58,7 @@ func startRuntime(sys *actor.ActorSystem, cfg Config) (*Runtime, error) {
 	rt := &Runtime{sys: sys, registry: mailbox.RegistryOf(sys), off: &mailbox.Goroutines{Scheduler: cfg.Scheduler}, cfg: cfg, stopped: make(chan struct{})}
 	rt.off.Escaped = rt.reportEscaped
 	rt.idDefaults = IDConfig{}.withDefaults(&rt.cfg)
+	rt.spawner.init()
 	rt.idMailbox = &mailbox.Config{
 		Retained: asRetained, Carried: carriedMessage, Limit: int32(cfg.Limits.Mailbox), Last: &lastMessage{}, PoisonPill: &poisonPill{},
 	}

@@ -33,6 +33,7 @@ type Runtime struct {
 	cfg        Config
 	idDefaults *IDConfig       // of an identifier that is created without
 	idMailbox  *mailbox.Config // of every identifier
+	spawner    spawner
 	commands   CommandObserver // the Observer, if it is one; nil: no notifications
 	journal    journal.Journal
 	dumps      dumps
