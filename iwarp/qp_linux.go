@@ -1,6 +1,7 @@
 package iwarp
 
 import (
+	"cmp"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +18,15 @@ type queuePair struct {
 	sendCQ, recvCQ *completionQueue
 	srq            *sharedQueue
 	pd             *domain
-	attr           verbs.QPInitAttr
-	early          []earlyWC // completions that are held back until open
-	num            uint32
-	withheld       verbs.Access // access removed by SetAccess
-	open           bool         // Established was delivered, so completions go to their queues
-	paused         bool         // by Pause
+	// of its QPInitAttr
+	context                      any
+	maxSendWR, maxRecvWR, maxSGE int
+
+	early    []earlyWC // completions that are held back until open
+	num      uint32
+	withheld verbs.Access // access removed by SetAccess
+	open     bool         // Established was delivered, so completions go to their queues
+	paused   bool         // by Pause
 }
 
 type earlyWC struct {
@@ -32,11 +36,9 @@ type earlyWC struct {
 }
 
 func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
-	q := &queuePair{dev: d, conn: c, attr: attr}
-	if q.attr.MaxSGE == 0 {
-		q.attr.MaxSGE = 1
-	}
-	if err := q.checkAttr(); err != nil {
+	attr.MaxSGE = cmp.Or(attr.MaxSGE, 1)
+	q := &queuePair{dev: d, conn: c, context: attr.Context, maxSendWR: attr.MaxSendWR, maxRecvWR: attr.MaxRecvWR, maxSGE: attr.MaxSGE}
+	if err := q.takeQueues(&attr); err != nil {
 		return nil, err
 	}
 	if c.phase == phIdle {
@@ -63,9 +65,8 @@ func newQP(d *device, c *conn, attr verbs.QPInitAttr) (*queuePair, error) {
 	return q, nil
 }
 
-// checkAttr validates the attributes and gets the queues from them.
-func (q *queuePair) checkAttr() error {
-	a := &q.attr
+// takeQueues validates the attributes and gets the queues from them.
+func (q *queuePair) takeQueues(a *verbs.QPInitAttr) error {
 	var okSend, okRecv bool
 	q.sendCQ, okSend = a.SendCQ.(*completionQueue)
 	q.recvCQ, okRecv = a.RecvCQ.(*completionQueue)
@@ -95,7 +96,7 @@ func (q *queuePair) checkAttr() error {
 
 // coreQueues returns the core's part of the attributes.
 func (q *queuePair) coreQueues() core.Queues {
-	out := core.Queues{SendWRs: q.attr.MaxSendWR, RecvWRs: q.attr.MaxRecvWR, PD: q.pd, Regions: &q.dev.regions}
+	out := core.Queues{SendWRs: q.maxSendWR, RecvWRs: q.maxRecvWR, PD: q.pd, Regions: &q.dev.regions}
 	if q.srq != nil {
 		out.SRQ = q
 	}
@@ -106,7 +107,7 @@ func (q *queuePair) coreQueues() core.Queues {
 func (q *queuePair) Num() uint32 { return q.num }
 
 // Context returns QPInitAttr.Context.
-func (q *queuePair) Context() any { return q.attr.Context }
+func (q *queuePair) Context() any { return q.context }
 
 // PostSend queues wr; it is written at the end of the turn.
 func (q *queuePair) PostSend(wr *verbs.SendWR) error {
@@ -114,8 +115,8 @@ func (q *queuePair) PostSend(wr *verbs.SendWR) error {
 	switch {
 	case c == nil:
 		return fmt.Errorf("iwarp: queue pair destroyed: %w", verbs.ErrQPState)
-	case len(wr.SGL) > q.attr.MaxSGE:
-		return fmt.Errorf("iwarp: %d scatter/gather elements, more than %d: %w", len(wr.SGL), q.attr.MaxSGE, unix.EINVAL)
+	case len(wr.SGL) > q.maxSGE:
+		return fmt.Errorf("iwarp: %d scatter/gather elements, more than %d: %w", len(wr.SGL), q.maxSGE, unix.EINVAL)
 	}
 	if err := c.core.PostSend(wr); err != nil {
 		return err
