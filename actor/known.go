@@ -23,14 +23,15 @@ type known struct {
 // knownID describes an identifier at its last change. There is one for each identifier, so it has
 // no more than that.
 type knownID struct {
-	pid, owner    *actor.PID
-	id            Handle // 0: there is none, and state to entered have no value
-	state         State
-	local, peer   Addr
-	device        string
-	born, entered time.Time
-	listened      *listening // nil: it has never listened
-	said          *IDInfo    // the loop's last answer; nil: none yet
+	pid, owner  *actor.PID
+	id          Handle // 0: there is none, and state to entered have no value
+	state       State
+	local, peer Addr
+	device      string
+	born        time.Time
+	entered     time.Duration // when the state was entered, since born
+	listened    *listening    // nil: it has never listened
+	said        *IDInfo       // the loop's last answer; nil: none yet
 }
 
 // idInfo returns the information on the identifier, of a loop with that name, without what is as of
@@ -39,7 +40,7 @@ func (k *knownID) idInfo(loop string, now time.Time) IDInfo {
 	i := IDInfo{PID: k.pid, Owner: k.owner, Loop: loop}
 	if k.id != 0 {
 		i.ID, i.State, i.Local, i.Peer, i.Device = k.id, k.state, k.local, k.peer, k.device
-		i.Age, i.InState = now.Sub(k.born), now.Sub(k.entered)
+		i.Age, i.InState = now.Sub(k.born), now.Sub(k.born)-k.entered
 	}
 	return i
 }

@@ -100,9 +100,9 @@ func (b *outbox) describeID() knownID {
 	if b.id == nil {
 		return k
 	}
-	in, now := b.id.Info(), b.l.el.Now()
+	in, age := b.id.Info(), b.id.Age()
 	k.id, k.state, k.local, k.peer, k.device = b.id.Handle(), b.id.State(), in.Local, in.Peer, in.Device
-	k.born, k.entered = now.Add(-b.id.Age()), now.Add(-b.id.InState())
+	k.born, k.entered = b.l.el.Now().Add(-age), age-b.id.InState()
 	if b.isEnding() {
 		k.state = states.Destroying // it waits for the goodbye
 	}
