@@ -180,22 +180,23 @@ func (it *ident) prepareQueuePair(mode datapath.Mode, user []byte, limit int) (p
 // makeDataPath makes the data path, once.
 func (it *ident) makeDataPath(mode datapath.Mode) error {
 	t := it.newTerms(mode)
-	it.handshake.addTo(&t)
+	handshake := it.handshake.addTo(&t)
 	switch {
 	case it.conn != nil:
-		it.conn.Want(t)
+		it.conn.Want(t, handshake)
 		return nil
 	case it.leavesQueuePair():
 		return nil
 	}
+	var area *datapath.Area
 	if it.cfg.Memory > 0 || it.cfg.Domain != nil {
 		h, err := it.tenancy.moveIn()
 		if err != nil {
 			return err
 		}
-		t.Area = h.area
+		area = h.area
 	}
-	c, err := datapath.New(&it.l.Loop, it.id, it, t)
+	c, err := datapath.New(&it.l.Loop, it.id, it, t, area, handshake)
 	it.conn = c
 	if err == nil && it.notifiable {
 		c.Granted()

@@ -129,11 +129,14 @@ func (h *handshake) asDeciding() *answerHandshake {
 	return h.side.(*answerHandshake)
 }
 
-// addTo adds to the connection's terms the values that the handshake determines.
-func (h *handshake) addTo(t *datapath.Terms) {
-	if h != nil {
-		t.Features, t.Promised, t.Handshake = uint8(h.features), max(t.Promised, h.promised), h.side
+// addTo adds to the connection's terms the values that the handshake determines, and returns its
+// part for the data path; nil: there is no handshake.
+func (h *handshake) addTo(t *datapath.Terms) datapath.Handshake {
+	if h == nil {
+		return nil
 	}
+	t.Features, t.Promised = uint8(h.features), max(t.Promised, h.promised)
+	return h.side
 }
 
 // newBinding returns the values that must be the same for both sides.

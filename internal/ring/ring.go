@@ -9,20 +9,20 @@ import "math"
 // goroutine, or to whatever mutex its owner has.
 type Ring[T any] struct {
 	buf     []T
-	head, n int
+	head, n uint32
 }
 
 const smallest = 4
 
 // Len returns the number of elements.
-func (r *Ring[T]) Len() int { return r.n }
+func (r *Ring[T]) Len() int { return int(r.n) }
 
 // Cap returns the number of elements that fit without an allocation.
 func (r *Ring[T]) Cap() int { return len(r.buf) }
 
 // At returns the element i places behind the oldest, until the next call that adds or removes one.
 func (r *Ring[T]) At(i int) *T {
-	i += r.head
+	i += int(r.head)
 	if i >= len(r.buf) {
 		i -= len(r.buf)
 	}
@@ -31,21 +31,22 @@ func (r *Ring[T]) At(i int) *T {
 
 // Push adds v behind all others.
 func (r *Ring[T]) Push(v T) {
-	if r.n == len(r.buf) {
+	if r.Len() == len(r.buf) {
 		r.grow(math.MaxInt)
 	}
 	r.n++
-	*r.At(r.n - 1) = v
+	*r.At(r.Len() - 1) = v
 }
 
 // PushFront adds v before all others, such as a value that Pop returned.
 func (r *Ring[T]) PushFront(v T) {
-	if r.n == len(r.buf) {
+	if r.Len() == len(r.buf) {
 		r.grow(math.MaxInt)
 	}
-	if r.head--; r.head < 0 {
-		r.head = len(r.buf) - 1
+	if r.head == 0 {
+		r.head = uint32(len(r.buf))
 	}
+	r.head--
 	r.n++
 	r.buf[r.head] = v
 }
@@ -62,19 +63,19 @@ func (r *Ring[T]) Pop() (v T) {
 // so that slices inside can be used again. The ring grows to limit elements at most; beyond that
 // Slot returns nil.
 func (r *Ring[T]) Slot(limit int) *T {
-	if r.n >= limit {
+	if r.Len() >= limit {
 		return nil
 	}
-	if r.n == len(r.buf) {
+	if r.Len() == len(r.buf) {
 		r.grow(limit)
 	}
 	r.n++
-	return r.At(r.n - 1)
+	return r.At(r.Len() - 1)
 }
 
 // Drop removes the oldest, of which there must be one, and leaves its value in its place.
 func (r *Ring[T]) Drop() {
-	if r.head++; r.head == len(r.buf) {
+	if r.head++; int(r.head) == len(r.buf) {
 		r.head = 0
 	}
 	r.n--
@@ -83,12 +84,12 @@ func (r *Ring[T]) Drop() {
 // DropLast removes the youngest, of which there must be one. The ring keeps nothing of it.
 func (r *Ring[T]) DropLast() {
 	var zero T
-	*r.At(r.n - 1) = zero
+	*r.At(r.Len() - 1) = zero
 	r.n--
 }
 
 func (r *Ring[T]) grow(limit int) {
-	buf := make([]T, min(max(2*r.n, smallest), limit))
+	buf := make([]T, min(max(2*r.Len(), smallest), limit))
 	k := copy(buf, r.buf[r.head:])
 	copy(buf[k:], r.buf[:r.head])
 	r.buf, r.head = buf, 0

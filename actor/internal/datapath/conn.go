@@ -13,8 +13,9 @@ import (
 )
 
 // New makes the queue pair of id and its receives. id must have a device: it is a request, or its
-// route was resolved.
-func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
+// route was resolved. The Area is that of the owner's one-sided operations, nil without any; h makes
+// the connection a secured one, nil if it is not to be.
+func New(l *Loop, id *cmid.ID, up Identifier, t Terms, a *Area, h Handshake) (*Conn, error) {
 	dev := id.Device()
 	if dev == nil {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
@@ -22,7 +23,6 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	d := l.deviceOf(dev)
 	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d}
 	c.Out.c, c.In.c = c, c
-	c.terms.Handshake = nil // which ends before the connection
 	size := min(t.Messages, maxRawMessage)
 	c.Out.sizes.initLargest(t.bareLimit(size))
 	if c.Out.Flight.Depth = t.SendsUnderWay(d.attr.AsksForReceives); t.Sends > 0 && !d.attr.AsksForReceives {
@@ -33,15 +33,15 @@ func New(l *Loop, id *cmid.ID, up Identifier, t Terms) (*Conn, error) {
 	}
 	c.Session = wire.NewSession(t.Credits)
 	if t.Mode == ModeMessages {
-		h := l.Hello(&t, d.attr)
-		size = h.Eager + t.perMessage()
-		c.terms.Promised = h.Eager
-		c.Out.sizes.setGranted(h)
+		hello := l.Hello(&t, d.attr)
+		size = hello.Eager + t.perMessage()
+		c.terms.Promised = hello.Eager
+		c.Out.sizes.setGranted(hello)
 		if t.Features != 0 {
-			c.Sec = &security{c: c, handshake: t.Handshake, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
+			c.Sec = &security{c: c, handshake: h, tls: secure.Features(t.Features)&secure.FeatureTLS != 0, inline: make([]byte, 0, d.attr.MaxInline)}
 		}
 	}
-	if err := c.res.claimDomain(d, t.Area, c.mayUseOffers()); err != nil {
+	if err := c.res.claimDomain(d, a, c.mayUseOffers()); err != nil {
 		return nil, err
 	}
 	var err error

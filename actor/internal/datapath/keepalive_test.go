@@ -22,7 +22,7 @@ func TestSignsBehindARead(t *testing.T) {
 	const depth = 16
 	for _, tt := range []struct {
 		name     string
-		fetching int
+		fetching int32
 		want     int
 	}{
 		{"a Read is under way", 1, depth/2 - 1},

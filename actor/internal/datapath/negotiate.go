@@ -141,10 +141,10 @@ func (t *Terms) perMessage() int {
 }
 
 // Want changes the use of Reads that Agree assumes, when the owner asks again after a refusal.
-func (c *Conn) Want(t Terms) {
+func (c *Conn) Want(t Terms, h Handshake) {
 	c.terms.Reads, c.terms.Serves = t.Reads, t.Serves
 	if c.Sec != nil {
-		c.Sec.handshake = t.Handshake
+		c.Sec.handshake = h
 	}
 }
 

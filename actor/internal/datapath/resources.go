@@ -28,7 +28,7 @@ type resources struct {
 // few bytes. On others, InfiniBand among them, everything that a queue pair touches must be in its
 // protection domain, so the connection cannot use the loop's shared memory. There a connection gets
 // a private domain only if it may have to offer or read messages, or if its owner has one
-// (Terms.Area).
+// (its Area).
 func (r *resources) claimDomain(d *Device, a *Area, large bool) error {
 	r.d = d
 	if a != nil {

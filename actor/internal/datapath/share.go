@@ -227,7 +227,7 @@ func (in *intake) countFetching(o *OneSided, n int) {
 	if o.Op != verbs.Read && !o.Op.Atomic() {
 		return
 	}
-	in.fetching += n
+	in.fetching += int32(n)
 	in.c.l.Shares.resumeOrWait(in.c)
 }
 

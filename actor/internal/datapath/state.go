@@ -185,12 +185,11 @@ func (m Mode) String() string {
 
 // Terms are an identifier's wishes for its connection.
 type Terms struct {
-	Credits   int   // messages that the peer may send before the owner has to consume some
-	Messages  int   // bytes of the largest
-	SendMost  int   // bytes of the largest to a peer without a hello; 0: what suits the mode
-	Sends     int   // posted at a time where receives are posted beforehand; 0: by the credits
-	Eager     int   // bytes that are sent directly; 0: the device's default
-	Area      *Area // of the owner's one-sided operations; nil: there are none
+	Credits   int // messages that the peer may send before the owner has to consume some
+	Messages  int // bytes of the largest
+	SendMost  int // bytes of the largest to a peer without a hello; 0: what suits the mode
+	Sends     int // posted at a time where receives are posted beforehand; 0: by the credits
+	Eager     int // bytes that are sent directly; 0: the device's default
 	Keepalive Keepalive
 	Promised  int // bytes that a receive holds, by an earlier hello; 0: Hello's choice
 	Rekey     int // tests': after so many records this side changes its key; 0: when that is due
@@ -201,8 +200,6 @@ type Terms struct {
 	Features  uint8 // how it is secured, as in a hello; 0: not
 	// hello of the peer's request; zero: the peer has not asked, or has no hello
 	Peer wire.Hello
-	// makes it a secured one; nil: it is not to be
-	Handshake Handshake
 }
 
 // connState is how far a connection's data path is on its way. It only goes forward.
@@ -248,10 +245,10 @@ type intake struct {
 	messages int
 	at       int       // its place among the loop's paused ones, if it is listed
 	wants    int       // what placed it there
-	fetching int       // Reads and atomic operations under way
 	early    int       // bytes of receives for messages before Established
 	pool     *recvPool // of the receives
 	resize   *resizing // nil: the receives keep their size
+	fetching int32     // Reads and atomic operations under way
 	paused   bool
 	listed   bool
 	counted  bool

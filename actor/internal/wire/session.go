@@ -12,6 +12,7 @@ type Session struct {
 	received uint32
 	consumed uint32 // counted by the owner
 	stated   uint32 // the last consumed that the peer knows
+	beats    uint32 // probes, answers and credit updates of the peer's
 
 	delivered uint64 // acked, not modulo
 
@@ -21,10 +22,9 @@ type Session struct {
 	read       uint16 // by this side, completely
 	readStated uint16 // the last read that the peer knows
 
-	beats   uint32 // probes, answers and credit updates of the peer's
-	probing bool   // our probe is not answered
-	owing   bool   // the peer's
-	version uint8  // 0: not agreed on
+	probing bool  // our probe is not answered
+	owing   bool  // the peer's
+	version uint8 // 0: not agreed on
 
 	reading bool // Reads are under way
 

@@ -71,7 +71,7 @@ type Conn struct {
 	mpa     []byte    // the peer's MPA frame as far as it is here
 
 	sq ring.Ring[send]
-	rq ring.Ring[verbs.RecvWR]
+	rq *ring.Ring[verbs.RecvWR] // nil: no receive was posted
 	tx tx
 	rx rx
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -120,6 +121,9 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	}
 	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.sharedPD()); err != nil {
 		return err
+	}
+	if c.rq == nil {
+		c.rq = new(ring.Ring[verbs.RecvWR])
 	}
 	r := c.rq.Slot(c.cfg.RecvWRs)
 	if r == nil {

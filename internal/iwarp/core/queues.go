@@ -7,7 +7,7 @@ func (c *Conn) recvReady() bool {
 	if c.cfg.SRQ != nil {
 		return c.cfg.SRQ.Ready()
 	}
-	return c.rq.Len() > 0
+	return c.rq != nil && c.rq.Len() > 0
 }
 
 // takeRecv returns the receive for the message that now begins.
@@ -78,7 +78,7 @@ func (c *Conn) flushQueues(h hits) {
 		c.rx.taken = false
 		c.completeRecv(h.recv)
 	}
-	for c.rq.Len() > 0 {
+	for c.rq != nil && c.rq.Len() > 0 {
 		wr := c.rq.Pop()
 		c.up.Complete(verbs.WC{ID: wr.ID, Op: verbs.Recv, Status: verbs.StatusFlushed}, false)
 	}

@@ -37,7 +37,6 @@ type rx struct {
 
 	h     wire.Header
 	ulpdu int    // the FPDU's length field
-	seg   uint32 // payload bytes of the segment
 	left  int    // bytes of the ULPDU still to come
 	dst   []byte // where they go; shorter than left: nowhere
 	mr    *verbs.MR
@@ -49,6 +48,7 @@ type rx struct {
 	off     uint32 // bytes of the message so far: the next MO
 	msn     uint32 // of the Send that is next or in progress
 	readMSN uint32 // of the next Read Request
+	seg     uint32 // payload bytes of the segment
 	tag     tagged
 	heardAt time.Time // when bytes last came, if a message is half here
 	rest    []byte    // bytes read behind the message that waits
