@@ -25,9 +25,14 @@ type commandTable struct {
 
 // executeOnDevice executes cmd on the device. Once cmd is legal, prepare takes the steps that
 // cannot be undone; it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
-func (t *commandTable) executeOnDevice(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
+func (t *commandTable) executeOnDevice(cmd Command, prepare func(*cmid.Pending), answer func(Event)) {
+	t.begin(cmd, prepare, t.observeAnswer(cmd, answer))
+}
+
+// begin is executeOnDevice for an answer that calls noteAnswer.
+func (t *commandTable) begin(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
 	t.observeCommand(func(o CommandObserver) { o.Begun(t.pid, t.id.Handle(), cmd) })
-	p, legal := t.id.Begin(cmd, t.observeAnswer(cmd, answer))
+	p, legal := t.id.Begin(cmd, answer)
 	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.forCommand(cmd))
 	if legal {
 		if err := t.checkExposure(cmd); err != nil {
@@ -46,7 +51,8 @@ func (t *commandTable) executeOnDevice(cmd Command, prepare func(*cmid.Pending),
 // doInner executes a step of another command, or a step that no command has asked for. Once
 // the identifier is ending, the answer is dropped.
 func (t *commandTable) doInner(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
-	p := t.executeOnDevice(cmd, prepare, func(ev Event) {
+	p := t.begin(cmd, prepare, func(ev Event) {
+		t.noteAnswer(cmd, ev)
 		if !t.isEnding() {
 			then(ev)
 		}
@@ -66,11 +72,16 @@ func (t *commandTable) registerCommand(cmd Command, sender *actor.PID) *cmid.Pen
 // observeAnswer returns answer, preceded by a notice of cmd's transition to the Observer.
 func (t *commandTable) observeAnswer(cmd Command, answer func(Event)) func(Event) {
 	return func(ev Event) {
-		t.reportTransition(cmd.Op())
-		t.resetTimer()
-		t.observeCommand(func(o CommandObserver) { o.Answered(t.pid, t.id.Handle(), cmd, ev) })
+		t.noteAnswer(cmd, ev)
 		answer(ev)
 	}
+}
+
+// noteAnswer does what every answer needs, before its receiver gets it.
+func (t *commandTable) noteAnswer(cmd Command, ev Event) {
+	t.reportTransition(cmd.Op())
+	t.resetTimer()
+	t.observeCommand(func(o CommandObserver) { o.Answered(t.pid, t.id.Handle(), cmd, ev) })
 }
 
 // requestAnswered records that the request was answered, and how, once.

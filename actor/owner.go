@@ -73,7 +73,8 @@ func (o *owner) sendEnvelope(l *loop, env *actor.MessageEnvelope, inside bool) {
 		o.box.PostUserMessage(env)
 	default:
 		l.el.Handoff()
-		l.tellUser("message to", o.pid.Id, func() { l.rt.sys.Root.Send(o.pid, env) })
+		pid := o.pid // so that o need not be allocated
+		l.tellUser("message to", pid.Id, func() { l.rt.sys.Root.Send(pid, env) })
 	}
 }
 

@@ -53,6 +53,9 @@ func ParseAddr(s string) (Addr, error) {
 // address is written in one way, and addresses can be compared. Devices report names. A number that
 // is no interface's stays.
 func nameZone(ip netip.Addr) netip.Addr {
+	if ip.Zone() == "" {
+		return ip
+	}
 	index, err := strconv.Atoi(ip.Zone())
 	if err != nil {
 		return ip

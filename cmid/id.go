@@ -282,20 +282,18 @@ func (id *ID) clampBacklog(n int) int {
 
 // legal returns the state that op leads to, or why it is illegal now.
 func (id *ID) legal(op states.Op) (next states.State, why *states.Reason) {
-	in, flavor := states.Requested(op), id.Flavor()
-	var reason states.Reason
 	switch {
 	case id.driver == nil && id.last == nil:
-		reason = states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
+		return 0, &states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
 	case id.driver == nil && (id.state != states.Destroying || id.running == nil):
-		reason = states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
-	default:
-		next, v := states.Step(flavor, id.state, in)
-		if v == states.Allow && id.driver != nil {
-			return next, nil
-		}
-		reason = states.Why(flavor, id.state, in)
+		return 0, &states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
 	}
+	in, flavor := states.Requested(op), id.Flavor()
+	next, v := states.Step(flavor, id.state, in)
+	if v == states.Allow && id.driver != nil {
+		return next, nil
+	}
+	reason := states.Why(flavor, id.state, in)
 	return 0, &reason
 }
 

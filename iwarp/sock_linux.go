@@ -140,8 +140,7 @@ func (in *instance) sockError(fd int) error {
 
 // errnoOf returns the errno in err, or EIO if there is none.
 func errnoOf(err error) unix.Errno {
-	var e unix.Errno
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[unix.Errno](err); ok {
 		return e
 	}
 	return unix.EIO

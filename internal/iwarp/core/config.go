@@ -37,7 +37,8 @@ type Config struct {
 	// Revision is the MPA revision of an initiator's Request: 1 or 2; 0 means 2. A responder
 	// answers the revision it is asked in.
 	Revision uint8
-	// PrivateData goes into an initiator's Request: at most MaxPrivateData bytes, copied by Init.
+	// PrivateData goes into an initiator's Request: at most MaxPrivateData bytes, which must not
+	// change before Start.
 	PrivateData []byte
 	// IRD and ORD are an initiator's inbound and outbound Read limits, announced by a revision 2
 	// Request.

@@ -91,7 +91,6 @@ func (c *Conn) Init(cfg Config, up Upcalls) error {
 	if cfg.MessageTimeout <= 0 {
 		cfg.MessageTimeout = messageTimeout
 	}
-	cfg.PrivateData = append([]byte(nil), cfg.PrivateData...)
 	if cfg.SetupTimeout <= 0 {
 		cfg.SetupTimeout = requestTimeout
 		if cfg.Initiator {

@@ -43,6 +43,9 @@ func (c *Conn) inputFrame(now time.Time, b []byte) []byte {
 		if len(c.mpa) >= need {
 			need += int(binary.BigEndian.Uint16(c.mpa[wire.FrameLen-2:]))
 		}
+		if c.mpa == nil {
+			c.mpa = make([]byte, 0, min(len(b), wire.FrameLen+wire.ControlLen+MaxPrivateData))
+		}
 		k := min(need-len(c.mpa), len(b))
 		c.mpa, b = append(c.mpa, b[:k]...), b[k:]
 		f, _, err := wire.ConsumeFrame(c.mpa)

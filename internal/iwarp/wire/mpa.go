@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // Flags is the flags byte of an MPA frame (RFC 5044 section 7.1.1, RFC 6581 section 6).
 type Flags uint8
@@ -64,7 +67,7 @@ func AppendFrame(b []byte, f *Frame) []byte {
 	if f.Enhanced() {
 		n += ControlLen
 	}
-	b = append(b, key...)
+	b = append(slices.Grow(b, FrameLen+n), key...)
 	b = append(b, byte(f.Flags), f.Revision)
 	b = binary.BigEndian.AppendUint16(b, uint16(n))
 	if f.Enhanced() {
