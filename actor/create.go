@@ -78,9 +78,11 @@ type spawner struct {
 	next  *ident // the one being spawned
 }
 
+// init makes the Props. Their functions are called only during a spawn, because identifiers are not
+// restarted (stopsFailed).
 func (s *spawner) init() {
 	s.props = actor.PropsFromProducer(
-		func() actor.Actor { return s.next }, // called once, as identifiers are not restarted (stopsFailed)
+		func() actor.Actor { return s.next },
 		actor.WithMailbox(func() actor.Mailbox { return s.next.box }),
 	)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // New makes the queue pair of id and its receives. id must have a device: it is a request, or its
-// route was resolved. The Area is that of the owner's one-sided operations, nil without any; h makes
-// the connection a secured one, nil if it is not to be.
+// route was resolved. a is the Area of the owner's one-sided operations; nil: there are none. h
+// makes it a secured connection; nil: it is not to be.
 func New(l *Loop, id *cmid.ID, up Identifier, t Terms, a *Area, h Handshake) (*Conn, error) {
 	dev := id.Device()
 	if dev == nil {
