@@ -199,6 +199,7 @@ func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 		MaxCalls: oneOf(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: oneOf(w.Env, 0, 0, 1, 2), Memory: oneOf(w.Env, 0, 1<<16, 1<<18),
 		MaxMessage: oneOf(w.Env, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: oneOf(w.Env, 0, 1, 2, 4),
 		MaxCallsInAll: oneOf(w.Env, 0, 2, 4, 16), MaxStreamsInAll: oneOf(w.Env, 0, 1, 4, 16), StreamWindow: oneOf(w.Env, 0, 1<<10, 4<<10),
+		MaxWait: oneOf(w.Env, 0, 0, 20*time.Millisecond, 300*time.Millisecond),
 	}
 	if innocent {
 		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
