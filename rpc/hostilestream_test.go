@@ -154,8 +154,29 @@ func TestServerWithoutAWindow(t *testing.T) {
 }
 
 // A server that begins the answers of many calls, and ends none, fills no more than half of the
-// client's memory. The calls without memory fail, and their servers learn of it.
+// client's memory. The calls without memory fail, and their servers learn of it. The same applies to
+// clients' streams.
 func TestAnswersInPartsAreBounded(t *testing.T) {
+	t.Run("call", func(t *testing.T) {
+		boundAnswers(t, func(ctx context.Context, c *Client) error {
+			_, err := CallRaw(ctx, c, echo, nil, nil)
+			return err
+		})
+	})
+	t.Run("client stream", func(t *testing.T) {
+		boundAnswers(t, func(ctx context.Context, c *Client) error {
+			u, err := OpenClientStream(ctx, c, sum)
+			if err != nil {
+				return err
+			}
+			_, err = u.Receive()
+			return err
+		})
+	})
+}
+
+// boundAnswers is TestAnswersInPartsAreBounded for calls that call makes.
+func boundAnswers(t *testing.T, call func(context.Context, *Client) error) {
 	const calls, part, memory = 64, 60 << 10, 4 << 20
 	actortest.Run(t, actortest.Config{}, func(w *actortest.World) {
 		far := w.Host("mem1", there)
@@ -165,7 +186,7 @@ func TestAnswersInPartsAreBounded(t *testing.T) {
 			case *actor.Started:
 				ctx.Send(far.CreateID(ctx.Self(), rdma.IDConfig{}), &rdma.Serve{Addr: there + ":7471"})
 			case *rdma.ConnectRequest:
-				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Latest: 2, Calls: calls}.Bytes()})
+				ctx.Respond(&rdma.Accept{PrivateData: wire.Hello{Version: 1, Latest: 2, Calls: 2 * calls}.Bytes()})
 			case *rdma.Received:
 				for b := m.Data; len(b) > 0; {
 					h, _, rest, err := wire.ParseFrame(b)
@@ -183,16 +204,13 @@ func TestAnswersInPartsAreBounded(t *testing.T) {
 			}
 		}, far.OnLoop()))
 		w.Wait()
-		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{MaxMessage: 1 << 20, Memory: memory})
+		c, err := Dial(w.T().Context(), w.Runtime(), there+":7471", ClientConfig{MaxMessage: 1 << 20, Memory: memory, StreamWindow: 1 << 10})
 		if err != nil {
 			w.T().Fatal(err)
 		}
 		ended := make(chan error, calls)
 		for range calls {
-			go func() {
-				_, err := CallRaw(w.T().Context(), c, echo, nil, nil)
-				ended <- err
-			}()
+			go func() { ended <- call(w.T().Context(), c) }()
 		}
 		w.Wait()
 		const fit = memory / 2 / part

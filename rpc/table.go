@@ -240,7 +240,7 @@ func (l *table) boundLocked(i int) *clientCall {
 		return nil
 	}
 	what := "an item"
-	if c.stream == nil {
+	if !c.m.items {
 		what = "an answer"
 	}
 	text := fmt.Sprintf("no memory for %s: those in parts, or beyond the windows, have %d bytes (half of ClientConfig.Memory)", what, l.excess)
@@ -264,7 +264,7 @@ func (l *table) rejectLocked(i int, why *Error) *clientCall {
 // another call's answer. Not ok: there is none.
 func (l *table) keepLocked(c *clientCall) (ok bool) {
 	n := c.parts.n
-	if c.stream != nil {
+	if c.m.items {
 		n = c.stream.excess
 	}
 	more := int64(n - c.kept)
