@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -92,7 +93,8 @@ func TestAllocationsOfWaitingCalls(t *testing.T) {
 	}
 }
 
-// An item allocates what its receiver gets: a message and its bytes.
+// An item allocates what its receiver gets: a message and its bytes, and nothing if the receiver
+// has memory for both.
 func TestAllocationsOfItems(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -120,5 +122,20 @@ func TestAllocationsOfItems(t *testing.T) {
 	// 2 are this function's: Send's argument escapes
 	if n := float64(after.Mallocs-before.Mallocs) / items; n > 2+2+2+0.3 {
 		t.Errorf("%.2f allocations per item that comes back", n)
+	}
+	runtime.ReadMemStats(&before)
+	q, got := make(Bytes, 64), make(Bytes, 0, 64)
+	for i := range items {
+		q[0] = byte(i)
+		if err := d.Send(&q); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.ReceiveInto(&got); err != nil || !slices.Equal(got, q) {
+			t.Fatalf("item %d came as %v: %v", i, got, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := float64(after.Mallocs-before.Mallocs) / items; n > 2+0.3 { // the handler's
+		t.Errorf("%.2f allocations per item that is received into the same memory", n)
 	}
 }

@@ -186,18 +186,15 @@ func (r *inbound) receiveItem(item any) error {
 	if err != nil {
 		return err
 	}
-	decoded := false
-	defer func() {
-		if !decoded {
-			r.failStream(badMessage(r.m, "item", errGoexit, FateAnswered))
-		}
-	}()
-	err = r.codec.tryDecode(b, item)
-	decoded = true
-	if err != nil {
-		err = badMessage(r.m, "item", err, FateAnswered)
+	fail := func(why error) {
+		err = badMessage(r.m, "item", why, FateAnswered)
 		r.failStream(err)
 	}
+	tryCall(func() {
+		if why := r.codec.decode(b, item); why != nil {
+			fail(why)
+		}
+	}, func(why *PanicError) { fail(why) })
 	return err
 }
 

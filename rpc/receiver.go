@@ -23,18 +23,23 @@ type Receiver[T any] struct {
 // end if the call has ended.
 func (r *Receiver[T]) Receive() (*T, error) {
 	item := new(T)
-	err := r.r.receiveItem(item)
-	r.fillTargets(err)
-	if err != nil {
+	if err := r.ReceiveInto(item); err != nil {
 		return nil, err
 	}
-	if r.received != nil {
-		if err := r.received(item); err != nil {
+	return item, nil
+}
+
+// ReceiveInto is Receive into memory of the caller, which may use it again for the next item.
+// Bytes are overwritten if they have room. With an error the contents of item are undefined.
+func (r *Receiver[T]) ReceiveInto(item *T) error {
+	err := r.r.receiveItem(item)
+	r.fillTargets(err)
+	if err == nil && r.received != nil {
+		if err = r.received(item); err != nil {
 			r.r.failStream(err)
-			return nil, err
 		}
 	}
-	return item, nil
+	return err
 }
 
 // All returns an iterator over the items that are still to come. If the stream ends with another

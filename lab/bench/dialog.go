@@ -18,10 +18,10 @@ import (
 )
 
 // dialog is a bidirectional stream whose server sends every item back. One goroutine may send while
-// another one receives.
+// another one receives. All sides receive into the same variable again and again.
 type dialog struct {
 	send    func(p []byte) error
-	receive func() ([]byte, error) // the next item
+	receive func() ([]byte, error) // the next item, until the next call
 	close   func() error
 }
 
@@ -104,15 +104,17 @@ var talkMethod = rpc.NewBidiStream[rpc.Bytes, rpc.Bytes]("bench.Talk")
 func serveTalk(e measure.Entry) (measure.Service, error) {
 	return startServer(e, func(s *rpc.Server) {
 		rpc.HandleBidiStream(s, talkMethod, func(_ context.Context, in *rpc.Receiver[rpc.Bytes], out *rpc.Sender[rpc.Bytes]) error {
-			for q, err := range in.All() {
-				if err != nil {
+			var item rpc.Bytes
+			for {
+				if err := in.ReceiveInto(&item); errors.Is(err, io.EOF) {
+					return nil
+				} else if err != nil {
 					return err
 				}
-				if err := out.Send(q); err != nil {
+				if err := out.Send(&item); err != nil {
 					return err
 				}
 			}
-			return nil
 		})
 	})
 }
@@ -130,14 +132,15 @@ func dialTalk(addr string, e measure.Entry) (dialog, error) {
 	if err != nil {
 		return dialog{}, err
 	}
+	var sent, received rpc.Bytes
 	return dialog{
-		send: func(p []byte) error { return d.Send((*rpc.Bytes)(&p)) },
+		send: func(p []byte) error {
+			sent = p
+			return d.Send(&sent)
+		},
 		receive: func() ([]byte, error) {
-			item, err := d.Receive()
-			if err != nil {
-				return nil, err
-			}
-			return *item, nil
+			err := d.ReceiveInto(&received)
+			return received, err
 		},
 		close: func() error {
 			d.Close()
@@ -151,8 +154,8 @@ func dialTalk(addr string, e measure.Entry) (dialog, error) {
 var grpcTalk = grpc.StreamDesc{
 	StreamName: "Talk", ServerStreams: true, ClientStreams: true,
 	Handler: func(_ any, s grpc.ServerStream) error {
+		p := new([]byte)
 		for {
-			p := new([]byte)
 			if err := s.RecvMsg(p); errors.Is(err, io.EOF) {
 				return nil
 			} else if err != nil {
@@ -172,11 +175,15 @@ func dialGRPCTalk(addr string, _ measure.Entry) (dialog, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := c.NewStream(ctx, &grpcTalk, "/bench.Echo/Talk")
+	var sent, received []byte
 	return dialog{
-		send: func(p []byte) error { return s.SendMsg(&p) },
-		receive: func() (p []byte, err error) {
-			err = s.RecvMsg(&p)
-			return p, err
+		send: func(p []byte) error {
+			sent = p
+			return s.SendMsg(&sent)
+		},
+		receive: func() ([]byte, error) {
+			err := s.RecvMsg(&received)
+			return received, err
 		},
 		close: func() error {
 			cancel()
