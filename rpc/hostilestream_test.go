@@ -154,8 +154,8 @@ func TestServerWithoutAWindow(t *testing.T) {
 }
 
 // A server that begins the answers of many calls, and ends none, fills no more than half of the
-// client's memory. The calls without memory fail, and their servers learn of it. The same applies to
-// clients' streams.
+// client's memory. The calls without memory fail, and their servers learn of it. The same applies
+// to clients' streams.
 func TestAnswersInPartsAreBounded(t *testing.T) {
 	t.Run("call", func(t *testing.T) {
 		boundAnswers(t, func(ctx context.Context, c *Client) error {
