@@ -3,14 +3,19 @@ package share
 import (
 	"slices"
 	"time"
+
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Calls that find no place may wait in a queue. Each needs a place there (Waiting), for which the
 // same rules hold. When a place for calls becomes free, the addresses with calls that wait take
-// turns, and those of an address its connections, as far as they may have one more. The oldest call
-// of a connection is next. But if that has waited for a quarter of the longest wait, the server is
-// overloaded, and the newest one is next. Otherwise all calls would be answered late. So most are
-// answered early, and the oldest are refused when their time is over.
+// turns, and those of an address its connections, as far as they may have one more. An address is
+// last when it has got a place, and when it has returned its only one. Those without a place are in
+// a separate line: others may not have the places that are kept for these, so a returned place
+// would often be offered to all of them in vain. The oldest call of a connection is next. But if
+// that has waited for a quarter of the longest wait, the server is overloaded, and the newest one
+// is next. Otherwise all calls would be answered late. So most are answered early, and the oldest
+// are refused when their time is over.
 
 // Waiter is a call that waits for a place.
 type Waiter struct {
@@ -64,10 +69,10 @@ func (c *Conn) Await(w *Waiter) (watch bool) {
 	defer a.mu.Unlock()
 	w.conn, w.since = c, time.Now()
 	if c.queue.oldest == nil {
-		if len(p.turns) == 0 {
-			a.turns = append(a.turns, p)
-		}
 		p.turns = append(p.turns, c)
+		if p.turn.in == nil {
+			a.joinLineLocked(p)
+		}
 	}
 	c.queue.add(w)
 	a.queue.add(w)
@@ -120,27 +125,88 @@ func (a *Account) Expired(all bool) (w *Waiter, next time.Duration) {
 }
 
 func (a *Account) nextLocked() *Waiter {
-	for _, p := range a.turns {
-		if !p.mayLocked(a, Calls, 1) {
-			continue
-		}
-		for _, c := range p.turns {
-			if !c.mayLocked(Calls, 1) {
-				continue
+	left := a.total[Calls] - a.used[Calls]
+	if left <= 0 {
+		return nil
+	}
+	first := a.turns[0].first // it may have one
+	if left > fairshare.Kept(a.total[Calls]) {
+		for p := a.turns[1].first; p != nil && (first == nil || p.turn.number < first.turn.number); p = p.turn.next {
+			if w := a.nextOfLocked(p); w != nil {
+				return w
 			}
-			w := c.queue.oldest
-			if time.Since(w.since) > a.longest/4 {
-				w = c.queue.newest
-			}
-			p.turns = append(without(p.turns, c), c)
-			a.turns = append(without(a.turns, p), p)
-			a.forgetWaiterLocked(w)
-			c.addLocked(Waiting, -1)
-			c.addLocked(Calls, 1)
-			return w
 		}
 	}
+	if first == nil {
+		return nil
+	}
+	return a.nextOfLocked(first)
+}
+
+// nextOfLocked is nextLocked for one address.
+func (a *Account) nextOfLocked(p *peer) *Waiter {
+	if !p.mayLocked(a, Calls, 1) {
+		return nil
+	}
+	for _, c := range p.turns {
+		if !c.mayLocked(Calls, 1) {
+			continue
+		}
+		w := c.queue.oldest
+		if time.Since(w.since) > a.longest/4 {
+			w = c.queue.newest
+		}
+		p.turns = append(without(p.turns, c), c)
+		a.joinLineLocked(p)
+		a.forgetWaiterLocked(w)
+		c.addLocked(Waiting, -1)
+		c.addLocked(Calls, 1)
+		return w
+	}
 	return nil
+}
+
+// line has addresses in the order of their turns.
+type line struct{ first, last *peer }
+
+// turn is the turn of an address.
+type turn struct {
+	in         *line // nil: none of its calls wait
+	prev, next *peer
+	number     uint64 // larger than those of the addresses that have joined a line before
+}
+
+// joinLineLocked makes p the last one in its line.
+func (a *Account) joinLineLocked(p *peer) {
+	p.leaveLineLocked()
+	l := &a.turns[min(p.used[Calls], 1)]
+	a.joined++
+	p.turn = turn{in: l, prev: l.last, number: a.joined}
+	if l.last == nil {
+		l.first = p
+	} else {
+		l.last.turn.next = p
+	}
+	l.last = p
+}
+
+// leaveLineLocked removes p from its line, if it is in one.
+func (p *peer) leaveLineLocked() {
+	t := p.turn
+	if t.in == nil {
+		return
+	}
+	if t.prev == nil {
+		t.in.first = t.next
+	} else {
+		t.prev.turn.next = t.next
+	}
+	if t.next == nil {
+		t.in.last = t.prev
+	} else {
+		t.next.turn.prev = t.prev
+	}
+	p.turn = turn{}
 }
 
 // forgetWaiterLocked removes w from the queue.
@@ -153,7 +219,7 @@ func (a *Account) forgetWaiterLocked(w *Waiter) {
 		return
 	}
 	if p.turns = without(p.turns, c); len(p.turns) == 0 {
-		a.turns = without(a.turns, p)
+		p.leaveLineLocked()
 	}
 }
 

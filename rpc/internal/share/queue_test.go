@@ -91,7 +91,7 @@ func TestQueue(t *testing.T) {
 			running = running[1:]
 			begin(c.GiveCall())
 		}
-		if used := a.Taken(); used != (Amounts{}) || len(waiting) > 0 || len(a.turns) > 0 {
+		if used := a.Taken(); used != (Amounts{}) || len(waiting) > 0 || a.turns != ([2]line{}) {
 			t.Errorf("%v are taken, %d wait", used, len(waiting))
 		}
 	})

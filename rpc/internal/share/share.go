@@ -54,7 +54,8 @@ type Account struct {
 	used    Amounts
 	peers   map[netip.Addr]*peer
 	queue   list    // all calls that wait for a place
-	turns   []*peer // addresses with calls that wait, in the order of their turns
+	turns   [2]line // addresses with calls that wait: those without a place, and the others
+	joined  uint64  // number of the last address that has joined a line
 	watched bool    // Expired will be called
 }
 
@@ -65,6 +66,7 @@ type peer struct {
 	conns int
 	used  Amounts
 	turns []*Conn      // connections with calls that wait for a place, in the order of their turns
+	turn  turn         // among the addresses
 	waits atomic.Int64 // places for calls whose answers wait for the client
 }
 
@@ -152,9 +154,13 @@ func (c *Conn) Exceeds() bool {
 }
 
 func (c *Conn) addLocked(r Resource, n int) {
+	had := c.peer.used[r] > 0
 	c.of.used[r] += n
 	c.peer.used[r] += n
 	c.used[r] += n
+	if has := c.peer.used[r] > 0; r == Calls && has != had && c.peer.turn.in != nil {
+		c.of.joinLineLocked(c.peer)
+	}
 }
 
 // mayLocked reports whether the address may have n more.
