@@ -45,8 +45,15 @@ func TestTroubleSortsFirst(t *testing.T) {
 		id      uint64
 		trouble string
 	}{
-		{9, "loop blocked"}, {8, "failed"}, {6, "peer takes nothing"}, {5, "peer is slow"}, {4, "retains memory"}, {3, "no answer"},
-		{1, ""}, {2, ""}, {7, ""},
+		{9, "loop blocked"},
+		{8, "failed"},
+		{6, "peer takes nothing"},
+		{5, "peer is slow"},
+		{4, "retains memory"},
+		{3, "no answer"},
+		{1, ""},
+		{2, ""},
+		{7, ""},
 	}
 	for n, row := range q.selectPage(s).Rows {
 		if row.ID != want[n].id || row.Trouble != want[n].trouble {

@@ -387,7 +387,7 @@ func (m *model) detailLines() (lines []line) {
 	return append(lines, line{"history  " + plain.Fit("AT", 8) + plain.Fit("FOR", 8) + "STATE", inverse})
 }
 
-// wrapLines continues lines that are wider than the terminal on lines of their own.
+// wrapLines breaks lines that are wider than the terminal, and indents what follows.
 func (m *model) wrapLines(lines []line) (wrapped []line) {
 	const indent = "         "
 	for _, l := range lines {
