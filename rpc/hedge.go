@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -27,9 +26,12 @@ const mostHedges = 2
 // result.
 func (c *Client) callHedged(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
 	var h hedges
-	if err = c.beginAttempt(ctx, m, body, not, &h, o); err != nil {
+	first := attempt{cl: c.newCall(m, o)}
+	if first.l, err = c.startCall(ctx, ctx, first.cl, body, not); err != nil {
+		c.releaseCall(first.cl)
 		return nil, nil, err
 	}
+	h.addAttempt(first)
 	late := time.NewTimer(c.pool.Hedge)
 	defer late.Stop()
 	for {
@@ -59,7 +61,7 @@ func (c *Client) callHedged(ctx context.Context, m *method, body []byte, not avo
 			return cl, server, inAll(err, h.unsure)
 		default:
 			a := h.takeAttempt(finished)
-			if a.cl.err != nil && isRetryable(true, a.cl.err) && h.activeAttempts() > 0 {
+			if a.cl.err != nil && mayBeServers(a.cl.err) && h.activeAttempts() > 0 {
 				h.unsure = h.unsure || !a.cl.err.Fate.NotExecuted()
 				c.releaseCall(a.cl)
 				continue
@@ -71,21 +73,13 @@ func (c *Client) callHedged(ctx context.Context, m *method, body []byte, not avo
 	}
 }
 
-// beginAttempt begins an attempt.
-func (c *Client) beginAttempt(ctx context.Context, m *method, body []byte, not avoided, h *hedges, o callOptions) (err error) {
-	a := attempt{cl: c.newCall(m, o)}
-	if a.l, err = c.startCall(ctx, ctx, a.cl, body, not); err != nil {
-		c.releaseCall(a.cl)
-		return err
-	}
-	h.attempts[h.n] = a
-	h.n++
-	return nil
-}
+// mayBeServers reports whether err may be a failure of the server, so that another one may answer.
+func mayBeServers(err *Error) bool { return err.Code == CodeInternal || isRetryable(true, err) }
 
-// beginAnother begins another attempt, if there is another server, and the budget allows it.
+// beginAnother begins another attempt, if there is another server that takes it immediately, and
+// the budget allows it.
 func (c *Client) beginAnother(ctx context.Context, m *method, body []byte, h *hedges, o callOptions) {
-	if h.n == len(h.attempts) {
+	if h.n == len(h.attempts) || ctx.Err() != nil {
 		return
 	}
 	var not avoided
@@ -94,20 +88,43 @@ func (c *Client) beginAnother(ctx context.Context, m *method, body []byte, h *he
 			not[i] = a.l.server
 		}
 	}
-	if !c.hasAnother(not) || !c.budget.takeToHedge() {
+	l := c.anotherLink(ctx, not)
+	if l == nil || !c.budget.takeToHedge() {
 		return
 	}
-	if c.beginAttempt(ctx, m, body, not, h, o) == nil {
-		c.ledger.countsOf(m).repeated.Add(1)
+	a := attempt{cl: c.newCall(m, o), l: l}
+	a.cl.most = c.methodSettings(m).MaxResponse
+	metadata, err := prepareCall(ctx, a.cl)
+	if err == nil {
+		err = l.queueRequest(a.cl, metadata, body)
 	}
+	if err != nil {
+		c.budget.left.Add(budgetCost)
+		c.releaseCall(a.cl)
+		return
+	}
+	h.addAttempt(a)
+	c.ledger.countsOf(m).repeated.Add(1)
 }
 
-// hasAnother reports whether a server that is not avoided can be called.
-func (c *Client) hasAnother(not avoided) bool {
+// anotherLink returns the connection of a server that is not avoided, rather of one that is not
+// ejected. nil: there is none.
+func (c *Client) anotherLink(ctx context.Context, not avoided) *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ch := choice{c: c, now: time.Now(), not: not, ejected: true}
-	return slices.ContainsFunc(c.endpoints, ch.mayCall)
+	for _, ejected := range []bool{false, true} {
+		ch := choice{c: c, now: time.Now(), not: not, ejected: ejected}
+		if e := ch.chooseEndpoint(ctx); e != nil {
+			return e.link
+		}
+	}
+	return nil
+}
+
+// addAttempt adds an attempt that is under way.
+func (h *hedges) addAttempt(a attempt) {
+	h.attempts[h.n] = a
+	h.n++
 }
 
 // doneChan returns the channel that has a token when an attempt is finished; nil: it is not under
