@@ -54,3 +54,26 @@ func TestGathersWhatThePeerTakes(t *testing.T) {
 		})
 	}
 }
+
+// Frames that wait occupy little more memory than they are counted with, also if the peer takes
+// only small messages: ServerConfig.Memory limits what clients do not take.
+func TestGatheredFramesTakeLittleMore(t *testing.T) {
+	for _, most := range []int{1 << 10, 2 << 10, 5 << 10, gatherBytes} {
+		for _, n := range []int{40, 600, 1 << 10, 4 << 10} {
+			var o out
+			if o.establishedLocked(most); n > most {
+				continue
+			}
+			for o.bytes < highWater {
+				o.frameLocked(n)
+			}
+			taken := cap(o.cur)
+			for _, seg := range o.full {
+				taken += cap(seg.frames)
+			}
+			if taken > 2*o.bytes+gatherBytes {
+				t.Errorf("frames of %d bytes in messages of %d take %d bytes, and count as %d", n, most, taken, o.bytes)
+			}
+		}
+	}
+}

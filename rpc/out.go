@@ -133,10 +133,14 @@ func (o *out) frameLocked(n int) []byte {
 	at := len(o.cur)
 	if need := at + n; need > cap(o.cur) {
 		var grown []byte
-		if need <= gatherBytes && (need > smallBuffer || len(o.full) > 0) {
+		// bytes are counted, not memory: messages that stay small get little
+		switch busy := need > smallBuffer || len(o.full) > 0; {
+		case !busy:
+			grown = make([]byte, at, smallBuffer)
+		case need > gatherBytes || o.most < gatherBytes/2:
+			grown = make([]byte, at, max(need, o.most))
+		default:
 			grown = gatherings.Get().(*[gatherBytes]byte)[:at]
-		} else {
-			grown = make([]byte, at, max(need, smallBuffer))
 		}
 		copy(grown, o.cur)
 		o.cur = grown
