@@ -73,7 +73,7 @@ var (
 	ErrDraining = addBuiltin(CodeDraining, "the server is draining", nil)
 	// ErrUnavailable: there is no connection, or it ended before the answer came. Error.Fate
 	// reports what that means for the call.
-	ErrUnavailable = addBuiltin(CodeUnavailable, "no connection to the server", nil)
+	ErrUnavailable = addBuiltin(CodeUnavailable, "unavailable", nil)
 	// ErrClosed: the Client or the Server was closed.
 	ErrClosed = addBuiltin(CodeClosed, "closed", nil)
 	// ErrForeignPeer: the peer at the address does not speak this protocol.
