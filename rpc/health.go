@@ -58,7 +58,10 @@ func (e *endpoint) unreported(l *link, why error) {
 // serveLocked lets calls use the endpoint's connection.
 func (e *endpoint) serveLocked() {
 	if !e.serves {
-		e.serves, e.slowSince = true, time.Now()
+		e.serves = true
+		if now := time.Now(); !now.Before(e.ejectedUntil) || now.After(e.slowSince) {
+			e.slowSince = now // otherwise it starts when its ejection ends
+		}
 		e.c.connected++
 		e.c.boundEjectionsLocked()
 		e.c.changedLocked()

@@ -147,3 +147,42 @@ func TestWatchesTakeNoStreams(t *testing.T) {
 		}
 	})
 }
+
+// A server whose health fails for a moment while it is ejected starts slowly when its ejection
+// ends, like every other.
+func TestSlowStartAfterAnEjectionAndAReport(t *testing.T) {
+	cfg := PoolConfig{EjectFor: time.Minute}
+	cfg.Service.Health = new(string)
+	inFleet(t, 3, cfg, func(f *fleet) {
+		reports := make(chan health.Status)
+		for i, m := range f.members {
+			handleWatch(m.s, func(ctx context.Context, out *Sender[health.Status]) error {
+				for now := health.Serving; ; {
+					if err := out.Send(&now); err != nil || i > 0 {
+						return <-hang(ctx)
+					}
+					select {
+					case now = <-reports:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+			})
+		}
+		f.connected()
+		f.Advance(time.Minute)
+		f.eject(0)
+		reports <- health.NotServing
+		reports <- health.Serving
+		f.Wait()
+		if !f.isEjected(0) {
+			f.t.Fatal("a report ends the ejection")
+		}
+		f.Advance(time.Until(f.c.Servers()[0].Ejected) + time.Millisecond)
+		before := f.members[0].called()
+		f.crowd(300)
+		if n := f.members[0].called() - before; n == 0 || n > 60 {
+			f.t.Errorf("%d of 300 calls immediately after its ejection", n)
+		}
+	})
+}
