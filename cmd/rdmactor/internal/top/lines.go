@@ -77,7 +77,7 @@ func (m *model) summaryLines(address string, now time.Time) []line {
 		if wait := m.retry.Sub(now); wait > 0 {
 			text += " in " + plain.Duration(wait.Seconds())
 		}
-		text += ": " + cutText(m.err.Error())
+		text += ": " + plain.Text(cutText(m.err.Error()))
 		if !m.got.IsZero() {
 			text += "; below is what was " + plain.Duration(now.Sub(m.got).Seconds()) + " ago"
 		}
@@ -440,7 +440,7 @@ func (m *model) screenLines(address string, height int, now time.Time) []line {
 		lines = append(lines, m.ownRows()...)
 	case m.detail != "":
 		last.text = keysDetail
-		lines = append(lines, m.visibleDetail(height-len(lines)-1)...)
+		lines = append(lines, m.visibleDetail(max(height-len(lines)-1, 0))...)
 	default:
 		lines = append(lines, m.footLine())
 		table := m.tableLines()

@@ -261,6 +261,24 @@ func TestSmall(t *testing.T) {
 	}
 }
 
+// TestScrolledInSmall: whatever the view is, and however far it is scrolled, a terminal of any
+// height gets as many lines as it has.
+func TestScrolledInSmall(t *testing.T) {
+	for _, opens := range []string{"", "\r", "?"} {
+		m := shown()
+		for _, k := range decodeKeys([]byte(opens)) {
+			m.handleKey(k)
+		}
+		m.storeAnswer(said(m.currentQuestion(), 3), moment)
+		for height := 9; height > 0; height-- {
+			m.from = 1000
+			if got := len(m.screenLines("h", height, moment)); got != height {
+				t.Errorf("after %q: %d lines of %d", opens, got, height)
+			}
+		}
+	}
+}
+
 // TestErrors: without an answer the error is shown, and the previous data stay.
 func TestErrors(t *testing.T) {
 	m := newModel(page.Query{})
@@ -268,6 +286,10 @@ func TestErrors(t *testing.T) {
 	m.retry = moment.Add(2 * time.Second)
 	if got := text(m.screenLines("h", 5, moment)); !strings.Contains(got, "no news, trying again in 2.0s: connection refused") {
 		t.Error(got)
+	}
+	m.storeAnswer(answer{err: errors.New("x" + strings.Repeat("ë", 200))}, moment)
+	if got := text(m.screenLines("h", 5, moment)); !utf8.ValidString(got) {
+		t.Errorf("a long error is cut inside a character: %q", got)
 	}
 	m = shown()
 	m.storeAnswer(answer{err: errors.New("EOF")}, moment)
