@@ -97,6 +97,28 @@ func TestChromium(t *testing.T) {
 	}
 }
 
+// TestChromiumCurves: the page keeps minutes of figures for its curves, but not the tables that
+// come with them, because they would take hundreds of megabytes. When the clock is set back, the
+// curves begin anew.
+func TestChromiumCurves(t *testing.T) {
+	b := open(t, busyProgram(t, nil))
+	b.Want(`samples.get("").length > 1`)
+	var other string
+	b.Must(b.Eval(`Object.entries(samples.get("")[1].data).filter(([, v]) => typeof v !== "number").map(([n]) => n).join()`, &other))
+	if other != "" {
+		t.Errorf("each sample keeps %s", other)
+	}
+	var kept string
+	b.Must(b.Eval(`[12, 13, 11].forEach(h => remember("x", { taken: "2026-01-01T" + h + ":00:00Z", sent_messages: h })),
+		samples.get("x").map(s => s.data.sent_messages).join()`, &kept))
+	if kept != "11" {
+		t.Errorf("after the clock was set back to 11 h, the curve has %s", kept)
+	}
+	if errs := b.Errors(); len(errs) > 0 {
+		t.Errorf("the browser complains: %q", errs)
+	}
+}
+
 // TestChromiumHostileNames: names that peers have chosen are text in the page.
 func TestChromiumHostileNames(t *testing.T) {
 	b := open(t, busyProgram(t, nil))

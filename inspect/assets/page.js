@@ -579,9 +579,10 @@ function remember(pid, data) {
     if (samples.size >= 9) samples.delete([...samples.keys()].find(k => k !== ""));
     samples.set(pid, s = []);
   }
-  const at = Date.parse(data.taken) / 1000;
-  if (s.length && s[s.length - 1].at >= at) return;
-  s.push({ at, data });
+  const at = Date.parse(data.taken) / 1000, last = s.length ? s[s.length - 1].at : 0;
+  if (at === last) return;
+  if (at < last) s.length = 0; // the clock was set back
+  s.push({ at, data: Object.fromEntries(Object.entries(data).filter(([, v]) => typeof v === "number")) });
   if (s.length > kept) s.shift();
 }
 
@@ -634,7 +635,7 @@ function loops() {
         if ("busy_seconds" in row) row.busy_share = row.blocked_seconds ? 1 : before && took > 0 ? (row.busy_seconds - before.busy_seconds) / took : 0;
         if (before && took > 0) row.turns_a_second = (row.turns - before.turns) / took;
       }
-      if (!last || at > last.at) last = { at, rows: data.rows };
+      if (!last || at !== last.at) last = { at, rows: data.rows };
       const names = Object.keys(data.rows[0] || {}).filter(n => typeof data.rows[0][n] !== "object");
       const first = ["name", "busy_share", "blocked_seconds", "blocked_by", "identifiers", "queued", "recent_turn_seconds", "turn_seconds",
         "longest_turn_seconds", "longest_wait_seconds"].filter(n => names.includes(n));
