@@ -138,6 +138,9 @@ func (ch *choice) byKey(key uint64) (best *endpoint) {
 func (ch *choice) randomOther(compared []*endpoint) *endpoint {
 	all := ch.c.endpoints
 	n := uint64(len(all))
+	if n == 0 {
+		return nil
+	}
 	at := ch.c.rt.Scheduler().Uint64() % n
 	for i := range n {
 		if e := all[(at+i)%n]; ch.mayCall(e) && !slices.Contains(compared, e) {

@@ -59,3 +59,26 @@ func TestHedgeAtABrokenServer(t *testing.T) {
 		want(f.t, err, ErrInternal, FateAnswered)
 	})
 }
+
+// A call that is late when its pool has lost its last server is answered over the connection that
+// drains.
+func TestHedgeWithoutServers(t *testing.T) {
+	inFleet(t, 1, PoolConfig{}, func(f *fleet) {
+		var l listed
+		c := NewPool(f.Runtime(), &l, PoolConfig{Hedge: 50 * time.Millisecond})
+		defer c.Close()
+		f.members[0].set(time.Second, nil)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := CallRaw(f.t.Context(), c, whoTwice, nil, nil)
+			ended <- err
+		}()
+		f.Wait()
+		l.update(f.addrs(), nil)
+		f.Wait()
+		l.update(nil, nil)
+		if err := <-ended; err != nil {
+			f.t.Error(err)
+		}
+	})
+}
