@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/rdmactor/rdmactor/actor/keyfile"
@@ -83,6 +84,8 @@ func runKeygen(args []string, stdout io.Writer) error {
 		err = keyfile.Create(k.file, c)
 	}
 	switch {
+	case errors.Is(err, fs.ErrExist) && !isFile(k.file):
+		return fmt.Errorf("%w, and is no file of keys: write to another file with -o FILE", err)
 	case errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%w: append a key to it with --add, or write to another file with -o FILE", err)
 	case errors.Is(err, fs.ErrNotExist) && k.add:
@@ -92,4 +95,10 @@ func runKeygen(args []string, stdout io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "%s has a new key of %s\n", k.file, k.identity)
 	return nil
+}
+
+// isFile reports whether name is a file, or a link to one.
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -77,3 +77,18 @@ func TestKeygenPrints(t *testing.T) {
 		t.Errorf("the key is in %q", said)
 	}
 }
+
+// TestKeygenInPlaceOfAFile: where a folder or a link to nothing has the name, --add would fail, so
+// the error does not propose it.
+func TestKeygenInPlaceOfAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.Mkdir("folder", 0o700), os.Symlink("nothing", "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"folder", "link"} {
+		err := runCommand(t.Context(), []string{"keygen", "ann", "-o", name}, io.Discard, io.Discard)
+		if !errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "--add") || !strings.Contains(err.Error(), "-o FILE") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
