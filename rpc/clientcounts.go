@@ -25,7 +25,11 @@ func (l *table) beginLocked(c *clientCall) {
 
 // countLocked counts the end of a call for its caller, and releases the memory that the call keeps
 // of ClientConfig.Memory. code 0: it was answered.
-func (l *table) countLocked(c *clientCall, code Code) {
+func (l *table) countLocked(c *clientCall, code Code) { l.countResultLocked(c, code, code) }
+
+// countResultLocked is countLocked of a call whose result for its server, to eject it, has another
+// code.
+func (l *table) countResultLocked(c *clientCall, code, result Code) {
 	d := l.declaredLocked(c.m)
 	d.countEnd(code)
 	took := c.stop(d.counts)
@@ -39,7 +43,7 @@ func (l *table) countLocked(c *clientCall, code Code) {
 		l.latency.callEnded(took, c.began.Add(took), code)
 	}
 	if c.m != watchHealth {
-		l.ended(c.began, code)
+		l.ended(c.began, result)
 	}
 }
 

@@ -2,8 +2,11 @@ package rpc
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // eject makes a server fail until the pool ejects it, and then makes it answer again.
@@ -103,6 +106,36 @@ func TestServersLeaveWhileOthersAreEjected(t *testing.T) {
 		}
 		if got := f.call(f.t.Context()); got != f.members[1].addr {
 			f.t.Errorf("%q answers", got)
+		}
+	})
+}
+
+// A stream that the client ends for a reason that is its own says nothing about the server, also if
+// the reason has the code of a server's failure.
+func TestOwnErrorsEjectNoServer(t *testing.T) {
+	why := ErrInternal
+	cfg := PoolConfig{Eject: 2, ClientConfig: ClientConfig{Interceptors: []Interceptor{
+		func(ctx context.Context, call *Info, next func(context.Context) error) error {
+			call.OnReceive = func(any) error { return why }
+			return next(ctx)
+		},
+	}}}
+	inFleet(t, 2, cfg, func(f *fleet) {
+		f.connected()
+		for _, why = range []error{ErrInternal, ErrOverloaded} {
+			for range 10 {
+				in, err := Open(f.t.Context(), f.c, count, wrapperspb.Int64(3))
+				if err != nil {
+					f.t.Fatal(err)
+				}
+				if _, err = in.Receive(); !errors.Is(err, why) {
+					f.t.Errorf("%v, want %v", err, why)
+				}
+			}
+			if f.isEjected(0) || f.isEjected(1) {
+				f.t.Errorf("a server is ejected because of the client's own error: %v", why)
+			}
+			f.Advance(time.Second) // the handlers end
 		}
 	})
 }

@@ -144,7 +144,11 @@ func (l *table) giveUpLocked(i int, code Code, text string) Fate {
 	s := &l.slots[i]
 	c := s.call
 	s.call = nil
-	l.countLocked(c, code)
+	result := code
+	if code != CodeDeadline { // the reason is this side's, whatever its code
+		result = CodeCanceled
+	}
+	l.countResultLocked(c, code, result)
 	l.markLocked(s)
 	f := FateUnknown
 	if s.number > l.out.handed || s.cut != nil && !s.cut.isComplete() && !c.m.sends {
