@@ -361,6 +361,46 @@ func TestSmallPartsTakeLittleMemory(t *testing.T) {
 	}
 }
 
+// Small items in parts, which no peer needs to send, take no more memory than others.
+func TestSmallItemsInPartsTakeLittleMemory(t *testing.T) {
+	const window = 64 << 10
+	var r inbound
+	r.init(nil, nil, nil, window, window, nil)
+	for r.credit > 0 {
+		if _, err := r.itemLocked(nil, 1, []byte{1}, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := cap(r.in)
+	for _, l := range r.large {
+		for _, b := range l.parts.all {
+			kept += cap(b.b)
+		}
+	}
+	if kept > 2*window {
+		t.Errorf("%d bytes are kept in a window of %d", kept, window)
+	}
+}
+
+// Items in parts and whole ones are received in their order, whatever their sizes.
+func TestOrderOfItemsInParts(t *testing.T) {
+	var h *held
+	inWorld(t, rigConfig{}, func(s *Server) { h = handleHeld(s) }, func(r *rig) {
+		long := strings.Repeat("x", 20<<10)
+		c := r.rawClientOf(3)
+		last := func(body string) []byte {
+			return frame(wire.Header{Type: wire.FrameItem, Flags: wire.FlagParts, Call: 7}, body)
+		}
+		c.say(declareHeld, openHeld, item7("a"), part(7, "b"), last("c"), last(""), part(7, long), last("d"), item7("e"))
+		for _, want := range []string{"a", "bc", "", long + "d", "e"} {
+			h.receive <- struct{}{}
+			if got := string(<-h.got); got != want {
+				r.t.Errorf("%d bytes, want %d", len(got), len(want))
+			}
+		}
+	})
+}
+
 // Memory of a large item that is dropped is there for those that wait for it.
 func TestDroppedCutMakesRoom(t *testing.T) {
 	inWorld(t, wide, handleEcho, func(r *rig) {

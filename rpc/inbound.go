@@ -79,8 +79,16 @@ func (r *inbound) itemLocked(m *rdma.Received, id wire.CallID, body []byte, last
 		if err := r.parts.add(id, body, r.most-wire.HeaderLen); err != nil {
 			return 0, err
 		}
-		n = r.parts.n
-		r.largeLocked(&landing{parts: r.parts.take()})
+		if n = r.parts.n; n > gatherBytes {
+			r.largeLocked(&landing{parts: r.parts.take()})
+			break
+		}
+		// no peer needs parts for a small one, which would occupy much more memory in them
+		r.in = binary.BigEndian.AppendUint32(r.in, uint32(n))
+		for _, b := range r.parts.all {
+			r.in = append(r.in, b.b...)
+		}
+		r.parts.releaseAll()
 	case r.parts.n > 0:
 		return 0, violationError("an item of call %#x within another one", id)
 	case n > copyOnLoop:
