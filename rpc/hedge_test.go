@@ -43,7 +43,7 @@ func TestHedgeGoesElsewhere(t *testing.T) {
 	})
 }
 
-// A broken server that gets a further attempt, because it is the only other one, does not spoil the
+// A broken server that gets a further attempt, because it is the only other one, does not lose the
 // call: its error counts only if no other attempt is under way.
 func TestHedgeAtABrokenServer(t *testing.T) {
 	inFleet(t, 2, PoolConfig{Hedge: 50 * time.Millisecond}, func(f *fleet) {

@@ -189,7 +189,7 @@ type unreachable struct {
 func (e *unreachable) Error() string { return e.text }
 func (e *unreachable) Unwrap() error { return e.err }
 
-// explainDial returns an error of dialServer with a text that tells the user what to do.
+// explainDial returns an error of dialServer with a text that states what the user can do.
 func (o *rpcFlags) explainDial(err error) error {
 	rejected, is := errors.AsType[*cmid.Rejected](err)
 	switch {
