@@ -22,8 +22,8 @@ type hedges struct {
 const mostHedges = 2
 
 // callHedged makes a call. Whenever it is not answered in time, another server is called as well.
-// The first answer counts; an error counts if no other attempt is under way. server is that of the
-// result.
+// The first answer counts; an error that may be the server's counts if no other attempt is under
+// way. server is that of the result.
 func (c *Client) callHedged(ctx context.Context, m *method, body []byte, not avoided, o callOptions) (cl *clientCall, server *endpoint, err error) {
 	var h hedges
 	first := attempt{cl: c.newCall(m, o)}
