@@ -140,8 +140,11 @@ func (c *certsFlags) writeFiles(files map[string]devcerts.Pair, stdout io.Writer
 	order := append([]string{"ca", "server"}, c.clients...)
 	for name := range files {
 		for _, path := range []string{c.filePath(name + ".pem"), c.filePath(name + "-key.pem")} {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			switch _, err := os.Lstat(path); {
+			case err == nil:
 				return fmt.Errorf("%s: %w: delete it to replace it, or use another folder (--dir) or another --client NAME", path, fs.ErrExist)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // leaf returns a certificate of a folder and checks its key.
@@ -125,5 +127,15 @@ func TestHalfAnAuthority(t *testing.T) {
 		if err := os.Rename("saved", "certs/"+missing); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestCertsWithoutAccess: a file that cannot be looked for is not reported as one that exists.
+func TestCertsWithoutAccess(t *testing.T) {
+	t.Chdir(t.TempDir())
+	made(t, "certs")
+	err := runCommand(t.Context(), []string{"certs", "--client", strings.Repeat("a", 250)}, io.Discard, io.Discard)
+	if err == nil || errors.Is(err, fs.ErrExist) || !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Errorf("a name that is too long for a file: %v", err)
 	}
 }
