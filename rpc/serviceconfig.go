@@ -23,8 +23,8 @@ type ServiceConfig struct {
 	// Health names the service whose health a pool watches ("" is the whole server), over a stream
 	// to each server (package rpchealth, or gRPC's health service). A server gets calls while it
 	// reports that the service serves. One without a health service, or that refuses the stream,
-	// serves; one that reports nothing does not. The streams count in InFlight, and not in
-	// MaxStreams. nil: no health is watched.
+	// serves; one that reports nothing does not. The streams count in InFlight and MaxCalls, and
+	// not in MaxStreams. nil: no health is watched.
 	Health *string
 }
 
