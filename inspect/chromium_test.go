@@ -97,6 +97,23 @@ func TestChromium(t *testing.T) {
 	}
 }
 
+// TestChromiumLeavesFilter: who types a filter and opens another view before it applies, stays
+// there.
+func TestChromiumLeavesFilter(t *testing.T) {
+	b := open(t, busyProgram(t, nil))
+	var at string
+	b.Must(b.Eval(`new Promise(done => {
+		const filter = document.getElementById("filter");
+		filter.value = "connected";
+		filter.dispatchEvent(new Event("input"));
+		location.hash = "#/loops";
+		setTimeout(() => done(location.hash), 1000); // the filter applies after 200 ms
+	})`, &at))
+	if at != "#/loops" {
+		t.Errorf("then the page shows %s", at)
+	}
+}
+
 // TestChromiumCurves: the page keeps minutes of figures for its curves, but not the tables that
 // come with them, because they would take hundreds of megabytes. When the clock is set back, the
 // curves begin anew.

@@ -142,7 +142,7 @@ function control(element, name, usual = "") {
     clearTimeout(timer);
     const value = () => element.value.trim() === usual ? "" : element.value.trim();
     if (chosen) ask({ [name]: value() });
-    else timer = setTimeout(() => ask({ [name]: value() }), 200);
+    else timer = setTimeout(() => element.isConnected && ask({ [name]: value() }), 200); // not in another view
   });
   return { element, asked() { if (chosen || document.activeElement !== element) element.value = route.query.get(name) || usual; } };
 }
