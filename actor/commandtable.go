@@ -64,8 +64,8 @@ func (t *commandTable) doInner(cmd Command, prepare func(*cmid.Pending), then fu
 	}
 }
 
-// registerCommand registers a command that the identifier carries out with others.
-func (t *commandTable) registerCommand(cmd Command, sender *actor.PID) *cmid.Pending {
+// expectCommand registers a command that the identifier carries out with others.
+func (t *commandTable) expectCommand(cmd Command, sender *actor.PID) *cmid.Pending {
 	return t.id.Expect(cmd, t.observeAnswer(cmd, t.replyTo(sender)))
 }
 

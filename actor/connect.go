@@ -13,8 +13,8 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// sendConnect creates the queue pair and sends the request to the peer.
-func (it *ident) sendConnect(p *cmid.Pending) {
+// prepareConnect makes the queue pair and the private data of a Connect, and lets it proceed.
+func (it *ident) prepareConnect(p *cmid.Pending) {
 	c := p.Command.(*cmid.Connect)
 	if it.id.Datagram() {
 		if it.cfg.isSecured() {
@@ -32,9 +32,9 @@ func (it *ident) sendConnect(p *cmid.Pending) {
 	case it.cfg.isSecured():
 		own.PrivateData, err = it.beginHandshake(c.PrivateData, limit)
 	case it.cfg.Raw:
-		own.PrivateData, err = it.prepareQueuePair(datapath.ModeRaw, c.PrivateData, limit)
+		own.PrivateData, err = it.setUpConnection(datapath.ModeRaw, c.PrivateData, limit)
 	default:
-		own.PrivateData, err = it.prepareQueuePair(datapath.ModeMessages, c.PrivateData, limit)
+		own.PrivateData, err = it.setUpConnection(datapath.ModeMessages, c.PrivateData, limit)
 	}
 	if err != nil {
 		p.Answer(it.commandFailed(c, err))
@@ -43,14 +43,14 @@ func (it *ident) sendConnect(p *cmid.Pending) {
 	p.Proceed(&own)
 }
 
-// acceptRequest creates the queue pair and accepts the peer's request.
-func (it *ident) acceptRequest(p *cmid.Pending) {
+// prepareAccept makes the queue pair and the private data of an Accept, and lets it proceed.
+func (it *ident) prepareAccept(p *cmid.Pending) {
 	c := p.Command.(*cmid.Accept)
 	own := *c
 	own.Param = it.cfg.Transport.AcceptParam(c.Param)
 	it.setReadLimits(c.Param, &it.peer.reads)
 	var err error
-	if own.PrivateData, err = it.prepareQueuePair(it.peer.mode, c.PrivateData, it.id.Limits().AcceptData); err != nil {
+	if own.PrivateData, err = it.setUpConnection(it.peer.mode, c.PrivateData, it.id.Limits().AcceptData); err != nil {
 		p.Answer(it.commandFailed(c, err)) // a device that refuses it rejects the request
 		return
 	}
@@ -168,9 +168,9 @@ func (it *ident) destroyFailed(id *cmid.ID, f Failure) {
 	}
 }
 
-// prepareQueuePair makes the queue pair. It returns the private data for the wire, with the user's
-// in it.
-func (it *ident) prepareQueuePair(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
+// setUpConnection makes the data path with its queue pair. It returns the private data for the
+// wire, with the user's in it.
+func (it *ident) setUpConnection(mode datapath.Mode, user []byte, limit int) (private []byte, err error) {
 	if private, err = it.privateData(mode, user, limit); err == nil {
 		err = it.makeDataPath(mode)
 	}

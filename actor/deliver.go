@@ -14,11 +14,11 @@ func (b *outbox) Deliver(in *datapath.Inbound) {
 	m.HasImm, m.Imm, m.Written = in.HasImm, in.Imm, int(in.Written)
 	m.initRefs()
 	b.observeEvent(m)
-	b.deliverMessage(m)
+	b.deliverReceived(m)
 }
 
-// deliverMessage sends the owner a message.
-func (b *outbox) deliverMessage(m *Received) {
+// deliverReceived sends the owner a message.
+func (b *outbox) deliverReceived(m *Received) {
 	if b.owner.deliverUncopied(m, b.pid) {
 		return
 	}

@@ -36,8 +36,8 @@ type attempts struct {
 
 // dialer is the actor of the identifier that dials or serves.
 type dialer interface {
-	// sendConnect creates the queue pair and sends the request to the peer.
-	sendConnect(p *cmid.Pending)
+	// prepareConnect makes the queue pair and the private data of a Connect, and lets it proceed.
+	prepareConnect(p *cmid.Pending)
 	// renewID gives the actor a new identifier in place of a used one.
 	renewID() error
 	// destroyID ends the identifier.
@@ -194,7 +194,7 @@ func (t *commandTable) startDial(c *Dial, sender *actor.PID, of dialer) {
 	if !ok {
 		return
 	}
-	p, now := t.registerCommand(c, sender), t.l.el.Now()
+	p, now := t.expectCommand(c, sender), t.l.el.Now()
 	if c.Timeout > 0 {
 		p.Due = now.Add(c.Timeout)
 	}
@@ -207,7 +207,7 @@ func (t *commandTable) startDial(c *Dial, sender *actor.PID, of dialer) {
 	a.try = func(ai cmid.AddrInfo) {
 		connect := func() {
 			c := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
-			t.doInner(c, of.sendConnect, a.handleAnswer)
+			t.doInner(c, of.prepareConnect, a.handleAnswer)
 		}
 		a.whenTurn(func() {
 			a.runStep(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
@@ -254,7 +254,7 @@ func (t *commandTable) startServe(c *Serve, sender *actor.PID, of dialer) {
 	if !ok {
 		return
 	}
-	p := t.registerCommand(c, sender)
+	p := t.expectCommand(c, sender)
 	a := &attempts{table: t, of: of, p: p}
 	t.attempts = a
 	if err := t.cfg.checkListen(); err != nil {

@@ -144,7 +144,7 @@ func (a *answerHandshake) acceptPeer(c *cmid.Accept, sender *actor.PID) {
 		return
 	}
 	a.requestAnswered(fateAccepted)
-	a.of.reportEstablished(a.established, a.registerCommand(c, sender))
+	a.of.reportEstablished(a.established, a.expectCommand(c, sender))
 }
 
 // rejectPeer carries out Reject for an owner whose peer is authenticated.

@@ -48,7 +48,7 @@ func isLiteral(node, service string) bool {
 }
 
 func (t *commandTable) getAddrInfo(c *cmid.GetAddrInfo, sender *actor.PID) {
-	p := t.registerCommand(c, sender)
+	p := t.expectCommand(c, sender)
 	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.forCommand(c))
 	t.resetTimer()
 	t.lookUp(p, c.Node, c.Service, c.Hints, func(info []cmid.AddrInfo, err error) {

@@ -142,8 +142,8 @@ type Received struct {
 	refs atomic.Int32          // 0 or 1 while it is not retained
 }
 
-// newReceived makes a Received for the data path.
-func newReceived() *datapath.Inbound {
+// newInbound makes a Received for the data path.
+func newInbound() *datapath.Inbound {
 	m := new(Received)
 	m.in.Of = m
 	return &m.in

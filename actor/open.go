@@ -117,7 +117,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	l.Init(el, rt.log, datapath.Limits{
 		Receive: limits.ReceiveMemory, Send: limits.SendMemory, Memory: limits.Memory, Queue: limits.SendQueue,
 	})
-	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newReceived
+	l.Observed, l.NewInbound = rt.cfg.Observer != nil, newInbound
 	l.returns.el, l.dials.l = el, l
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.deliverEvent, rt.cfg.Scheduler.HandleCounter())

@@ -92,9 +92,9 @@ func (o *owner) deliverUncopied(m *Received, sender *actor.PID) (ok bool) {
 func (o *owner) deliverReferenced(m *Received, env *actor.MessageEnvelope, sender *actor.PID) {
 	env.Message, env.Sender = m, sender
 	if o.near {
-		o.box.Hand(env, (*retainedMessage)(m))
+		o.box.DeliverOwned(env, (*retainedMessage)(m))
 	} else {
-		o.box.Pass(env)
+		o.box.PostData(env)
 	}
 }
 

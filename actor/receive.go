@@ -82,12 +82,12 @@ func (it *ident) Receive(ctx actor.Context) {
 	case actor.MessageBatch: // its elements arrive separately
 	case Event: // another identifier's answer: answering it would go on forever
 	default:
-		it.receiveValue(m, ctx.Sender())
+		it.receiveByValue(m, ctx.Sender())
 	}
 }
 
-// receiveValue handles a Send or a command that was sent by value, and answers any other message.
-func (it *ident) receiveValue(m any, sender *actor.PID) {
+// receiveByValue handles a Send or a command that was sent by value, and answers any other message.
+func (it *ident) receiveByValue(m any, sender *actor.PID) {
 	switch p := asPointer(m).(type) {
 	case *Send:
 		it.submitSend(p, sender)
@@ -160,7 +160,7 @@ func (it *ident) executeCommand(cmd Command, sender *actor.PID) {
 		it.awaitClosed(cmd, sender)
 		it.destroyID(nil)
 	case *cmid.Connect:
-		it.executeOnDevice(c, it.sendConnect, it.replyOrDestroy(sender))
+		it.executeOnDevice(c, it.prepareConnect, it.replyOrDestroy(sender))
 	case *cmid.Accept:
 		switch a := it.handshake.asDeciding(); {
 		case a != nil:
@@ -168,7 +168,7 @@ func (it *ident) executeCommand(cmd Command, sender *actor.PID) {
 		case it.handshake.isUnreported():
 			it.answerFailed(c, sender, errHandshaking)
 		default:
-			it.executeOnDevice(c, it.acceptRequest, it.replyOrDestroy(sender))
+			it.executeOnDevice(c, it.prepareAccept, it.replyOrDestroy(sender))
 		}
 	case *cmid.Reject:
 		switch a := it.handshake.asDeciding(); {

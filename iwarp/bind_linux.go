@@ -17,7 +17,7 @@ import (
 const portTries = 16
 
 // bindAddr implements rdma_bind_addr(3): it takes the port, with a socket that does not listen.
-func (id *ident) bindAddr(a cmid.Addr) error {
+func (id *driverID) bindAddr(a cmid.Addr) error {
 	if id.binding != nil || id.child {
 		return unix.EINVAL
 	}
@@ -29,7 +29,7 @@ func (id *ident) bindAddr(a cmid.Addr) error {
 }
 
 // bindLocal takes a's port and sets local.
-func (id *ident) bindLocal(a cmid.Addr) error {
+func (id *driverID) bindLocal(a cmid.Addr) error {
 	ip := a.Addr()
 	if ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
 		// bind(2) would take it
@@ -56,7 +56,7 @@ func (id *ident) bindLocal(a cmid.Addr) error {
 
 // bindPort takes a's port, which is not 0, with the unbound socket fd, or with a new socket if fd
 // is -1. On failure an unbound fd stays with the caller.
-func (id *ident) bindPort(a cmid.Addr, fd int) error {
+func (id *driverID) bindPort(a cmid.Addr, fd int) error {
 	b := &binding{addr: a, reuse: id.reuse, afonly: id.afonly}
 	if err := id.in.drv.ports.takePort(b); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (id *ident) bindPort(a cmid.Addr, fd int) error {
 }
 
 // newSocket makes a TCP socket bound to a, and returns its address with the assigned port.
-func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
+func (id *driverID) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 	fd, err = id.unboundSocket(a)
 	if err != nil {
 		return -1, cmid.Addr{}, err
@@ -98,7 +98,7 @@ func (id *ident) newSocket(a cmid.Addr) (fd int, local cmid.Addr, err error) {
 }
 
 // unboundSocket makes a TCP socket of a's family with the identifier's options.
-func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
+func (id *driverID) unboundSocket(a cmid.Addr) (fd int, err error) {
 	_, domain, err := id.in.toSockaddr(a)
 	if err != nil {
 		return -1, err
@@ -115,7 +115,7 @@ func (id *ident) unboundSocket(a cmid.Addr) (fd int, err error) {
 }
 
 // setBindOptions sets the options that a socket of the identifier needs before it is bound.
-func (id *ident) setBindOptions(fd, domain int) error {
+func (id *driverID) setBindOptions(fd, domain int) error {
 	if id.reuse || id.auto {
 		if err := id.in.shareAddr(fd); err != nil {
 			return err
@@ -169,7 +169,7 @@ func (in *instance) shareAddr(fd int) error {
 // resolveAddr implements rdma_resolve_addr(3). The routing table determines the source for dst.
 // Whether dst answers is only known later, from TCP. An identifier that was not bound is bound
 // afterwards, even on failure.
-func (id *ident) resolveAddr(src, dst cmid.Addr) error {
+func (id *driverID) resolveAddr(src, dst cmid.Addr) error {
 	switch {
 	case id.lis != nil || id.conn != nil && id.conn.phase != phIdle:
 		return unix.EINVAL
@@ -202,7 +202,7 @@ func (id *ident) resolveAddr(src, dst cmid.Addr) error {
 // port is chosen here and not by bind(2), and as there it is never one that the operator has
 // reserved. On a busy host bind(2) searches for milliseconds among ports in TIME_WAIT. It also
 // avoids those ports, although a connection to another address may use them.
-func (id *ident) bindFor(dst cmid.Addr, source netip.Addr) error {
+func (id *driverID) bindFor(dst cmid.Addr, source netip.Addr) error {
 	if !source.IsValid() {
 		source = netip.IPv6Unspecified()
 		if dst.Family() != cmid.FamilyIPv6 {

@@ -12,7 +12,7 @@ import (
 )
 
 // Do executes cmd.
-func (id *ident) Do(cmd cmid.Command) error {
+func (id *driverID) Do(cmd cmid.Command) error {
 	switch c := cmd.(type) {
 	case *cmid.BindAddr:
 		return id.bindAddr(c.Addr)
@@ -46,7 +46,7 @@ func (id *ident) Do(cmd cmid.Command) error {
 }
 
 // CreateQP makes the queue pair of an identifier that has a device and no queue pair.
-func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+func (id *driverID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	in := id.in
 	switch {
 	case !id.device:
@@ -77,7 +77,7 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 
 // accept implements rdma_accept(3). On failure the peer is rejected. The kernel does that, and the
 // state machine expects it.
-func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
+func (id *driverID) accept(private []byte, p *cmid.ConnParam) error {
 	if !id.child || id.answered {
 		return unix.EINVAL
 	}
@@ -88,7 +88,7 @@ func (id *ident) accept(private []byte, p *cmid.ConnParam) error {
 	if err != nil {
 		_ = c.core.Reject(now, nil) // ECONNRESET: the peer is gone
 	}
-	c.runCoreActions(now)
+	c.applyCoreState(now)
 	return err
 }
 
@@ -104,7 +104,7 @@ func (c *conn) acceptSetup(now time.Time, private []byte, p *cmid.ConnParam) err
 }
 
 // reject implements rdma_reject(3). The reason does not travel on iWARP.
-func (id *ident) reject(private []byte) error {
+func (id *driverID) reject(private []byte) error {
 	if !id.child || id.answered {
 		return unix.EINVAL
 	}
@@ -113,13 +113,13 @@ func (id *ident) reject(private []byte) error {
 		return err
 	}
 	id.answered = true
-	id.conn.runCoreActions(now)
+	id.conn.applyCoreState(now)
 	return nil
 }
 
 // disconnect does rdma_disconnect(3). Disconnected is reported at the peer's FIN, so that all that
 // it sent before is received.
-func (id *ident) disconnect() error {
+func (id *driverID) disconnect() error {
 	c := id.conn
 	switch {
 	case c == nil || !c.established:
@@ -133,11 +133,11 @@ func (id *ident) disconnect() error {
 	if c.waits {
 		c.core.Keep() // drops the message, which nobody will receive
 	}
-	c.runCoreActions(now)
+	c.applyCoreState(now)
 	return nil
 }
 
-func (id *ident) setOption(o cmid.Option, v int) error {
+func (id *driverID) setOption(o cmid.Option, v int) error {
 	if err := o.Check(v); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (id *ident) setOption(o cmid.Option, v int) error {
 }
 
 // socketFDs returns the identifier's present fds.
-func (id *ident) socketFDs() []int {
+func (id *driverID) socketFDs() []int {
 	var fds []int
 	if id.fd >= 0 {
 		fds = append(fds, id.fd)
@@ -181,7 +181,7 @@ func (id *ident) socketFDs() []int {
 
 // setAFOnly changes whether an IPv6 socket accepts IPv4, too. This cannot be changed after a socket
 // is bound, so another socket replaces it: with SO_REUSEADDR both have the port for a moment.
-func (id *ident) setAFOnly(only bool) error {
+func (id *driverID) setAFOnly(only bool) error {
 	if id.fd < 0 || id.local.Family() != cmid.FamilyIPv6 || only == id.afonly {
 		id.afonly = only
 		return nil
@@ -204,7 +204,7 @@ func (id *ident) setAFOnly(only bool) error {
 
 // destroy implements rdma_destroy_id(3): all of the identifier is closed, except a socket that must
 // still send or receive a FIN.
-func (id *ident) destroy() {
+func (id *driverID) destroy() {
 	if id.dead {
 		return
 	}

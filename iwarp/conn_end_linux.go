@@ -37,7 +37,7 @@ func (c *conn) abort(now time.Time) {
 		if _, closeNow := c.core.WantClose(); closeNow && c.established && c.loss == nil {
 			c.lingerOn(now)
 		}
-		c.runCoreActions(now)
+		c.applyCoreState(now)
 	case phDiscarding:
 	}
 }
@@ -58,11 +58,11 @@ func (c *conn) lingerOn(now time.Time) {
 
 // discardInput reads until the peer's FIN.
 func (c *conn) discardInput() {
-	c.in.keepStaged()
+	c.in.keepInput()
 	for range readRounds {
-		n, err := c.in.sys.Recv(c.fd, c.in.staging)
+		n, err := c.in.sys.Recv(c.fd, c.in.input)
 		if t := c.currentTap(); t != nil && n > 0 {
-			t.addRead(c, n, [][]byte{c.in.staging})
+			t.addRead(c, n, [][]byte{c.in.input})
 		}
 		switch {
 		case err == unix.EAGAIN:
@@ -72,7 +72,7 @@ func (c *conn) discardInput() {
 			c.captureEnd(err)
 			c.close()
 			return
-		case n < len(c.in.staging):
+		case n < len(c.in.input):
 			return
 		}
 	}

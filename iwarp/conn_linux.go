@@ -25,13 +25,13 @@ const (
 	alignEach    = 1 << 20 // bytes written between two checks of TCP's segment size
 )
 
-// phase is the state of a conn's socket.
-type phase uint8
+// socketPhase is the state of a conn's socket.
+type socketPhase uint8
 
 const (
-	phIdle       phase = iota // no socket yet: a queue pair was made before Connect
-	phConnecting              // TCP's three-way handshake
-	phRunning                 // the core uses the socket
+	phIdle       socketPhase = iota // no socket yet: a queue pair was made before Connect
+	phConnecting                    // TCP's three-way handshake
+	phRunning                       // the core uses the socket
 	// the core is done and the FIN was sent; later input is discarded up to the peer's FIN
 	phDiscarding
 	phClosed // the socket is closed
@@ -43,7 +43,7 @@ const (
 type conn struct {
 	in   *instance
 	core core.Conn
-	id   *ident     // nil: no Request yet, or lingering
+	id   *driverID  // nil: no Request yet, or lingering
 	qp   *queuePair // nil: none yet, or destroyed
 	// what only the set-up needs. Both are nil when that is over.
 	arriving *arriving // a responder's, until its Request is complete
@@ -67,7 +67,7 @@ type conn struct {
 	watched     bool // the loop watches for writability
 	dirty       bool // in the instance's list of connections to write
 	waits       bool // a message waits for a receive: nothing is read
-	phase       phase
+	phase       socketPhase
 
 	askedIRD, askedORD uint8 // as in a responder's Request
 
@@ -157,8 +157,8 @@ func (c *conn) Ready(ev eventloop.Events) {
 		}
 	case phIdle, phClosed: // no socket
 	}
-	c.runCoreActions(now)
-	c.in.deliverPending()
+	c.applyCoreState(now)
+	c.in.deliverReports()
 }
 
 // Glance is called by a polling loop, if this connection was the last to be ready.
@@ -169,13 +169,13 @@ func (c *conn) Glance() (worked bool) {
 	if !c.readInput() {
 		return false
 	}
-	c.runCoreActions(c.in.loop.Now())
-	c.in.deliverPending()
+	c.applyCoreState(c.in.loop.Now())
+	c.in.deliverReports()
 	return true
 }
 
 // readInput reads the available bytes, and reports whether there were any. If a large payload has
-// partly arrived, one call reads the rest to its destination and the following bytes to the staging
+// partly arrived, one call reads the rest to its destination and the following bytes to the input
 // buffer.
 func (c *conn) readInput() (any bool) {
 	if !c.core.Waiting() {
@@ -189,22 +189,22 @@ func (c *conn) readInput() (any bool) {
 
 func (c *conn) readSocket() (any bool) {
 	in := c.in
-	in.keepStaged()
+	in.keepInput()
 	for budget, round := readBudget, 0; budget > 0 && round < readRounds; round++ {
 		var n int
 		var err error
 		before := c.completed
 		in.land = c.core.Landings(in.land[:0], in.peek[:])
-		stage := c.stagingBuffer(c.core.Rest())
+		buf := c.inputBuffer(c.core.Rest())
 		if len(in.land) == 0 && c.core.Bulk() {
-			stage = stage[:min(len(stage), c.core.Rest()+peekLen)]
+			buf = buf[:min(len(buf), c.core.Rest()+peekLen)]
 		}
-		want := len(stage)
+		want := len(buf)
 		if len(in.land) > 0 {
 			n, err = in.sys.Readv(c.fd, in.land)
 			want = totalSize(in.land)
 		} else {
-			n, err = in.sys.Recv(c.fd, stage)
+			n, err = in.sys.Recv(c.fd, buf)
 		}
 		switch err {
 		case unix.EAGAIN:
@@ -229,20 +229,20 @@ func (c *conn) readSocket() (any bool) {
 		}
 		any = true
 		if t := c.currentTap(); t != nil {
-			t.addRead(c, n, append(in.land, stage)) // one of the two
+			t.addRead(c, n, append(in.land, buf)) // one of the two
 		}
 		c.came += uint64(n)
 		if len(in.land) > 0 {
-			c.core.Landed(now, in.land, n, in.staging)
+			c.core.Landed(now, in.land, n, in.input)
 			clear(in.land)
 		} else {
-			c.core.Input(now, stage[:n])
+			c.core.Input(now, buf[:n])
 		}
 		if c.core.Waiting() {
-			in.staged = c
+			in.unkept = c
 			c.addWaiting()
-			c.runCoreActions(now) // before the application's code, which may panic
-			in.deliverPending()
+			c.applyCoreState(now) // before the application's code, which may panic
+			in.deliverReports()
 		}
 		if _, closeNow := c.core.WantClose(); closeNow || n < want || c.core.Waiting() || c.phase != phRunning {
 			return any
@@ -332,9 +332,9 @@ func (c *conn) resumeWriting(now time.Time) {
 	}
 }
 
-// runCoreActions performs the actions that the core needs after each call: it writes, shuts down or
-// closes the socket, and sets the timer.
-func (c *conn) runCoreActions(now time.Time) {
+// applyCoreState does what the core's state demands after each call: it closes the socket or shuts
+// it down, schedules output, and sets the timer.
+func (c *conn) applyCoreState(now time.Time) {
 	if c.phase != phRunning {
 		return
 	}
@@ -393,7 +393,7 @@ func (c *conn) handleTimeout() {
 				Op: "connect", Errno: unix.ETIMEDOUT, Text: "no TCP connection within " + c.in.cfg.ReplyTimeout.String(),
 			})
 		}
-		c.runCoreActions(now)
+		c.applyCoreState(now)
 	case phDiscarding:
 		c.close()
 	case phRunning:
@@ -406,10 +406,10 @@ func (c *conn) handleTimeout() {
 		}
 		c.core.Timeout(now)
 		c.writeOutput(now)
-		c.runCoreActions(now)
+		c.applyCoreState(now)
 	case phIdle, phClosed: // the timer was stopped with the socket
 	}
-	c.in.deliverPending()
+	c.in.deliverReports()
 }
 
 // Established is called by the core.

@@ -15,7 +15,7 @@ import (
 )
 
 // connect implements rdma_connect(3), without blocking.
-func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
+func (id *driverID) connect(private []byte, p *cmid.ConnParam) error {
 	c := id.conn
 	switch {
 	case c == nil || c.qp == nil:
@@ -34,7 +34,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 		PeerToPeer: !id.in.cfg.ClientServer, CRC: id.in.cfg.CRC, Pool: &c.in.pool, SetupTimeout: id.in.cfg.ReplyTimeout,
 		MessageTimeout: id.in.cfg.MessageTimeout,
 	}
-	if err := c.prepareCore(cfg, &c.core); err != nil {
+	if err := c.renewCore(cfg, &c.core); err != nil {
 		return err
 	}
 	if id.fd < 0 {
@@ -45,7 +45,7 @@ func (id *ident) connect(private []byte, p *cmid.ConnParam) error {
 			return err
 		}
 	}
-	return c.dialTCP()
+	return c.dialPeer()
 }
 
 // depthsOf returns IRD and ORD of p. Where p is nil or a depth is 255, def's apply. It fails with
@@ -67,9 +67,9 @@ func depthsOf(p *cmid.ConnParam, def cmid.ConnParam) (ird, ord uint16, err error
 	return uint16(q.ResponderResources), uint16(q.InitiatorDepth), nil
 }
 
-// prepareCore makes a new core for an attempt to connect, with the receives that were posted to the
-// previous one.
-func (c *conn) prepareCore(cfg core.Config, posted *core.Conn) error {
+// renewCore replaces the core by a new one for an attempt to connect, with the receives that were
+// posted to the previous one.
+func (c *conn) renewCore(cfg core.Config, posted *core.Conn) error {
 	cfg.Queues, cfg.Withheld = c.qp.coreQueues(), c.qp.withheld
 	var fresh core.Conn
 	if err := fresh.Init(cfg, c); err != nil {
@@ -80,10 +80,10 @@ func (c *conn) prepareCore(cfg core.Config, posted *core.Conn) error {
 	return nil
 }
 
-// dialTCP starts TCP's handshake on the identifier's socket. An immediate refusal is reported like
-// a later one. An error is returned only if another attempt could succeed, and then nothing has
-// changed.
-func (c *conn) dialTCP() error {
+// dialPeer starts TCP's handshake on the identifier's socket, and MPA if the handshake is already
+// complete. An immediate refusal is reported like a later one. An error is returned only if another
+// attempt could succeed, and then nothing has changed.
+func (c *conn) dialPeer() error {
 	id := c.id
 	if id.local == id.peer { // TCP would connect the socket to itself
 		return c.refuseDial(unix.ECONNREFUSED)
@@ -129,7 +129,7 @@ func (c *conn) dialTCP() error {
 	}
 	if done {
 		c.beginMPA(now)
-		c.runCoreActions(now)
+		c.applyCoreState(now)
 		return nil
 	}
 	c.phase = phConnecting
@@ -146,7 +146,7 @@ func (c *conn) refuseDial(err error) error {
 }
 
 // redrawPort replaces an automatically chosen port.
-func (id *ident) redrawPort() error {
+func (id *driverID) redrawPort() error {
 	id.in.closeFD(id.fd)
 	id.fd = -1
 	id.in.drv.ports.releasePort(id.binding)
@@ -185,7 +185,7 @@ func (c *conn) beginMPA(now time.Time) {
 			c.id.local = c.in.addrOf(sa)
 		}
 	}
-	c.core.Start(now)
+	c.core.BeginSetup(now)
 	c.writeOutput(now)
 }
 
@@ -213,13 +213,13 @@ func (c *conn) retryRevision1(now time.Time) {
 	c.closeSocket()
 	c.phase, c.came, c.went = phIdle, 0, 0
 	cfg.Revision = 1
-	err := c.prepareCore(cfg, posted) // cannot fail: the same arguments were valid the first time
+	err := c.renewCore(cfg, posted) // cannot fail: the same arguments were valid the first time
 	c.dialing.first = first
 	if err == nil {
 		c.id.fd, _, err = c.id.newSocket(cmid.AddrFrom(c.id.binding.addr.Addr(), c.id.local.Port()))
 	}
 	if err == nil {
-		err = c.dialTCP()
+		err = c.dialPeer()
 	}
 	if err != nil {
 		c.connectFailed(now, err)

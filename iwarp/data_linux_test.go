@@ -150,7 +150,7 @@ func TestResponderFirst(t *testing.T) {
 }
 
 // TestReadInPlace: the rest of a large segment that has partly arrived is read directly into its
-// receive. What follows it is read into the staging buffer.
+// receive. What follows it is read into the input buffer.
 func TestReadInPlace(t *testing.T) {
 	n := newNode(t)
 	lh, at := n.listen("127.0.0.1:0")

@@ -16,7 +16,7 @@
 //
 // Memory regions belong to the device. They are in Go's heap, and nothing is pinned. Their keys and
 // their addresses are random, so they reveal nothing about the process to a peer. A message is read
-// into one staging buffer per instance and copied to its destination. Large segments are read
+// into one input buffer per instance and copied to its destination. Large segments are read
 // directly to their destination.
 //
 // # Ordering

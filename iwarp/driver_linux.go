@@ -17,11 +17,11 @@ import (
 func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	in := &instance{
 		drv: d, cfg: d.cfg, loop: l, up: up, sys: d.newStack(),
-		ids:     make(map[cmid.Handle]*ident),
-		probes:  make(map[int]int),
-		staging: make([]byte, stagingLen),
-		iov:     make([][]byte, 0, sockets.MaxBuffers),
-		land:    make([][]byte, 0, landLen),
+		ids:    make(map[cmid.Handle]*driverID),
+		probes: make(map[int]int),
+		input:  make([]byte, inputLen),
+		iov:    make([][]byte, 0, sockets.MaxBuffers),
+		land:   make([][]byte, 0, landLen),
 	}
 	in.dev = newDevice(in)
 	return in, nil
@@ -45,7 +45,7 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	case ps != cmid.PortSpaceTCP && ps != 0:
 		return nil, fmt.Errorf("iwarp has reliable connections only, not port space %v: %w", ps, unix.EPROTONOSUPPORT)
 	}
-	id := &ident{in: in, h: h, fd: -1}
+	id := &driverID{in: in, h: h, fd: -1}
 	in.ids[h] = id
 	return id, nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	stagingLen = core.SpillLen // bytes of one read
+	inputLen = core.SpillLen // bytes of one read
 	// peekLen is how many bytes are read in addition to large payloads: the end of their segments
 	// and the headers of the next one. So the next payload can be read to its destination, too.
 	peekLen = 512
@@ -27,32 +27,32 @@ type instance struct {
 	up   cmid.Upcalls
 	dev  *device
 
-	ids     map[cmid.Handle]*ident
+	ids     map[cmid.Handle]*driverID
 	conns   int         // how many connections have sockets
 	setups  connList    // connections that wait for their Request
 	lingers connList    // connections without an identifier that linger
 	crowded []*listener // wait until there is room for another set-up
 	probes  map[int]int // by address family: a datagram socket that asks the routing table
 
-	staging []byte        // destination of every read,
-	peek    [peekLen]byte // except bytes after large payloads
-	land    [][]byte      // destinations of large payloads
-	pool    core.Pool
-	iov     [][]byte
-	sys     sockets.Stack
-	random  [12]byte // filled by sys
+	input  []byte        // destination of every read,
+	peek   [peekLen]byte // except bytes after large payloads
+	land   [][]byte      // destinations of large payloads
+	pool   core.Pool
+	iov    [][]byte
+	sys    sockets.Stack
+	random [12]byte // filled by sys
 
-	staged   *conn // a message waits, and what was read behind it is still in staging or peek
-	deferred bool  // Run will be called at the end of the turn
-	draining bool
-	dirty    []*conn // connections with something to write
-	spare    []*conn
-	notify   []*completionQueue // queues whose owners are to be notified
-	low      []*sharedQueue     // queues below their limit
-	serving  []*sharedQueue     // queues with receives for connections that wait
-	kept     int                // memory for what waiting connections have read
-	events   []event            // to be delivered, in order
-	first    int                // events[first:] is not delivered yet
+	unkept    *conn   // a message waits, and what was read behind it is still in input or peek
+	deferred  bool    // Run will be called at the end of the turn
+	reporting bool    // deliverReports is running
+	dirty     []*conn // connections with something to write
+	spare     []*conn
+	notify    []*completionQueue // queues whose owners are to be notified
+	low       []*sharedQueue     // queues below their limit
+	serving   []*sharedQueue     // queues with receives for connections that wait
+	kept      int                // memory for what waiting connections have read
+	events    []event            // to be delivered, in order
+	first     int                // events[first:] is not delivered yet
 	// delivering is the event that is being delivered.
 	delivering cmid.DriverEvent
 	strangers  atomic.Uint64 // connections that ended without a Request
@@ -61,13 +61,13 @@ type instance struct {
 
 // event is an event of an identifier.
 type event struct {
-	id *ident
+	id *driverID
 	cmid.DriverEvent
 }
 
-// queueEvent queues ev on the identifier's loop. It is delivered by the next drain, after the
-// completions that came before it.
-func (id *ident) queueEvent(ev cmid.DriverEvent) {
+// queueEvent queues ev on the identifier's loop. It is delivered by the next deliverReports, after
+// the completions that came before it.
+func (id *driverID) queueEvent(ev cmid.DriverEvent) {
 	in := id.in
 	in.events = append(in.events, event{id, ev})
 	in.deferRun()

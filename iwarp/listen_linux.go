@@ -27,7 +27,7 @@ const (
 
 // listen does rdma_listen(3). The backlog is TCP's: the kernel queues up to backlog+1 connections
 // that the loop has not yet accepted.
-func (id *ident) listen(backlog int) error {
+func (id *driverID) listen(backlog int) error {
 	in := id.in
 	if id.lis != nil || id.child || id.conn != nil && id.conn.phase != phIdle {
 		return unix.EINVAL
@@ -65,7 +65,7 @@ func (id *ident) listen(backlog int) error {
 // Ready is called by the loop.
 func (l *listener) Ready(ev eventloop.Events) {
 	l.acceptConns(ev&eventloop.Hangup != 0)
-	l.id.in.deliverPending()
+	l.id.in.deliverReports()
 }
 
 // acceptConns accepts the waiting connections, as long as there is room. A listening socket hangs
@@ -234,7 +234,7 @@ func (c *conn) graceLeft(now time.Time) time.Duration {
 // read yet. It reports whether the set-up is done.
 func (c *conn) readLateRequest(now time.Time) bool {
 	c.readInput()
-	c.runCoreActions(now)
+	c.applyCoreState(now)
 	return c.in.setups.oldest != c
 }
 
@@ -272,9 +272,9 @@ func (in *instance) startSetup(l *listener, fd int, peer unix.Sockaddr) {
 	}
 	in.setups.push(c, in.cfg.MaxSetups)
 	now := in.loop.Now()
-	c.core.Start(now)
+	c.core.BeginSetup(now)
 	c.readInput()
-	c.runCoreActions(now)
+	c.applyCoreState(now)
 }
 
 // requestDone ends an inbound connection's set-up phase, because its Request has arrived or its
@@ -294,7 +294,7 @@ func (c *conn) Request(r core.Request) {
 	in := c.in
 	c.requestDone()
 	from := c.arriving
-	child := &ident{
+	child := &driverID{
 		in: in, h: in.up.NewHandle(), fd: -1, local: from.local, peer: from.peer, device: true, child: true, conn: c,
 		tos: from.lis.id.tos,
 	}
@@ -318,18 +318,18 @@ func (c *conn) requestedDepths() cmid.ConnParam {
 
 var (
 	_ cmid.StrangerCounter = (*instance)(nil)
-	_ cmid.StrangerCounter = (*ident)(nil)
-	_ cmid.StarvedCounter  = (*ident)(nil)
+	_ cmid.StrangerCounter = (*driverID)(nil)
+	_ cmid.StarvedCounter  = (*driverID)(nil)
 )
 
 // Strangers counts the connections that ended without an MPA Request. Any goroutine.
 func (in *instance) Strangers() uint64 { return in.strangers.Load() }
 
 // Strangers counts those of a listener.
-func (id *ident) Strangers() uint64 { return id.strangers }
+func (id *driverID) Strangers() uint64 { return id.strangers }
 
 // Starved counts how often a listener has paused because it could not accept.
-func (id *ident) Starved() uint64 { return id.starved }
+func (id *driverID) Starved() uint64 { return id.starved }
 
 // recordStranger records that c has ended without a Request. The text that err quotes from the peer
 // is short and escaped.

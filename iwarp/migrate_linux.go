@@ -12,29 +12,29 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sockets"
 )
 
-var _ cmid.Migrator = (*ident)(nil)
+var _ cmid.Migrator = (*driverID)(nil)
 
 // detached is an identifier that is on no loop. The identifiers of its undelivered requests go with
 // it, and so do the sockets of all of them. No loop watches these sockets. Data of their peers
 // waits in the kernel.
 type detached struct {
 	from   *instance
-	ids    []*ident // the first is the detached one
-	events []event  // not delivered yet
+	ids    []*driverID // the first is the detached one
+	events []event     // not delivered yet
 	conns  []*conn
 }
 
 // Detach takes the identifier off its loop. A connection with a queue pair stays on the queue
 // pair's loop.
-func (id *ident) Detach() (cmid.DetachedInstance, error) {
+func (id *driverID) Detach() (cmid.DetachedInstance, error) {
 	in := id.in
-	d := &detached{from: in, ids: []*ident{id}}
+	d := &detached{from: in, ids: []*driverID{id}}
 	in.events = append(in.events[:in.first], slices.DeleteFunc(in.events[in.first:], func(ev event) bool {
 		if !slices.Contains(d.ids, ev.id) {
 			return false
 		}
 		d.events = append(d.events, ev)
-		if child, ok := ev.Child.(*ident); ok {
+		if child, ok := ev.Child.(*driverID); ok {
 			d.ids = append(d.ids, child)
 		}
 		return true
@@ -84,7 +84,7 @@ func (d *detached) Attach(other cmid.Instance) error {
 		if c.arriving != nil {
 			to.setups.push(c, to.cfg.MaxSetups)
 		}
-		c.runCoreActions(now)
+		c.applyCoreState(now)
 	}
 	return nil
 }

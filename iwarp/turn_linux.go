@@ -20,22 +20,22 @@ func (in *instance) Run(int) bool {
 		c.dirty = false
 		if c.isRunning() {
 			c.writeOutput(now)
-			c.runCoreActions(now)
+			c.applyCoreState(now)
 		}
 	}
 	in.spare = list[:0]
-	in.deliverPending()
+	in.deliverReports()
 	return false
 }
 
-// deliverPending notifies of completions, asks for receives and delivers events. Completions come
+// deliverReports notifies of completions, asks for receives and delivers events. Completions come
 // first: what their owner consumes it can post as receives, and it gets an identifier's messages
 // before its end.
-func (in *instance) deliverPending() {
-	if in.draining {
+func (in *instance) deliverReports() {
+	if in.reporting {
 		return
 	}
-	in.draining = true
+	in.reporting = true
 	defer in.endDelivery()
 	for !in.closed {
 		if s := popLast(&in.low); s != nil {
@@ -49,7 +49,7 @@ func (in *instance) deliverPending() {
 			copy(in.notify, in.notify[1:])
 			in.notify[n-1] = nil
 			in.notify = in.notify[:n-1]
-			cq.notifyOwner()
+			cq.callNotify()
 			continue
 		}
 		if s := popLast(&in.serving); s != nil {
@@ -79,9 +79,9 @@ func popLast(list *[]*sharedQueue) *sharedQueue {
 	return s
 }
 
-// endDelivery ends deliverPending, even if a panic in the application has interrupted it.
+// endDelivery ends deliverReports, even if a panic in the application has interrupted it.
 func (in *instance) endDelivery() {
-	in.draining = false
+	in.reporting = false
 	if len(in.notify) > 0 || len(in.low) > 0 || len(in.serving) > 0 || in.first < len(in.events) {
 		in.deferRun()
 	}
@@ -96,7 +96,7 @@ func (in *instance) deliverEvent(ev *event) {
 		return
 	}
 	if c := ev.id.conn; c != nil && c.in != in {
-		c.in.deliverPending() // an identifier that was migrated has its completions on that loop
+		c.in.deliverReports() // an identifier that was migrated has its completions on that loop
 	}
 	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
 		defer ev.id.conn.qp.releaseEarly() // also when the application panics

@@ -4,11 +4,10 @@ import (
 	"time"
 
 	"github.com/rdmactor/rdmactor/eventloop"
-	"github.com/rdmactor/rdmactor/verbs"
 )
 
 // When a connection's next message finds no receive, the core returns (core's Waiting), and the
-// connection joins those that wait for a receive of its queue. deliverPending serves them in the
+// connection joins those that wait for a receive of its queue. deliverReports serves them in the
 // order in which they began to wait: after it has notified of completions it asks the owner of an
 // empty queue for a receive (OnEmpty), and lets the oldest go on if there is one. If a message
 // still waits then, its socket is not read, and TCP's flow control stops the peer. Paused
@@ -17,17 +16,17 @@ import (
 // keptMax limits roughly how many bytes the waiting connections of a loop may have read and keep.
 // While some are kept, reads are shorter. They are never shorter than peekLen, so each connection
 // may keep that much in any case.
-const keptMax = 2 * stagingLen
+const keptMax = 2 * inputLen
 
-// stagingBuffer returns the part of the staging buffer that the next read may use. rest is how many
+// inputBuffer returns the part of the input buffer that the next read may use. rest is how many
 // bytes of the current payload are still to come.
-func (c *conn) stagingBuffer(rest int) []byte {
+func (c *conn) inputBuffer(rest int) []byte {
 	in := c.in
 	most := max(readLeast, turnMessages*c.each)
 	if in.kept > 0 {
 		most = min(most, max(peekLen, (keptMax-in.kept)/2))
 	}
-	return in.staging[:min(len(in.staging), rest+most)]
+	return in.input[:min(len(in.input), rest+most)]
 }
 
 // watchedEvents returns the events for which the loop watches the socket.
@@ -43,7 +42,7 @@ func (c *conn) watchedEvents() (ev eventloop.Events) {
 
 // stopReading ends the reading of c's socket if a message still waits.
 func (c *conn) stopReading() {
-	if c.in.keepStaged(); !c.core.Waiting() {
+	if c.in.keepInput(); !c.core.Waiting() {
 		return
 	}
 	c.waits = true
@@ -83,10 +82,10 @@ func (c *conn) removeWaiting() {
 	}
 }
 
-// keepStaged copies what a connection whose message waits has in the staging buffer.
-func (in *instance) keepStaged() {
-	if c := in.staged; c != nil {
-		in.staged = nil
+// keepInput copies what a connection whose message waits has in the input buffer.
+func (in *instance) keepInput() {
+	if c := in.unkept; c != nil {
+		in.unkept = nil
 		c.core.Keep()
 		c.countKept()
 	}
@@ -122,7 +121,7 @@ func (c *conn) resumeMessage(now time.Time) {
 	if c.core.Waiting() {
 		c.addWaiting()
 	}
-	c.runCoreActions(now)
+	c.applyCoreState(now)
 }
 
 // Pause implements verbs.Pauser: it makes the peer's messages wait at their sender, beginning with
@@ -138,7 +137,7 @@ func (q *queuePair) Pause(on bool) {
 	case on:
 		c.removeWaiting()
 	case !c.core.Waiting():
-	case q.srq != nil && q.Waits():
+	case q.srq != nil && q.WaitsIfEmpty():
 		c.addWaiting()
 	default: // what finds no receive now ends the connection
 		c.resumeMessage(c.in.loop.Now())
@@ -177,22 +176,4 @@ func (in *instance) serveWaiting(s *sharedQueue) {
 		s.scheduleServe() // also if OnEmpty panics
 		s.attr.OnEmpty(c.qp)
 	}
-}
-
-// Ready reports whether there is a receive in the shared queue, and it is q's turn to take one.
-func (q *queuePair) Ready() bool {
-	s := q.srq
-	return s.q.Len() > 0 && (s.waiting.n == 0 || s.waiting.oldest == q.conn)
-}
-
-// Waits reports whether a message can wait because the owner is asked for receives and may post one
-// later.
-func (q *queuePair) Waits() bool { return q.srq.attr.OnEmpty != nil }
-
-// Take removes the oldest receive and gives it to q.
-func (q *queuePair) Take() verbs.RecvWR {
-	s := q.srq
-	wr := s.q.Pop()
-	s.checkLimit()
-	return wr
 }

@@ -113,7 +113,7 @@ func (in *instance) takeLate() {
 
 // handlePacket handles every message that comes in.
 func (in *instance) handlePacket(p *packet) {
-	id, elsewhere := in.identFor(p)
+	id, elsewhere := in.driverIDFor(p)
 	if elsewhere {
 		return
 	}
@@ -136,16 +136,16 @@ func (in *instance) handlePacket(p *packet) {
 }
 
 // handlers are those of messages that are dropped when their identifier does not exist.
-var handlers = [numMessages]func(*ident, *packet){
-	MsgMRA: (*ident).gotMoreTime, MsgRTU: (*ident).gotReady, MsgREJ: (*ident).gotReject, MsgDREP: (*ident).gotDisconnectReply,
-	MsgSIDRREP: (*ident).gotLookupReply, MsgDatagram: (*ident).gotDatagram, MsgAck: (*ident).gotAck,
-	MsgReadResponse: (*ident).gotReadResponse,
+var handlers = [numMessages]func(*driverID, *packet){
+	MsgMRA: (*driverID).gotMoreTime, MsgRTU: (*driverID).gotReady, MsgREJ: (*driverID).gotReject, MsgDREP: (*driverID).gotDisconnectReply,
+	MsgSIDRREP: (*driverID).gotLookupReply, MsgDatagram: (*driverID).gotDatagram, MsgAck: (*driverID).gotAck,
+	MsgReadResponse: (*driverID).gotReadResponse,
 }
 
-// identFor returns the identifier that a message is for. A peer that repeats or cancels its request
-// addresses the listener, because it does not know the child. The message is for the child. If the
-// child has migrated, identFor passes p on to its new loop and returns elsewhere.
-func (in *instance) identFor(p *packet) (id *ident, elsewhere bool) {
+// driverIDFor returns the identifier that a message is for. A peer that repeats or cancels its
+// request addresses the listener, because it does not know the child. The message is for the child.
+// If the child has migrated, driverIDFor passes p on to its new loop and returns elsewhere.
+func (in *instance) driverIDFor(p *packet) (id *driverID, elsewhere bool) {
 	id = in.ids[p.to.h]
 	switch p.kind {
 	case MsgREJ, MsgDREQ:

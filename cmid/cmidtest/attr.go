@@ -29,7 +29,7 @@ const (
 )
 
 // InitQPAttr is rdma_init_qp_attr(3).
-func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+func (id *driverID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	f, attr := id.in.f, verbs.QPAttr{State: s, Port: 1}
 	switch {
 	case f.embedded:
@@ -52,7 +52,7 @@ func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, er
 }
 
 // attrIWARP returns few attributes, because an iWARP device brings the queue pair to RTS.
-func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
+func (id *driverID) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	switch attr.State {
 	case verbs.QPInit, verbs.QPRTR:
 		attr.AccessFlags = remoteWrite | remoteRead
@@ -63,7 +63,7 @@ func (id *ident) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, e
 	return verbs.QPAttr{}, 0, unix.EINVAL
 }
 
-func (id *ident) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
+func (id *driverID) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	asks := id.in.seenByPeer(id.peers) // the Reads that this side serves, and may request
 	if attr.State != verbs.QPInit && id.state == states.Connecting {
 		return verbs.QPAttr{}, 0, unix.EINVAL
@@ -104,11 +104,11 @@ type transit struct {
 }
 
 // isActive reports whether the identifier is not a request's.
-func (id *ident) isActive() bool { return id.key.in == nil }
+func (id *driverID) isActive() bool { return id.key.in == nil }
 
 // noteQPSetup notes how a queue pair of the driver's is set up, before the connection is
 // established.
-func (id *ident) noteQPSetup(p *cmid.ConnParam) {
+func (id *driverID) noteQPSetup(p *cmid.ConnParam) {
 	if id.qp == nil {
 		return
 	}
@@ -128,7 +128,7 @@ func (id *ident) noteQPSetup(p *cmid.ConnParam) {
 }
 
 // Path is how the queue pair was set up. TCP takes only the traffic class.
-func (id *ident) Path() cmid.Path {
+func (id *driverID) Path() cmid.Path {
 	if id.in.f.embedded {
 		return cmid.Path{TrafficClass: id.network.class}
 	}
@@ -144,7 +144,7 @@ const (
 )
 
 // QueryPath returns the path record. RoCE has one once its route is resolved. iWARP has none.
-func (id *ident) QueryPath() ([]byte, error) {
+func (id *driverID) QueryPath() ([]byte, error) {
 	switch {
 	case id.in.f.embedded:
 		return nil, cmid.ErrNotSupported
@@ -161,14 +161,14 @@ func (id *ident) QueryPath() ([]byte, error) {
 
 // QueryGID returns the addresses in the form of RoCE v2. On iWARP the kernel's answer has no
 // meaning, so the twin returns the same there.
-func (id *ident) QueryGID() (local, peer cmid.Addr, err error) {
+func (id *driverID) QueryGID() (local, peer cmid.Addr, err error) {
 	if id.in.f.embedded {
 		return cmid.Addr{}, cmid.Addr{}, cmid.ErrNotSupported
 	}
 	return id.asIB(id.local), id.asIB(id.peer), nil
 }
 
-func (id *ident) asIB(a cmid.Addr) cmid.Addr {
+func (id *driverID) asIB(a cmid.Addr) cmid.Addr {
 	ip := a.Addr()
 	if !ip.IsValid() {
 		ip = netip.IPv6Unspecified()
@@ -179,7 +179,7 @@ func (id *ident) asIB(a cmid.Addr) cmid.Addr {
 }
 
 // setIBPath implements rdma_set_option(3) with RDMA_OPTION_IB_PATH. It accepts any usable record.
-func (id *ident) setIBPath(paths []byte) error {
+func (id *driverID) setIBPath(paths []byte) error {
 	if len(paths)%cmid.PathLen != 0 {
 		return unix.EINVAL
 	}

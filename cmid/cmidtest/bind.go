@@ -11,7 +11,7 @@ import (
 )
 
 // bindAddr binds the identifier, as rdma_bind_addr(3) does.
-func (id *ident) bindAddr(a cmid.Addr) error {
+func (id *driverID) bindAddr(a cmid.Addr) error {
 	// neither RoCE nor iWARP has addresses of IP over InfiniBand
 	if a.IB != nil || !a.Addr().IsValid() || id.ps == cmid.PortSpaceIPOIB {
 		return unix.EINVAL
@@ -28,7 +28,7 @@ func (id *ident) bindAddr(a cmid.Addr) error {
 
 // placeLocked finds the device of a local address. The device is nil for a wildcard, and for
 // loopback unless the device is embedded.
-func (id *ident) placeLocked(ip netip.Addr) (*device, error) {
+func (id *driverID) placeLocked(ip netip.Addr) (*device, error) {
 	host := id.in.host
 	switch {
 	case id.in.f.embedded && ip.IsLoopback() && len(host.devices) > 0:
@@ -55,7 +55,7 @@ func (id *ident) placeLocked(ip netip.Addr) (*device, error) {
 }
 
 // takePortLocked binds the identifier to a port.
-func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
+func (id *driverID) takePortLocked(a cmid.Addr, dev *device) error {
 	b := &binding{id: id, ip: a.Addr(), port: port{id.ps, a.Port()}, reuse: id.reuse, afOnly: id.afOnlyFor(a.Addr())}
 	host := id.in.host
 	switch {
@@ -78,12 +78,12 @@ func (id *ident) takePortLocked(a cmid.Addr, dev *device) error {
 
 // afOnlyFor returns OptionAFOnly's value. By default an IPv4 listener gets only requests of its
 // family.
-func (id *ident) afOnlyFor(ip netip.Addr) bool {
+func (id *driverID) afOnlyFor(ip netip.Addr) bool {
 	return id.afOnly || !id.afOnlySet && ip.Is4()
 }
 
 // freePort frees the port.
-func (id *ident) freePort() {
+func (id *driverID) freePort() {
 	if id.port == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (id *ident) freePort() {
 }
 
 // startListening implements rdma_listen(3). It fails on a port that is shared with REUSEADDR.
-func (id *ident) startListening(c *cmid.Listen) error {
+func (id *driverID) startListening(c *cmid.Listen) error {
 	if id.port == nil {
 		return unix.EINVAL // its bind inside ResolveAddr failed
 	}
@@ -127,7 +127,7 @@ const (
 )
 
 // findListener finds the listener at the destination.
-func (id *ident) findListener() (*binding, found) {
+func (id *driverID) findListener() (*binding, found) {
 	f, dst := id.in.f, id.peer
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,9 +162,9 @@ func (id *ident) findListener() (*binding, found) {
 }
 
 // sendRequest sends a request to a listener. A cancellation goes to the listener too, until the
-// reply names the other end (see instance.identFor). A repeated request does not count against the
-// backlog.
-func (id *ident) sendRequest(p packet, b *binding) {
+// reply names the other end (see instance.driverIDFor). A repeated request does not count against
+// the backlog.
+func (id *driverID) sendRequest(p packet, b *binding) {
 	p.to = b.id.ownEndpoint()
 	if id.far != p.to {
 		id.in.f.mu.Lock()

@@ -9,7 +9,7 @@ import (
 )
 
 // Do executes a command that cmid's state machine has allowed.
-func (id *ident) Do(cmd cmid.Command) error {
+func (id *driverID) Do(cmd cmid.Command) error {
 	if _, ok := cmd.(*cmid.DestroyID); ok {
 		id.destroy()
 		return nil
@@ -60,7 +60,7 @@ func (id *ident) Do(cmd cmid.Command) error {
 	return cmid.ErrNotSupported
 }
 
-func (id *ident) setOption(c *cmid.SetOption) error {
+func (id *driverID) setOption(c *cmid.SetOption) error {
 	if err := c.Option.Check(c.Value); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (id *ident) setOption(c *cmid.SetOption) error {
 
 // notify does rdma_notify(3): on InfiniBand a receive before the RTU shows that the connection is
 // established.
-func (id *ident) notify(c *cmid.Notify) error {
+func (id *driverID) notify(c *cmid.Notify) error {
 	if !id.in.f.iwarp && !c.PathMigrated {
 		id.runLater(id.becomeEstablished)
 	}
@@ -92,7 +92,7 @@ func (id *ident) notify(c *cmid.Notify) error {
 }
 
 // Info returns the addresses and the device.
-func (id *ident) Info() cmid.Info {
+func (id *driverID) Info() cmid.Info {
 	info := cmid.Info{Local: id.local, Peer: id.peer}
 	if id.dev != nil {
 		info.Device, info.Port = id.dev.name, 1
@@ -101,7 +101,7 @@ func (id *ident) Info() cmid.Info {
 }
 
 // Device is the device the identifier is attached to.
-func (id *ident) Device() verbs.Device {
+func (id *driverID) Device() verbs.Device {
 	switch {
 	case id.dev == nil:
 		return nil

@@ -10,7 +10,7 @@ import (
 // fillParam returns a command's parameters, with the device's values where the command has none. It
 // returns EINVAL for more Reads than the device supports. librdmacm finds the device through the
 // queue pair, so an identifier without a queue pair is not checked, except on the embedded device.
-func (id *ident) fillParam(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
+func (id *driverID) fillParam(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.ConnParam, error) {
 	out := cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: retriesNoEnd}
 	if p != nil {
 		out = *p
@@ -37,7 +37,7 @@ func (id *ident) fillParam(p *cmid.ConnParam, depthIn, depthOut uint8) (cmid.Con
 
 // maxPrivateData returns how much private data a message can carry: connected for a connection,
 // lookup for a service lookup.
-func (id *ident) maxPrivateData(connected, lookup int) int {
+func (id *driverID) maxPrivateData(connected, lookup int) int {
 	if id.ps.Datagram() {
 		return lookup
 	}
@@ -45,7 +45,7 @@ func (id *ident) maxPrivateData(connected, lookup int) int {
 }
 
 // connect implements rdma_connect(3).
-func (id *ident) connect(c *cmid.Connect) error {
+func (id *driverID) connect(c *cmid.Connect) error {
 	if len(c.PrivateData) > id.maxPrivateData(id.Limits().ConnectData, udConnect) || id.in.f.iwarp && id.qp == nil {
 		return unix.EINVAL
 	}
@@ -67,7 +67,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 }
 
 // requestConnection sends a REQ or SIDR REQ to the listener that the destination has now.
-func (id *ident) requestConnection(m *message) {
+func (id *driverID) requestConnection(m *message) {
 	p := id.newPacket(MsgREQ, m)
 	if id.ps.Datagram() {
 		p.kind = MsgSIDRREQ
@@ -94,7 +94,7 @@ func (id *ident) requestConnection(m *message) {
 }
 
 // askedBefore returns the peer's identifier that an earlier REQ has made.
-func (id *ident) askedBefore() (child endpoint, ok bool) {
+func (id *driverID) askedBefore() (child endpoint, ok bool) {
 	if id.far.in == nil {
 		return child, false
 	}
@@ -118,7 +118,7 @@ func (f *Fabric) rejectUnaccepted(p *packet, from endpoint, reason cmid.RejectRe
 }
 
 // gotRequest makes the identifier of a new request, and delivers the ConnectRequest.
-func (in *instance) gotRequest(listener *ident, p *packet) {
+func (in *instance) gotRequest(listener *driverID, p *packet) {
 	in.f.countRead(p.listener)
 	if listener != nil && listener.key == p.from {
 		listener.requestedAgain()
@@ -137,7 +137,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 	if dev == nil {
 		return // removed on the way
 	}
-	child := in.newIdent(in.up.NewHandle(), p.cm.ps)
+	child := in.newDriverID(in.up.NewHandle(), p.cm.ps)
 	child.state = states.ConnectRequested
 	child.local, child.peer = p.cm.dst, p.cm.src
 	if isAny(child.local.Addr()) {
@@ -156,7 +156,7 @@ func (in *instance) gotRequest(listener *ident, p *packet) {
 }
 
 // requestedAgain answers a request that the peer has repeated.
-func (id *ident) requestedAgain() {
+func (id *driverID) requestedAgain() {
 	switch id.state {
 	case states.ConnectRequested:
 		if !id.ps.Datagram() {
@@ -171,7 +171,7 @@ func (id *ident) requestedAgain() {
 }
 
 // gotMoreTime handles the peer's notice (MRA) that it has the request and needs more time.
-func (id *ident) gotMoreTime(*packet) {
+func (id *driverID) gotMoreTime(*packet) {
 	if id.state == states.Connecting && id.patience < cmPatience {
 		id.patience++
 		id.tries = 0
@@ -179,7 +179,7 @@ func (id *ident) gotMoreTime(*packet) {
 }
 
 // accept implements rdma_accept(3). If it fails, the peer is rejected.
-func (id *ident) accept(c *cmid.Accept) error {
+func (id *driverID) accept(c *cmid.Accept) error {
 	switch {
 	case id.state != states.ConnectRequested && id.reset:
 		return unix.ECONNRESET
@@ -220,7 +220,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 }
 
 // reject implements rdma_reject(3).
-func (id *ident) reject(c *cmid.Reject) error {
+func (id *driverID) reject(c *cmid.Reject) error {
 	answerable := id.state == states.ConnectRequested || id.state == states.Responded
 	if !answerable || len(c.PrivateData) > id.maxPrivateData(id.Limits().RejectData, udAnswer) {
 		return unix.EINVAL
@@ -234,7 +234,7 @@ func (id *ident) reject(c *cmid.Reject) error {
 }
 
 // turnDown rejects the peer.
-func (id *ident) turnDown(private []byte, reason int32) {
+func (id *driverID) turnDown(private []byte, reason int32) {
 	id.state = states.Failed
 	if id.ps.Datagram() {
 		id.answerLookup(sidrReject, &message{private: private})
@@ -247,7 +247,7 @@ func (id *ident) turnDown(private []byte, reason int32) {
 }
 
 // gotReply handles the peer's accept.
-func (in *instance) gotReply(id *ident, p *packet) {
+func (in *instance) gotReply(id *driverID, p *packet) {
 	switch {
 	case id == nil:
 		in.f.rejectUnaccepted(p, p.to, cmid.RejectInvalidCommID, 0)
@@ -279,7 +279,7 @@ func (in *instance) gotReply(id *ident, p *packet) {
 }
 
 // establish implements rdma_establish(3).
-func (id *ident) establish() error {
+func (id *driverID) establish() error {
 	if id.state != states.Responded {
 		return unix.EINVAL // the peer has given up
 	}
@@ -289,14 +289,14 @@ func (id *ident) establish() error {
 }
 
 // gotReady handles the peer's RTU.
-func (id *ident) gotReady(p *packet) {
+func (id *driverID) gotReady(p *packet) {
 	if id.far == p.from {
 		id.becomeEstablished()
 	}
 }
 
 // gotReject handles the peer's reject. A peer that gives up its request sends one too.
-func (id *ident) gotReject(p *packet) {
+func (id *driverID) gotReject(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
 		id.state = states.Failed // no event: the accept will fail
@@ -323,14 +323,14 @@ const (
 )
 
 // answerLookup answers a service lookup.
-func (id *ident) answerLookup(status int32, m *message) {
+func (id *driverID) answerLookup(status int32, m *message) {
 	m.status = status
 	m.param.QKey = globalQKey
 	id.sendAnswer(MsgSIDRREP, m)
 }
 
 // gotLookupReply handles the answer to a service lookup.
-func (id *ident) gotLookupReply(p *packet) {
+func (id *driverID) gotLookupReply(p *packet) {
 	if id.state != states.Connecting {
 		return
 	}

@@ -49,7 +49,7 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 }
 
 // wayTo returns the address vector from id's address to ip.
-func (id *ident) wayTo(ip netip.Addr) verbs.AHAttr {
+func (id *driverID) wayTo(ip netip.Addr) verbs.AHAttr {
 	return id.dev.wayTo(id.local.Addr().WithZone(""), ip.WithZone(""))
 }
 
@@ -161,7 +161,7 @@ func (f *Fabric) receiversOf(ip netip.Addr, num uint32) []member {
 }
 
 // gotDatagram puts a datagram into a receive, or drops it.
-func (id *ident) gotDatagram(p *packet) {
+func (id *driverID) gotDatagram(p *packet) {
 	if id.qp == nil || id.qp.over || id.qp.num != p.ud.to || p.ud.key != globalQKey {
 		return
 	}
@@ -220,7 +220,7 @@ func (f *Fabric) detachLocked(group netip.Addr, q *qp) {
 
 // joinMulticast does what RoCE does: it accepts IPv4 groups only. For others it returns 524
 // (ENOTSUPP), which is internal to the kernel and leaks out of it.
-func (id *ident) joinMulticast(c *cmid.JoinMulticast) error {
+func (id *driverID) joinMulticast(c *cmid.JoinMulticast) error {
 	const notSupported = unix.Errno(524)
 	group := c.Addr.Addr()
 	switch {
@@ -258,7 +258,7 @@ const (
 	globalQKey   = 0x01234567 // RDMA_UDP_QKEY
 )
 
-func (id *ident) leaveMulticast(a cmid.Addr) error {
+func (id *driverID) leaveMulticast(a cmid.Addr) error {
 	if id.groups[a.Addr()] == nil {
 		return unix.EADDRNOTAVAIL
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // destroy ends the identifier as rdma_destroy_id(3) does. The peer is notified.
-func (id *ident) destroy() {
+func (id *driverID) destroy() {
 	if id.isAlive() {
 		id.destroyInPlace()
 		delete(id.in.ids, id.h)
@@ -18,7 +18,7 @@ func (id *ident) destroy() {
 }
 
 // destroyInPlace destroys the identifier, but leaves it in the instance's map.
-func (id *ident) destroyInPlace() {
+func (id *driverID) destroyInPlace() {
 	id.letGo()
 	if id.qp != nil {
 		id.qp.release()
@@ -26,12 +26,12 @@ func (id *ident) destroyInPlace() {
 	if id.key.in != nil {
 		id.in.host.requests.CompareAndDelete(id.key, id.ownEndpoint())
 	}
-	id.in.host.countIdents(-1)
+	id.in.host.countDriverIDs(-1)
 	id.state = states.Destroying
 }
 
 // letGo notifies the peer, and frees all but the identifier's queue pair.
-func (id *ident) letGo() {
+func (id *driverID) letGo() {
 	id.notifyPeer()
 	id.freePort()
 	id.timer.stop()
@@ -39,7 +39,7 @@ func (id *ident) letGo() {
 }
 
 // notifyPeer notifies the peer that the identifier is gone.
-func (id *ident) notifyPeer() {
+func (id *driverID) notifyPeer() {
 	switch {
 	case id.ps.Datagram():
 		if id.state == states.ConnectRequested {
@@ -71,7 +71,7 @@ func (id *ident) notifyPeer() {
 
 // removeDevice ends the identifier because its device is gone. A request that is not answered yet
 // gets no event. Its Accept will fail with ENXIO.
-func (id *ident) removeDevice() {
+func (id *driverID) removeDevice() {
 	silent := id.state == states.ConnectRequested
 	id.letGo()
 	id.qp.fail()
@@ -84,14 +84,14 @@ func (id *ident) removeDevice() {
 
 // dropRemoved ends the identifiers of removed devices.
 func (in *instance) dropRemoved() {
-	for _, id := range in.sortedIdents() {
+	for _, id := range in.sortedDriverIDs() {
 		if id.state != states.Removed && id.dev.isRemoved() {
 			id.removeDevice()
 		}
 	}
 }
 
-// sortedIdents returns the identifiers, oldest first.
-func (in *instance) sortedIdents() []*ident {
-	return slices.SortedFunc(maps.Values(in.ids), func(a, b *ident) int { return cmp.Compare(a.h, b.h) })
+// sortedDriverIDs returns the identifiers, oldest first.
+func (in *instance) sortedDriverIDs() []*driverID {
+	return slices.SortedFunc(maps.Values(in.ids), func(a, b *driverID) int { return cmp.Compare(a.h, b.h) })
 }

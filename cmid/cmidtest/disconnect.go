@@ -11,7 +11,7 @@ import (
 
 // disconnect implements rdma_disconnect(3). On InfiniBand it asks the peer, which answers; on iWARP
 // it ends both sides immediately.
-func (id *ident) disconnect() error {
+func (id *driverID) disconnect() error {
 	f := id.in.f
 	if id.state != states.Connected && id.state != states.PeerDisconnected {
 		return nil // it has ended already, or is about to
@@ -36,18 +36,18 @@ func (id *ident) disconnect() error {
 }
 
 // finishDisconnect ends the connection on the side that has called Disconnect.
-func (id *ident) finishDisconnect(status int32) {
+func (id *driverID) finishDisconnect(status int32) {
 	id.enterTimewait()
 	id.reportKind(states.KindDisconnected, status)
 }
 
-func (id *ident) enterTimewait() {
+func (id *driverID) enterTimewait() {
 	id.state = states.Timewait
 	id.setTimer(timewait, func() { id.reportKind(states.KindTimewaitExit, 0) })
 }
 
 // gotDisconnect handles the peer's disconnect. On iWARP that is the end of the stream.
-func (in *instance) gotDisconnect(id *ident, p *packet) {
+func (in *instance) gotDisconnect(id *driverID, p *packet) {
 	switch {
 	case in.f.iwarp:
 		if id != nil {
@@ -70,14 +70,14 @@ func (in *instance) gotDisconnect(id *ident, p *packet) {
 	}
 }
 
-func (id *ident) gotDisconnectReply(p *packet) {
+func (id *driverID) gotDisconnectReply(p *packet) {
 	if id.state == states.Disconnecting && id.far == p.from {
 		id.finishDisconnect(0)
 	}
 }
 
 // gotEndOfStream handles a FIN, a Terminate or a RST on iWARP.
-func (id *ident) gotEndOfStream(p *packet) {
+func (id *driverID) gotEndOfStream(p *packet) {
 	switch id.state {
 	case states.ConnectRequested:
 		id.state, id.reset = states.Failed, true // no event: the accept will fail
@@ -96,7 +96,7 @@ func (id *ident) gotEndOfStream(p *packet) {
 }
 
 // breakConnection does what Fabric.Disconnect asks for.
-func (id *ident) breakConnection() {
+func (id *driverID) breakConnection() {
 	if id.ps.Datagram() || id.state != states.Connected && id.state != states.Accepting {
 		return
 	}

@@ -24,7 +24,7 @@ func (d *driver) Name() string {
 func (d *driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error) {
 	in := &instance{
 		f: d.host.f, host: d.host, loop: l, up: up,
-		ids:     make(map[cmid.Handle]*ident),
+		ids:     make(map[cmid.Handle]*driverID),
 		views:   make(map[*device]*view),
 		lastDue: make(map[*instance]time.Time),
 	}
@@ -46,7 +46,7 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, _ cmid.QPType) (c
 	}
 	switch {
 	case ps == cmid.PortSpaceTCP, ps.Datagram() && !in.f.embedded:
-		return in.newIdent(h, ps), nil
+		return in.newDriverID(h, ps), nil
 	case ps == cmid.PortSpaceIB, ps.Datagram():
 		return nil, unix.EPROTONOSUPPORT
 	}
@@ -70,7 +70,7 @@ func (in *instance) Devices() []verbs.Device {
 
 // Close destroys the identifiers that are left.
 func (in *instance) Close() error {
-	for _, id := range in.sortedIdents() {
+	for _, id := range in.sortedDriverIDs() {
 		id.destroy()
 	}
 	in.closed = true

@@ -11,7 +11,7 @@ import (
 )
 
 // failConnection reports that there will be no connection.
-func (id *ident) failConnection(kind states.Kind, status int32) {
+func (id *driverID) failConnection(kind states.Kind, status int32) {
 	id.timer.stop()
 	id.state = states.Failed
 	if !id.ps.Datagram() {
@@ -21,10 +21,12 @@ func (id *ident) failConnection(kind states.Kind, status int32) {
 }
 
 // failUnanswered ends an identifier whose message was not answered.
-func (id *ident) failUnanswered() { id.failConnection(states.KindUnreachable, -int32(unix.ETIMEDOUT)) }
+func (id *driverID) failUnanswered() {
+	id.failConnection(states.KindUnreachable, -int32(unix.ETIMEDOUT))
+}
 
 // becomeEstablished ends the handshake on the passive side.
-func (id *ident) becomeEstablished() {
+func (id *driverID) becomeEstablished() {
 	if id.state == states.Accepting {
 		id.timer.stop()
 		id.changeState(states.Connected, states.KindEstablished, 0)
@@ -32,7 +34,7 @@ func (id *ident) becomeEstablished() {
 }
 
 // endStream ends an iWARP connection on this side.
-func (id *ident) endStream(m *message) {
+func (id *driverID) endStream(m *message) {
 	id.timer.stop()
 	id.qp.fail()
 	id.state = states.Timewait
@@ -42,7 +44,7 @@ func (id *ident) endStream(m *message) {
 // failLost ends an iWARP connection that is lost, because of a reset or because nothing was
 // acknowledged. The embedded device first delivers the messages that wait for a receive, until none
 // is received for embeddedGiveUp. Until then it sends nothing.
-func (id *ident) failLost(m *message) {
+func (id *driverID) failLost(m *message) {
 	switch {
 	case !id.in.f.embedded || id.qp == nil || id.qp.waiting.Len() == 0:
 		id.endStream(m)
@@ -53,10 +55,10 @@ func (id *ident) failLost(m *message) {
 }
 
 // waitLost gives the messages of a lost connection time to be received.
-func (id *ident) waitLost() { id.setTimer(embeddedGiveUp, id.endLost) }
+func (id *driverID) waitLost() { id.setTimer(embeddedGiveUp, id.endLost) }
 
 // endLost ends a connection that is lost.
-func (id *ident) endLost() {
+func (id *driverID) endLost() {
 	if id.lost != nil && id.state == states.Connected {
 		id.endStream(id.lost)
 	}
@@ -103,7 +105,7 @@ func (in *instance) setStalled(who endpoint, yes bool) {
 }
 
 // giveUp ends a connection because TCP has got no acknowledgement for too long.
-func (id *ident) giveUp() {
+func (id *driverID) giveUp() {
 	id.in.f.dropUnsent(id.ownEndpoint())
 	if id.state == states.Connected {
 		id.failLost(&message{status: -int32(unix.ETIMEDOUT), err: fmt.Errorf("nothing was acknowledged for too long: %w", unix.ETIMEDOUT)})

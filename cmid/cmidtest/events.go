@@ -9,7 +9,7 @@ import (
 
 // deliverEvent delivers ev after the completions that came before it. It runs on the loop, and
 // never inside a call that the program has made.
-func (in *instance) deliverEvent(id *ident, ev cmid.DriverEvent) {
+func (in *instance) deliverEvent(id *driverID, ev cmid.DriverEvent) {
 	if in.frozen {
 		in.runProgram(func() { in.deliverEvent(id, ev) })
 		return
@@ -25,7 +25,7 @@ func (in *instance) deliverEvent(id *ident, ev cmid.DriverEvent) {
 
 // passEvent passes ev to cmid. If the listener of a request is gone, it destroys the request's
 // child.
-func (in *instance) passEvent(id *ident, ev *cmid.DriverEvent) {
+func (in *instance) passEvent(id *driverID, ev *cmid.DriverEvent) {
 	if in.ids[id.h] == id {
 		in.up.Event(id.h, ev)
 	} else if ev.Kind == states.KindConnectRequest {
@@ -85,18 +85,18 @@ func (in *instance) runProgram(fn func()) {
 }
 
 // changeState changes the state and reports it.
-func (id *ident) changeState(s states.State, kind states.Kind, status int32) {
+func (id *driverID) changeState(s states.State, kind states.Kind, status int32) {
 	id.state = s
 	id.reportKind(kind, status)
 }
 
 // reportKind delivers an event that has only a kind and a status.
-func (id *ident) reportKind(kind states.Kind, status int32) {
+func (id *driverID) reportKind(kind states.Kind, status int32) {
 	id.in.deliverEvent(id, cmid.DriverEvent{Kind: kind, Status: status})
 }
 
 // reportDone reports the outcome of a pending command.
-func (id *ident) reportDone(err error) {
+func (id *driverID) reportDone(err error) {
 	id.in.runProgram(func() {
 		if id.isAlive() {
 			id.in.up.Done(id.h, err)

@@ -26,7 +26,7 @@ func (f *Fabric) RemoveDevice(name string) {
 // Disconnect breaks the connection of an identifier. Both ends get Disconnected, on iWARP with
 // ECONNRESET. With Config.Embedded the messages that wait for receives come first.
 func (f *Fabric) Disconnect(h cmid.Handle) {
-	f.onIdent(h, (*ident).breakConnection)
+	f.onDriverID(h, (*driverID).breakConnection)
 }
 
 // FailNext makes the next work request with that opcode on an identifier's queue pair fail. For a
@@ -52,15 +52,15 @@ func (f *Fabric) FailQP(h cmid.Handle) {
 
 // onQP calls fn with an identifier's queue pair, on its loop.
 func (f *Fabric) onQP(h cmid.Handle, fn func(q *qp)) {
-	f.onIdent(h, func(id *ident) {
+	f.onDriverID(h, func(id *driverID) {
 		if id.qp != nil && !id.qp.over {
 			fn(id.qp)
 		}
 	})
 }
 
-// onIdent calls fn with an identifier, on its loop.
-func (f *Fabric) onIdent(h cmid.Handle, fn func(id *ident)) {
+// onDriverID calls fn with an identifier, on its loop.
+func (f *Fabric) onDriverID(h cmid.Handle, fn func(id *driverID)) {
 	f.mu.Lock()
 	var all []*instance
 	for _, host := range f.order {

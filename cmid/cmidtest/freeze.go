@@ -170,7 +170,7 @@ func (in *instance) closeAll() {
 		}
 		in.box.mu.Unlock()
 	}
-	for _, id := range in.sortedIdents() {
+	for _, id := range in.sortedDriverIDs() {
 		if id.state == states.Removed {
 			continue
 		}

@@ -10,14 +10,14 @@ import (
 )
 
 // Detach takes the identifier off its loop. It is the first half of rdma_migrate_id(3).
-func (id *ident) Detach() (cmid.DetachedInstance, error) {
+func (id *driverID) Detach() (cmid.DetachedInstance, error) {
 	if id.state == states.Removed {
 		return nil, unix.ENXIO
 	}
-	return id.in.detachIdent(id), nil
+	return id.in.detachDriverID(id), nil
 }
 
-func (in *instance) detachIdent(id *ident) *detached {
+func (in *instance) detachDriverID(id *driverID) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
 	d.ticking = id.timer.stop()
@@ -43,9 +43,9 @@ func (d *detached) takeEvents(from []keptEvent) (left []keptEvent) {
 			return false
 		}
 		d.kept = append(d.kept, e)
-		if child, ok := e.ev.Child.(*ident); ok && child.isAlive() && child.state != states.Removed {
+		if child, ok := e.ev.Child.(*driverID); ok && child.isAlive() && child.state != states.Removed {
 			// a child whose device was removed is destroyed when the request is delivered
-			d.children = append(d.children, d.from.detachIdent(child))
+			d.children = append(d.children, d.from.detachDriverID(child))
 		}
 		return true
 	})

@@ -55,7 +55,7 @@ func (m Message) MarshalText() ([]byte, error) { return []byte(m.String()), nil 
 type packet struct {
 	kind     Message
 	from, to endpoint
-	by       *ident // the sender, for an interceptor; nil: destroyed
+	by       *driverID // the sender, for an interceptor; nil: destroyed
 	src, dst netip.Addr
 	cm       *message      // of connection management; never changed once sent
 	listener *binding      // MsgREQ, MsgSIDRREQ: has one more unread request

@@ -12,7 +12,7 @@ import (
 // for its peer in serve.go.
 type qp struct {
 	in     *instance
-	id     *ident
+	id     *driverID
 	view   *view
 	pd     *memory.Domain
 	num    uint32

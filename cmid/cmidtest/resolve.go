@@ -24,7 +24,7 @@ type path struct {
 }
 
 // resolveAddr implements rdma_resolve_addr(3).
-func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
+func (id *driverID) resolveAddr(c *cmid.ResolveAddr) error {
 	f, dst := id.in.f, c.Dst
 	if dst.IB != nil || !dst.Addr().IsValid() {
 		return unix.EINVAL
@@ -58,12 +58,12 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 }
 
 // failResolve ends ResolveAddr without a result.
-func (id *ident) failResolve(errno unix.Errno) {
+func (id *driverID) failResolve(errno unix.Errno) {
 	id.changeState(states.Bound, states.KindAddrError, -int32(errno))
 }
 
 // finishResolve ends ResolveAddr.
-func (id *ident) finishResolve(p path, dst cmid.Addr) {
+func (id *driverID) finishResolve(p path, dst cmid.Addr) {
 	if id.state != states.AddrQuery {
 		return
 	}
@@ -88,7 +88,7 @@ func (id *ident) finishResolve(p path, dst cmid.Addr) {
 }
 
 // routeLocked finds the way to dst.
-func (id *ident) routeLocked(dst netip.Addr) (path, error) {
+func (id *driverID) routeLocked(dst netip.Addr) (path, error) {
 	host, f := id.in.host, id.in.f
 	if dst.Is4() != id.local.Addr().Is4() {
 		return path{}, unix.EINVAL
@@ -132,7 +132,7 @@ func (id *ident) routeLocked(dst netip.Addr) (path, error) {
 
 // resolveRoute does rdma_resolve_route(3). Neither RoCE nor soft-iWARP has a route from a loopback
 // address.
-func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
+func (id *driverID) resolveRoute(c *cmid.ResolveRoute) error {
 	f := id.in.f
 	if !f.embedded && id.local.Addr().IsLoopback() {
 		return unix.ENODEV
@@ -151,7 +151,7 @@ func (id *ident) resolveRoute(c *cmid.ResolveRoute) error {
 }
 
 // routeResolved ends ResolveRoute.
-func (id *ident) routeResolved() {
+func (id *driverID) routeResolved() {
 	if id.state == states.RouteQuery {
 		id.changeState(states.RouteResolved, states.KindRouteResolved, 0)
 	}

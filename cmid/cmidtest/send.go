@@ -131,7 +131,7 @@ func (q *qp) failAt(i int, st verbs.Status) {
 
 // answeredIndex returns the index of the work request that p answers. ok is false when none waits
 // for p. The peer handles work requests in order, so those before it are done as well.
-func (id *ident) answeredIndex(p *packet) (q *qp, i int, ok bool) {
+func (id *driverID) answeredIndex(p *packet) (q *qp, i int, ok bool) {
 	if id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
 		return nil, 0, false
 	}
@@ -151,7 +151,7 @@ func (id *ident) answeredIndex(p *packet) (q *qp, i int, ok bool) {
 
 // gotAck handles the peer's report of how a Send or a Write ended, or why a Read or an atomic
 // operation failed.
-func (id *ident) gotAck(p *packet) {
+func (id *driverID) gotAck(p *packet) {
 	q, i, ok := id.answeredIndex(p)
 	switch {
 	case !ok:
@@ -167,7 +167,7 @@ func (id *ident) gotAck(p *packet) {
 }
 
 // gotReadResponse handles the bytes that a Read or an atomic operation asked for.
-func (id *ident) gotReadResponse(p *packet) {
+func (id *driverID) gotReadResponse(p *packet) {
 	q, i, ok := id.answeredIndex(p)
 	if !ok || q.sends.At(i).done {
 		return

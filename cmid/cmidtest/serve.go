@@ -15,7 +15,7 @@ import (
 const rnrTimer = 655 * time.Millisecond
 
 // gotWork handles a Send, a Write, a Read or an atomic operation of the peer.
-func (in *instance) gotWork(id *ident, p *packet) {
+func (in *instance) gotWork(id *driverID, p *packet) {
 	if id == nil || id.qp == nil || id.qp.over || id.lost != nil || id.far != p.from {
 		// This end has given up the stream, and the other does not know. TCP answers with a reset.
 		if in.f.iwarp {

@@ -10,7 +10,7 @@ import (
 // openStream connects on iWARP: first a TCP connection, then the MPA request. On soft-iWARP the
 // command waits for TCP, and fails if TCP fails. The embedded device's command does not wait, and
 // an event reports the failure.
-func (id *ident) openStream(c *cmid.Connect, m *message) error {
+func (id *driverID) openStream(c *cmid.Connect, m *message) error {
 	f := id.in.f
 	_, what := id.findListener()
 	f.mu.Lock()
@@ -37,7 +37,7 @@ func (id *ident) openStream(c *cmid.Connect, m *message) error {
 
 // streamFailed ends a Connect because TCP has failed. kind is the event that the embedded device
 // reports.
-func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errno) {
+func (id *driverID) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errno) {
 	switch {
 	case id.opening != c:
 	case id.in.f.embedded:
@@ -50,7 +50,7 @@ func (id *ident) streamFailed(c *cmid.Connect, kind states.Kind, errno unix.Errn
 }
 
 // streamOpen sends the MPA request.
-func (id *ident) streamOpen(c *cmid.Connect, m *message) {
+func (id *driverID) streamOpen(c *cmid.Connect, m *message) {
 	if id.opening != c {
 		return
 	}
@@ -76,7 +76,7 @@ func (id *ident) streamOpen(c *cmid.Connect, m *message) {
 }
 
 // timedOut closes a stream because no MPA reply came.
-func (id *ident) timedOut() {
+func (id *driverID) timedOut() {
 	id.sendStatus(MsgDREQ, connReset)
 	id.failUnanswered()
 }

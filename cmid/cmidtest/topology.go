@@ -82,7 +82,7 @@ type port struct {
 
 // binding is the use of a port by an identifier. The Fabric's mutex guards it.
 type binding struct {
-	id        *ident // other loops use only its constant fields
+	id        *driverID // other loops use only its constant fields
 	ip        netip.Addr
 	port      port
 	reuse     bool
@@ -104,7 +104,7 @@ type instance struct {
 	host   *Host
 	loop   *eventloop.Loop
 	up     cmid.Upcalls
-	ids    map[cmid.Handle]*ident
+	ids    map[cmid.Handle]*driverID
 	views  map[*device]*view
 	closed bool
 	salt   byte // odd; the low byte of every key
@@ -145,7 +145,7 @@ type ice struct {
 
 // keptEvent is an event that Reorder delays.
 type keptEvent struct {
-	id *ident
+	id *driverID
 	ev cmid.DriverEvent
 }
 
@@ -154,7 +154,7 @@ type keptEvent struct {
 // arrives there.
 type detached struct {
 	from     *instance
-	id       *ident
+	id       *driverID
 	ticking  bool // its timer ran
 	kept     []keptEvent
 	late     []packet
@@ -171,8 +171,8 @@ func (h *Host) String() string {
 	return strings.TrimSpace("the host " + h.name)
 }
 
-// countIdents records that n identifiers of the host were made, or destroyed if n is negative.
-func (h *Host) countIdents(n int) {
+// countDriverIDs records that n identifiers of the host were made, or destroyed if n is negative.
+func (h *Host) countDriverIDs(n int) {
 	h.f.left.add(resIdentifier, h.String(), n)
 }
 

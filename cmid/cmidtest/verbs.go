@@ -11,7 +11,7 @@ import (
 )
 
 // CreateQP makes the identifier's queue pair.
-func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+func (id *driverID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	switch {
 	case id.dev == nil || id.qp != nil:
 		return nil, unix.EINVAL

@@ -14,7 +14,7 @@ import (
 )
 
 // asked returns a request's identifier with a queue pair, whose changes the kernel lets wait.
-func (b *bench) asked() (*ident, *fakeQP) {
+func (b *bench) asked() (*driverID, *fakeQP) {
 	b.Helper()
 	id, q := b.withQP(false)
 	id.phase = half
@@ -30,7 +30,7 @@ func TestAcceptWaitsOffTheLoop(t *testing.T) {
 	forged, slow := b.asked()
 	honest, quick := b.asked()
 	close(quick.hold)
-	for _, id := range []*ident{forged, honest} {
+	for _, id := range []*driverID{forged, honest} {
 		if err := id.Do(&cmid.Accept{}); !errors.Is(err, cmid.ErrPending) {
 			t.Fatalf("accept: %v, want ErrPending: the kernel may look for an address", err)
 		}

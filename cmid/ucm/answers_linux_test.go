@@ -268,7 +268,7 @@ func TestSockaddrs(t *testing.T) {
 func TestDetached(t *testing.T) {
 	b, other := newBench(t), newBench(t)
 	other.in.drv = b.in.drv
-	detach := func(id *ident) cmid.DetachedInstance {
+	detach := func(id *driverID) cmid.DetachedInstance {
 		t.Helper()
 		d, err := id.Detach()
 		if err != nil || b.in.ids[id.h] != nil {

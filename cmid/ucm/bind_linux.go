@@ -17,7 +17,7 @@ import (
 
 // bindAddr binds. After a failure with ENODEV the identifier keeps the interface, and a new
 // identifier is needed.
-func (id *ident) bindAddr(a cmid.Addr) error {
+func (id *driverID) bindAddr(a cmid.Addr) error {
 	sa, err := kernelSockaddr(a)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func noDeviceTo(dst netip.Addr) error {
 
 // queryAddrs asks for the addresses and the device. The error is a *NodeGUIDError if there is a
 // device that cannot be identified.
-func (id *ident) queryAddrs() error {
+func (id *driverID) queryAddrs() error {
 	r, err := id.in.file.QueryAddr(id.kid)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func identOf(r *uabi.QueryAddrResp) deviceIdent {
 	return deviceIdent{binary.BigEndian.Uint64(b[:]), r.IBDevIndex}
 }
 
-func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
+func (id *driverID) resolveAddr(c *cmid.ResolveAddr) error {
 	src, err := kernelSockaddr(c.Src)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (id *ident) resolveAddr(c *cmid.ResolveAddr) error {
 }
 
 // listen listens. That binds an identifier that is not bound.
-func (id *ident) listen(backlog int) error {
+func (id *driverID) listen(backlog int) error {
 	if err := id.in.file.Listen(id.kid, int32(min(max(backlog, 0), id.in.backlog))); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (id *ident) listen(backlog int) error {
 	return nil
 }
 
-func (id *ident) setOption(o cmid.Option, value int) error {
+func (id *driverID) setOption(o cmid.Option, value int) error {
 	if err := o.Check(value); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Do executes cmd.
-func (id *ident) Do(cmd cmid.Command) error {
+func (id *driverID) Do(cmd cmid.Command) error {
 	in := id.in
 	if _, ok := cmd.(*cmid.DestroyID); ok {
 		return id.destroy()
@@ -21,7 +21,7 @@ func (id *ident) Do(cmd cmid.Command) error {
 	return in.checkError(id.doCommand(cmd))
 }
 
-func (id *ident) doCommand(cmd cmid.Command) error {
+func (id *driverID) doCommand(cmd cmid.Command) error {
 	f := id.in.file
 	switch c := cmd.(type) {
 	case *cmid.BindAddr:
@@ -67,7 +67,7 @@ func (id *ident) doCommand(cmd cmid.Command) error {
 }
 
 // resolveService implements rdma_resolve_addrinfo(3) with RAI_SA.
-func (id *ident) resolveService(c *cmid.ResolveIBService) error {
+func (id *driverID) resolveService(c *cmid.ResolveIBService) error {
 	cmd := uabi.ResolveIBService{ID: id.kid}
 	if len(c.Name) >= len(cmd.Ibs.ServiceName) {
 		return unix.EINVAL

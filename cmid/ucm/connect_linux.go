@@ -15,7 +15,7 @@ import (
 
 // connParam returns a connection's parameters as the kernel takes them: the requested ones, and
 // librdmacm's defaults for the others. EINVAL for more reads than the device can.
-func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
+func (id *driverID) connParam(p *cmid.ConnParam, in, out uint8, private []byte, limit int) (c uabi.ConnParam, ece uabi.ECE, err error) {
 	if p == nil {
 		p = &cmid.ConnParam{ResponderResources: deviceMax, InitiatorDepth: deviceMax, RetryCount: retries, RNRRetryCount: rnrMax}
 	}
@@ -48,7 +48,7 @@ func (id *ident) connParam(p *cmid.ConnParam, in, out uint8, private []byte, lim
 }
 
 // connect implements rdma_connect(3). On iWARP the kernel waits for TCP.
-func (id *ident) connect(c *cmid.Connect) error {
+func (id *driverID) connect(c *cmid.Connect) error {
 	in := id.in
 	cmd := &uabi.Connect{ID: id.kid}
 	var err error
@@ -83,7 +83,7 @@ func (id *ident) connect(c *cmid.Connect) error {
 // is made ready off the loop, because the kernel looks for the peer's link address, which takes a
 // second without an answer. A peer can cause that at will, since it chooses the source address of
 // its request.
-func (id *ident) accept(c *cmid.Accept) error {
+func (id *driverID) accept(c *cmid.Accept) error {
 	in, f := id.in, id.in.file
 	most := id.maxReads()
 	cmd := &uabi.Accept{UID: uint64(id.h), ID: id.kid}
@@ -131,7 +131,7 @@ func (id *ident) accept(c *cmid.Accept) error {
 
 // handleResponse handles the answer to a connect as librdmacm does: it makes the queue pair ready
 // and sends the RTU. Like accept it does that off the loop. It reports the result.
-func (id *ident) handleResponse(ev uabi.EventResp) {
+func (id *driverID) handleResponse(ev uabi.EventResp) {
 	in, f, rtu := id.in, id.in.file, &uabi.Accept{ID: id.kid}
 	way, err := id.prepareRTS(nil)
 	report := func() {
@@ -163,7 +163,7 @@ func (id *ident) handleResponse(ev uabi.EventResp) {
 	})
 }
 
-func (id *ident) reject(c *cmid.Reject) error {
+func (id *driverID) reject(c *cmid.Reject) error {
 	if limit := id.Limits().RejectData; len(c.PrivateData) > limit {
 		return fmt.Errorf("%d bytes of private data, the limit is %d: %w", len(c.PrivateData), limit, unix.EINVAL)
 	}
@@ -176,7 +176,7 @@ func (id *ident) reject(c *cmid.Reject) error {
 }
 
 // establish implements rdma_establish(3): the RTU, without parameters.
-func (id *ident) establish() error {
+func (id *driverID) establish() error {
 	if err := id.in.file.Accept(&uabi.Accept{ID: id.kid}); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (id *ident) establish() error {
 
 // disconnect runs rdma_disconnect(3). It first changes the queue pair's state, so that outstanding
 // requests are flushed. On iWARP the kernel's command waits while the peer's reply is outstanding.
-func (id *ident) disconnect() error {
+func (id *driverID) disconnect() error {
 	in := id.in
 	iwarp := id.isIWARP()
 	if id.qp != nil && id.phase == connected {
@@ -211,7 +211,7 @@ func (id *ident) disconnect() error {
 
 // noteDisconnected notes when the kernel has nothing left to wait for: on InfiniBand when both
 // sides have disconnected, on iWARP when one side has.
-func (id *ident) noteDisconnected() {
+func (id *driverID) noteDisconnected() {
 	if id.phase == connected && id.left && (id.leaving || id.isIWARP()) {
 		id.phase = unconnected
 	}

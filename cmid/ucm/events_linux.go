@@ -68,8 +68,8 @@ func (in *instance) dispatchEvent(ev *uabi.EventResp) {
 // takeRequest takes the identifier that a request brings. It has no uid before it is accepted, so
 // the kernel reports nothing of it till then. If the listener is gone it is destroyed, because it
 // would never be answered.
-func (in *instance) takeRequest(listener *ident, ev *uabi.EventResp) {
-	child := &ident{in: in, kid: ev.ID, phase: half}
+func (in *instance) takeRequest(listener *driverID, ev *uabi.EventResp) {
+	child := &driverID{in: in, kid: ev.ID, phase: half}
 	if listener == nil || !child.meantFor(listener) {
 		child.ending = &ended{}
 		child.giveBackOffLoop()
@@ -84,7 +84,7 @@ func (in *instance) takeRequest(listener *ident, ev *uabi.EventResp) {
 
 // meantFor makes a request's identifier the listener's. False: its device has just gone, or it is
 // not meant for the listener, and is rejected.
-func (id *ident) meantFor(listener *ident) bool {
+func (id *driverID) meantFor(listener *driverID) bool {
 	id.h, id.datagram, id.listener = id.in.up.NewHandle(), listener.datagram, listener.h
 	err := id.queryAddrs()
 	if errors.Is(err, unix.EINVAL) && id.migrateHere(listener) {
@@ -99,13 +99,13 @@ func (id *ident) meantFor(listener *ident) bool {
 
 // acceptsFrom reports whether a request to ip is meant for the listener. The kernel treats loopback
 // as a wildcard, but a listener there must be reachable from this host only.
-func (id *ident) acceptsFrom(ip netip.Addr) bool {
+func (id *driverID) acceptsFrom(ip netip.Addr) bool {
 	return !id.local.Addr().IsLoopback() || ip.Unmap().IsLoopback()
 }
 
 // migrateHere brings a request's identifier here from the channel where its listener was when it
 // came: the kernel leaves it there.
-func (id *ident) migrateHere(listener *ident) bool {
+func (id *driverID) migrateHere(listener *driverID) bool {
 	for _, f := range listener.past {
 		if f.Closed() {
 			continue
@@ -119,7 +119,7 @@ func (id *ident) migrateHere(listener *ident) bool {
 
 // deliverInOrder delivers an event of the identifier, after the answer of the command that is under
 // way.
-func (id *ident) deliverInOrder(ev *uabi.EventResp) {
+func (id *driverID) deliverInOrder(ev *uabi.EventResp) {
 	if id.away != nil {
 		late := *ev
 		id.late = append(id.late, func() { id.deliverInOrder(&late) })
@@ -139,7 +139,7 @@ func (id *ident) deliverInOrder(ev *uabi.EventResp) {
 }
 
 // applyEvent does what librdmacm does before it delivers an event, and may change the event's kind.
-func (id *ident) applyEvent(ev *cmid.DriverEvent) {
+func (id *driverID) applyEvent(ev *cmid.DriverEvent) {
 	var err error
 	if ev.Kind == states.KindRejected && id.phase == connected {
 		// InfiniBand: the peer has gone before it got the RTU. Nothing else reports the end.
@@ -181,7 +181,7 @@ func (id *ident) applyEvent(ev *cmid.DriverEvent) {
 // noteFailed notes that a connection attempt has failed. The kernel also reports Unreachable, in
 // every state, when a neighbour has changed, which ends nothing. The two cannot be distinguished.
 // So after an Unreachable the kernel may still have something to wait for.
-func (id *ident) noteFailed(kind states.Kind) {
+func (id *driverID) noteFailed(kind states.Kind) {
 	if id.phase != half {
 		return
 	}

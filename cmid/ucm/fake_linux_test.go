@@ -187,17 +187,17 @@ func newBench(t *testing.T, cfg ...Config) *bench {
 }
 
 // create makes an identifier and gives it.
-func (b *bench) create() *ident {
+func (b *bench) create() *driverID {
 	b.Helper()
 	id, err := b.in.CreateID(b.up.NewHandle(), cmid.PortSpaceTCP, cmid.QPTypeRC)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return id.(*ident)
+	return id.(*driverID)
 }
 
 // migrate moves an identifier, from wherever it is.
-func (b *bench) migrate(id *ident, to *instance) error {
+func (b *bench) migrate(id *driverID, to *instance) error {
 	b.Helper()
 	d, err := id.Detach()
 	if err != nil {
@@ -214,7 +214,7 @@ func (b *bench) happens(uid cmid.Handle, id uint32, event uint32) {
 }
 
 // on puts an identifier on an iWARP device, or on one that is none.
-func (id *ident) on(iwarp bool) *ident {
+func (id *driverID) on(iwarp bool) *driverID {
 	id.dev = &device{name: "dev0", iwarp: iwarp, verbs: bare{}}
 	return id
 }

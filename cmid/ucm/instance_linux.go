@@ -30,9 +30,9 @@ func (d *Driver) Open(l *eventloop.Loop, up cmid.Upcalls) (cmid.Instance, error)
 func newInstance(d *Driver, l *eventloop.Loop, up cmid.Upcalls, f *uabi.File) *instance {
 	in := &instance{
 		drv: d, loop: l, up: up, file: f,
-		ids:     make(map[cmid.Handle]*ident),
+		ids:     make(map[cmid.Handle]*driverID),
 		groups:  make(map[cmid.Handle]*group),
-		busy:    make(map[*ident]string),
+		busy:    make(map[*driverID]string),
 		backlog: maxBacklog(),
 		lanes:   &process,
 		sys:     hostSysfs,
@@ -61,7 +61,7 @@ func (in *instance) CreateID(h cmid.Handle, ps cmid.PortSpace, t cmid.QPType) (c
 	case in.lost != nil:
 		return nil, in.lost.err
 	}
-	id := &ident{in: in, h: h, datagram: t == cmid.QPTypeUD}
+	id := &driverID{in: in, h: h, datagram: t == cmid.QPTypeUD}
 	var err error
 	if id.kid, err = in.file.CreateID(uint64(h), uint16(ps), uint8(t)); err != nil {
 		return nil, in.checkError(err)

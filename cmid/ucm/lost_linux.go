@@ -44,7 +44,7 @@ func (l *loss) reportRemoval() {
 }
 
 // giveBack gives an identifier back with the file.
-func (l *loss) giveBack(id *ident) error {
+func (l *loss) giveBack(id *driverID) error {
 	if l.isFileUnused() {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (in *instance) failIfDenied(err error) bool {
 }
 
 // reportDestroyed reports that the kernel has destroyed the identifier, or why it has not.
-func (id *ident) reportDestroyed(err error) {
+func (id *driverID) reportDestroyed(err error) {
 	if id.ending.reports && !id.in.closed {
 		id.in.up.Done(id.h, err)
 	}

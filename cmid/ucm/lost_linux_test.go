@@ -61,7 +61,7 @@ func TestCredentials(t *testing.T) {
 	if err := one.Do(&cmid.BindAddr{Addr: cmid.MustAddr("10.0.0.1:0")}); !errors.As(err, &c) {
 		t.Errorf("bind_addr: %v", err)
 	}
-	for n, id := range []*ident{one, other} {
+	for n, id := range []*driverID{one, other} {
 		if err := id.Do(&cmid.DestroyID{}); err != nil && !errors.Is(err, cmid.ErrPending) {
 			t.Errorf("destroy_id: %v", err)
 		} else if err != nil {

@@ -9,24 +9,24 @@ import (
 	"github.com/rdmactor/rdmactor/cmid/ucm/internal/uabi"
 )
 
-var _ cmid.Migrator = (*ident)(nil)
+var _ cmid.Migrator = (*driverID)(nil)
 
 // detached is an identifier that no instance has: the kernel still has it on the channel it came
 // from, where nothing is reported of a request's identifier that was not answered, because it has
 // no uid yet.
 type detached struct {
-	id   *ident
+	id   *driverID
 	from *instance
 }
 
 // Detach takes the identifier out of its instance's tables. The kernel is not involved before
 // Attach names the new channel.
-func (id *ident) Detach() (cmid.DetachedInstance, error) {
+func (id *driverID) Detach() (cmid.DetachedInstance, error) {
 	in := id.in
 	if id.away != nil {
 		return nil, unix.EBUSY
 	}
-	in.removeIdent(id)
+	in.removeDriverID(id)
 	return &detached{id, in}, nil
 }
 

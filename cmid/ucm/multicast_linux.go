@@ -9,7 +9,7 @@ import (
 )
 
 // joinMulticast joins a group, as rdma_join_multicast(3) and its _ex form do.
-func (id *ident) joinMulticast(c *cmid.JoinMulticast) error {
+func (id *driverID) joinMulticast(c *cmid.JoinMulticast) error {
 	in := id.in
 	sa, err := kernelSockaddr(c.Addr)
 	if err != nil {
@@ -30,7 +30,7 @@ func (id *ident) joinMulticast(c *cmid.JoinMulticast) error {
 
 // leaveMulticast leaves a group, as rdma_leave_multicast(3) does. EADDRNOTAVAIL for a group that
 // was not joined.
-func (id *ident) leaveMulticast(a cmid.Addr) error {
+func (id *driverID) leaveMulticast(a cmid.Addr) error {
 	for _, g := range id.groups {
 		if g.addr.Equal(a) {
 			g.removeGroup()

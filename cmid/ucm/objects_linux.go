@@ -17,7 +17,7 @@ type instance struct {
 	file *uabi.File
 	reg  *eventloop.Registration
 
-	ids      map[cmid.Handle]*ident
+	ids      map[cmid.Handle]*driverID
 	groups   map[cmid.Handle]*group // memberships by the handle that their events name
 	sys      *sysfs
 	devices  []*device
@@ -26,18 +26,18 @@ type instance struct {
 	backlog  int
 
 	lanes      *lanes
-	listeners  int               // of the identifiers: theirs are others' events
-	connecting int               // connects that wait in the kernel
-	busy       map[*ident]string // commands that wait in the kernel, off the loop
-	mail       mailbox           // results of these
-	got        uabi.EventResp    // the event that was fetched
-	event      cmid.DriverEvent  // as it is delivered
-	lost       *loss             // nil: the channel works
+	listeners  int                  // of the identifiers: theirs are others' events
+	connecting int                  // connects that wait in the kernel
+	busy       map[*driverID]string // commands that wait in the kernel, off the loop
+	mail       mailbox              // results of these
+	got        uabi.EventResp       // the event that was fetched
+	event      cmid.DriverEvent     // as it is delivered
+	lost       *loss                // nil: the channel works
 	closed     bool
 }
 
-// ident is an identifier.
-type ident struct {
+// driverID is an identifier.
+type driverID struct {
 	in *instance
 	// the uid that its events name: never 0, because the kernel reports nothing for uid 0, and
 	// never used again
@@ -120,7 +120,7 @@ func (a deviceIdent) isSame(b deviceIdent) bool {
 // group is a multicast membership. Its events name the membership, not the identifier. So it has a
 // separate handle as uid, and the kernel numbers memberships separately.
 type group struct {
-	id       *ident
+	id       *driverID
 	h        cmid.Handle
 	kid      uint32
 	addr     cmid.Addr
@@ -135,8 +135,8 @@ type group struct {
 type loss struct {
 	in      *instance
 	err     error
-	closed  bool     // the file: but calls that are under way still use it
-	waiting []*ident // destroyed, and freed when the file is unused
+	closed  bool        // the file: but calls that are under way still use it
+	waiting []*driverID // destroyed, and freed when the file is unused
 }
 
 // removals learns from the kernel that devices are being removed. rdma_cm reports a removal only

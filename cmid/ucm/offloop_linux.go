@@ -12,9 +12,9 @@ import (
 // destroy destroys the identifier. Its events are not delivered from now on. If the kernel may
 // wait, the destruction runs off the loop. If a command of the same identifier is under way there,
 // the destruction starts when that has ended.
-func (id *ident) destroy() error {
+func (id *driverID) destroy() error {
 	in := id.in
-	in.removeIdent(id)
+	in.removeDriverID(id)
 	if id.waitsForPeer() {
 		id.flushQP()
 	}
@@ -33,8 +33,8 @@ func (id *ident) destroy() error {
 	return cmid.ErrPending
 }
 
-// removeIdent removes the identifier from the tables, so that its events are not delivered.
-func (in *instance) removeIdent(id *ident) {
+// removeDriverID removes the identifier from the tables, so that its events are not delivered.
+func (in *instance) removeDriverID(id *driverID) {
 	delete(in.ids, id.h)
 	if id.listening {
 		in.listeners--
@@ -47,10 +47,10 @@ func (in *instance) removeIdent(id *ident) {
 // waitsForPeer reports whether the kernel uses the queue pair until the peer answers, as a connect
 // on iWARP does. Such a queue pair is flushed when the identifier is destroyed, and destroyed
 // after the identifier. Any other queue pair is destroyed before the identifier.
-func (id *ident) waitsForPeer() bool { return id.phase == half && id.isIWARP() }
+func (id *driverID) waitsForPeer() bool { return id.phase == half && id.isIWARP() }
 
 // threadGroup returns the key of the calls that share threads with the identifier's.
-func (id *ident) threadGroup() any {
+func (id *driverID) threadGroup() any {
 	if id.listener != 0 {
 		return id.listener
 	}
@@ -58,7 +58,7 @@ func (id *ident) threadGroup() any {
 }
 
 // giveBack executes DESTROY_ID. ENOENT counts as success: the identifier does not exist.
-func (id *ident) giveBack() error {
+func (id *driverID) giveBack() error {
 	if _, err := id.in.file.DestroyID(id.kid); !errors.Is(err, unix.ENOENT) {
 		return err
 	}
@@ -67,7 +67,7 @@ func (id *ident) giveBack() error {
 
 // destroyResult interprets DESTROY_ID's answer: the identifier is destroyed, or it will be when the
 // channel is closed, or the kernel keeps it.
-func (id *ident) destroyResult(err error) error {
+func (id *driverID) destroyResult(err error) error {
 	in := id.in
 	switch {
 	case err == nil || in.closed: // then the file is, next
@@ -79,14 +79,14 @@ func (id *ident) destroyResult(err error) error {
 }
 
 // keptBy names the identifier as one that the kernel has not released.
-func (id *ident) keptBy(doing string) HeldID {
+func (id *driverID) keptBy(doing string) HeldID {
 	return HeldID{Handle: id.h, Local: id.local, Peer: id.peer, Doing: doing}
 }
 
 // giveBackOffLoop destroys the queue pair and the identifier. The kernel waits for their requests
 // under way, for seconds if the peer's host has died. Until then the queue pair keeps its memory,
 // completion queues and domain in use.
-func (id *ident) giveBackOffLoop() {
+func (id *driverID) giveBackOffLoop() {
 	in, last := id.in, id.waitsForPeer()
 	var qp verbs.Later
 	if id.qp != nil {
@@ -121,7 +121,7 @@ func (id *ident) giveBackOffLoop() {
 
 // offLoop lets l execute call, which may wait in the kernel. Then it calls then on the loop with
 // call's error.
-func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error, then func(error)) *job {
+func (in *instance) offLoop(l *lane, id *driverID, doing string, call func() error, then func(error)) *job {
 	in.busy[id] = doing
 	in.mail.countCall()
 	j := &job{group: id.threadGroup(), peer: id.peer.Source(), call: call, refusable: l != &in.lanes.destroys, then: func(err error) {
@@ -136,7 +136,7 @@ func (in *instance) offLoop(l *lane, id *ident, doing string, call func() error,
 
 // offLoop executes a command that may wait in the kernel. after gets its error, and returns the
 // error to report.
-func (id *ident) offLoop(l *lane, doing string, call func() error, after func(error) error) error {
+func (id *driverID) offLoop(l *lane, doing string, call func() error, after func(error) error) error {
 	id.callOffLoop(l, doing, call, func(err error) (report func()) {
 		err = after(err)
 		return func() { id.in.up.Done(id.h, err) }
@@ -147,7 +147,7 @@ func (id *ident) offLoop(l *lane, doing string, call func() error, after func(er
 // callOffLoop executes a call that may wait in the kernel, one at a time for each identifier. The
 // identifier's events and its destruction wait until that call has ended. After the destruction
 // nothing is reported.
-func (id *ident) callOffLoop(l *lane, doing string, call func() error, after func(error) (report func())) {
+func (id *driverID) callOffLoop(l *lane, doing string, call func() error, after func(error) (report func())) {
 	id.lane = l
 	id.away = id.in.offLoop(l, id, doing, call, func(err error) {
 		id.away = nil
@@ -162,7 +162,7 @@ func (id *ident) callOffLoop(l *lane, doing string, call func() error, after fun
 }
 
 // deliverLate delivers the events that have waited for a command's answer.
-func (id *ident) deliverLate() {
+func (id *driverID) deliverLate() {
 	for len(id.late) > 0 && id.away == nil {
 		deliver := id.late[0]
 		id.late = id.late[1:]

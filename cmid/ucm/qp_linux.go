@@ -19,7 +19,7 @@ const (
 
 // CreateQP is rdma_create_qp(3): the queue pair can receive (INIT), a datagram's can send too
 // (RTS).
-func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
+func (id *driverID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 	if id.dev == nil || id.hasQP() {
 		return nil, unix.EINVAL
 	}
@@ -42,12 +42,12 @@ func (id *ident) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 
 // hasQP reports whether there is a queue pair that its owner has not destroyed. A destroyed one
 // refuses even a Modify that changes nothing.
-func (id *ident) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
+func (id *driverID) hasQP() bool { return id.qp != nil && id.qp.Modify(&verbs.QPAttr{}, 0) == nil }
 
 // qpEvent handles the queue pair's events. A message that came before the RTU means that the
 // connection is established. A failure of the queue pair is passed on, because rdma_cm does not
 // know of it.
-func (id *ident) qpEvent(ev verbs.QPEvent) {
+func (id *driverID) qpEvent(ev verbs.QPEvent) {
 	switch {
 	case id.in.ids[id.h] != id:
 	case id.away != nil:
@@ -61,7 +61,7 @@ func (id *ident) qpEvent(ev verbs.QPEvent) {
 }
 
 // initQP brings a new queue pair to INIT, and a datagram's on to RTS.
-func (id *ident) initQP(qp verbs.ProviderQP, t verbs.QPType) error {
+func (id *driverID) initQP(qp verbs.ProviderQP, t verbs.QPType) error {
 	attr, mask, err := id.initAttr(t)
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (id *ident) initQP(qp verbs.ProviderQP, t verbs.QPType) error {
 // initAttr returns the attributes for INIT. The kernel's give a peer no rights before there
 // is a connection, so librdmacm goes through INIT twice. This function sets the rights itself.
 // Only on InfiniBand must the kernel be asked for the partition.
-func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrMask, err error) {
+func (id *driverID) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrMask, err error) {
 	attr = verbs.QPAttr{State: verbs.QPInit, Port: id.port, QKey: uabi.UDPQKey}
 	mask = verbs.QPAttrState | verbs.QPAttrPort
 	if id.dev.partitions {
@@ -102,7 +102,7 @@ func (id *ident) initAttr(t verbs.QPType) (attr verbs.QPAttr, mask verbs.QPAttrM
 
 // bringsToRTS reports whether this driver brings the queue pair to RTS. On iWARP the kernel does
 // that when it takes the TCP stream over.
-func (id *ident) bringsToRTS() bool { return id.qp != nil && !id.datagram && !id.isIWARP() }
+func (id *driverID) bringsToRTS() bool { return id.qp != nil && !id.datagram && !id.isIWARP() }
 
 // climb is the sequence of state changes that brings a queue pair to RTS. They may wait in the
 // kernel.
@@ -113,7 +113,7 @@ type climb struct {
 
 // prepareRTS prepares the sequence, on the accepting side with c, where the caller chooses the
 // depths, the traffic class and the retries. The kernel has the peer's there.
-func (id *ident) prepareRTS(c *uabi.ConnParam) (*climb, error) {
+func (id *driverID) prepareRTS(c *uabi.ConnParam) (*climb, error) {
 	way := &climb{}
 	var told [2]verbs.QPAttr
 	for i, state := range [...]uint32{uabi.QPStateRTR, uabi.QPStateRTS} {
@@ -135,7 +135,7 @@ func (id *ident) prepareRTS(c *uabi.ConnParam) (*climb, error) {
 }
 
 // applyChoices puts the accepting side's choices into attr.
-func (id *ident) applyChoices(attr *verbs.QPAttr, c *uabi.ConnParam) {
+func (id *driverID) applyChoices(attr *verbs.QPAttr, c *uabi.ConnParam) {
 	attr.MaxDestRDAtomic, attr.MaxRDAtomic = c.ResponderResources, c.InitiatorDepth
 	if c.RetryCount > 0 {
 		attr.RetryCount = c.RetryCount
@@ -173,7 +173,7 @@ func (w *climb) passResults(err error) error {
 // limitReads limits the Reads that may be outstanding on the queue pair of an iWARP connection. The
 // kernel sets the queue pair up, and siw accepts more Reads than the peer serves, and then never
 // sends anything again.
-func (id *ident) limitReads(served uint8) {
+func (id *driverID) limitReads(served uint8) {
 	if n := min(id.asks, served); id.qp != nil && id.dev.iwarp && n < id.maxReads() {
 		// it may have been destroyed
 		_ = id.qp.Modify(&verbs.QPAttr{MaxRDAtomic: n}, verbs.QPAttrMaxRDAtomic)
@@ -181,7 +181,7 @@ func (id *ident) limitReads(served uint8) {
 }
 
 // flushQP flushes the queue pair.
-func (id *ident) flushQP() {
+func (id *driverID) flushQP() {
 	if id.qp != nil {
 		// it may have failed already
 		_ = id.qp.Modify(&verbs.QPAttr{State: verbs.QPError}, verbs.QPAttrState)
@@ -200,7 +200,7 @@ const (
 )
 
 // maxReads returns how many reads the device can have outstanding, and 1 if not known.
-func (id *ident) maxReads() uint8 {
+func (id *driverID) maxReads() uint8 {
 	if id.dev == nil {
 		return 1
 	}
@@ -208,7 +208,7 @@ func (id *ident) maxReads() uint8 {
 }
 
 // InitQPAttr is rdma_init_qp_attr(3).
-func (id *ident) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
+func (id *driverID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	raw, err := id.in.file.InitQPAttr(id.kid, uint32(s))
 	if err != nil {
 		return verbs.QPAttr{}, 0, err

@@ -69,7 +69,7 @@ type roomy struct{ bare }
 func (roomy) Attr() verbs.DeviceAttr { return verbs.DeviceAttr{MaxRDAtom: 16} }
 
 // withQP returns an identifier with a queue pair.
-func (b *bench) withQP(iwarp bool) (*ident, *fakeQP) {
+func (b *bench) withQP(iwarp bool) (*driverID, *fakeQP) {
 	b.Helper()
 	id, q := b.create().on(iwarp), &fakeQP{}
 	id.dev.verbs, id.qp = roomy{}, q

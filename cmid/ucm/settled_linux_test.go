@@ -110,7 +110,7 @@ func TestMigrateToAndFro(t *testing.T) {
 	if err := two.in.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if (&ident{in: one.in, kid: 9}).migrateHere(id); len(one.k.did()) != asked {
+	if (&driverID{in: one.in, kid: 9}).migrateHere(id); len(one.k.did()) != asked {
 		t.Error("a request is looked for on a channel that was closed: its descriptor's number is another file's")
 	}
 }

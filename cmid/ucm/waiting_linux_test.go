@@ -24,7 +24,7 @@ func (b *bench) hold(c uabi.Command) chan struct{} {
 	return release
 }
 
-func (b *bench) connect(id *ident) error {
+func (b *bench) connect(id *driverID) error {
 	return id.Do(&cmid.Connect{Param: &cmid.ConnParam{QPNum: 5}})
 }
 

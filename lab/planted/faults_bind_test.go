@@ -43,7 +43,7 @@ var bindFaults = []fault{
 		"	id.device = !a.IsWildcard()\n", "	id.device = false\n",
 	},
 	{
-		"iwarp names one device for all", "bind_addr-3", "iwarp/ident_linux.go",
+		"iwarp names one device for all", "bind_addr-3", "iwarp/driverid_linux.go",
 		"i.Device, i.Port = id.in.cfg.Device, 1", "i.Device, i.Port = \"iwarp0\", 1",
 	},
 	{
@@ -71,14 +71,14 @@ var bindFaults = []fault{
 		"cmid.AddrFrom(a.Addr(), id.in.addrOf(got).Port()), nil", "cmid.AddrFrom(a.Addr(), max(id.in.addrOf(got).Port(), 65535)), nil",
 	},
 	{
-		"iwarp reports a wrong port", "bind_addr-8", "iwarp/ident_linux.go",
+		"iwarp reports a wrong port", "bind_addr-8", "iwarp/driverid_linux.go",
 		"i := cmid.Info{Local: id.local, Peer: id.peer}", "i := cmid.Info{Local: cmid.AddrFrom(id.local.Addr(), id.local.Port()^1), Peer: id.peer}",
 	},
 
 	// The kernel's devices.
 	{
 		"ucm refuses wildcards", "bind_addr-1 listen-8", "cmid/ucm/bind_linux.go",
-		"func (id *ident) bindAddr(a cmid.Addr) error {\n", "func (id *ident) bindAddr(a cmid.Addr) error {\n	if a.IsWildcard() {\n		return unix.EINVAL\n	}\n",
+		"func (id *driverID) bindAddr(a cmid.Addr) error {\n", "func (id *driverID) bindAddr(a cmid.Addr) error {\n	if a.IsWildcard() {\n		return unix.EINVAL\n	}\n",
 	},
 	{
 		"ucm binds to the wildcard", "bind_addr-2 bind_addr-3 listen-4 listen-7", "cmid/ucm/bind_linux.go",
@@ -104,11 +104,11 @@ var bindFaults = []fault{
 			"		id.local = cmid.Addr{}\n		return id.resolveAddr(&cmid.ResolveAddr{Dst: c.Dst, Timeout: c.Timeout})\n",
 	},
 	{
-		"ucm reports a wrong port", "bind_addr-8", "cmid/ucm/ident_linux.go",
+		"ucm reports a wrong port", "bind_addr-8", "cmid/ucm/driverid_linux.go",
 		"i := cmid.Info{Local: id.local, Peer: id.peer}", "i := cmid.Info{Local: cmid.AddrFrom(id.local.Addr(), id.local.Port()^1), Peer: id.peer}",
 	},
 	{
-		"ucm leaves port 0", "bind_addr-7", "cmid/ucm/ident_linux.go",
+		"ucm leaves port 0", "bind_addr-7", "cmid/ucm/driverid_linux.go",
 		"i := cmid.Info{Local: id.local, Peer: id.peer}", "i := cmid.Info{Local: cmid.AddrFrom(id.local.Addr(), 0), Peer: id.peer}",
 	},
 }

@@ -59,12 +59,12 @@ var listenFaults = []fault{
 	},
 	{
 		"ucm's wildcard hears one device", "listen-8", "cmid/ucm/events_linux.go",
-		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n",
-		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return netip.MustParsePrefix(\"10.10.1.0/24\").Contains(ip.Unmap())\n	}\n",
+		"func (id *driverID) acceptsFrom(ip netip.Addr) bool {\n",
+		"func (id *driverID) acceptsFrom(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return netip.MustParsePrefix(\"10.10.1.0/24\").Contains(ip.Unmap())\n	}\n",
 	},
 	{
 		"ucm's wildcard hears one address", "listen-8", "cmid/ucm/events_linux.go",
-		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n",
-		"func (id *ident) acceptsFrom(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return ip.Unmap().As4()[3] == 1\n	}\n",
+		"func (id *driverID) acceptsFrom(ip netip.Addr) bool {\n",
+		"func (id *driverID) acceptsFrom(ip netip.Addr) bool {\n	if id.local.IsWildcard() {\n		return ip.Unmap().As4()[3] == 1\n	}\n",
 	},
 }

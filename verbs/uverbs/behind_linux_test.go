@@ -49,7 +49,7 @@ func TestNothingBehindTheLast(t *testing.T) {
 		polls = append(polls, len(f.poll()))
 	}
 	f.received(b)
-	f.cq.notifyOwner()
+	f.cq.callNotify()
 	if len(polls) != 2 || polls[0] != 1 || polls[1] != 0 || b.asked != 1 {
 		t.Errorf("polled %v, asked %d times, want 1 and 0, and once", polls, b.asked)
 	}
@@ -73,7 +73,7 @@ func TestPanicInANotification(t *testing.T) {
 	f.received(b)
 	func() {
 		defer func() { _ = recover() }()
-		f.cq.notifyOwner()
+		f.cq.callNotify()
 	}()
 	f.received(b)
 	if n := len(f.poll()); n != 1 {
@@ -94,7 +94,7 @@ func TestSeveralPartsHaveNoLast(t *testing.T) {
 		n = len(f.poll())
 	}
 	f.received(one)
-	f.cq.notifyOwner()
+	f.cq.callNotify()
 	if n == 0 || two.asked == 0 {
 		t.Errorf("polled %d, and asked the second queue %d times", n, two.asked)
 	}

@@ -70,7 +70,7 @@ func (h compEvents) Ready(eventloop.Events) {
 // comes later and finds nothing.
 func (h compEvents) Glance() (worked bool) {
 	for q := range h.d.cqs {
-		worked = q.notifyOwner() || worked
+		worked = q.callNotify() || worked
 	}
 	return worked
 }

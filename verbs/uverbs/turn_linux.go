@@ -11,7 +11,7 @@ func (d *device) Run(int) bool {
 	low := d.low
 	d.low = nil
 	for _, s := range low {
-		s.notifyOwner()
+		s.callOnLimit()
 	}
 	due := d.due
 	d.due = d.spareDue[:0]
@@ -64,16 +64,16 @@ func (q *completionQueue) notifyOrArm() {
 	if empty {
 		q.loud = false
 	}
-	if (empty || !q.notifyOwner()) && q.users > 0 && q.armParts() {
+	if (empty || !q.callNotify()) && q.users > 0 && q.armParts() {
 		if empty = q.isEmpty(); !empty {
 			q.loud = true
-			q.notifyOwner()
+			q.callNotify()
 		}
 	}
 }
 
-// notifyOwner calls notify if there is a completion for which the owner wants to be notified.
-func (q *completionQueue) notifyOwner() bool {
+// callNotify calls notify if there is a completion for which the owner wants to be notified.
+func (q *completionQueue) callNotify() bool {
 	if q.notified || q.gone || q.dev.closed || q.quiet && !q.loud || q.isEmpty() {
 		return false
 	}
@@ -118,13 +118,13 @@ func (q *completionQueue) handleReport() {
 	if q.quiet {
 		q.armParts()
 	}
-	if !q.notifyOwner() {
+	if !q.callNotify() {
 		q.scheduleSettle()
 	}
 }
 
-// notifyOwner calls OnLimit.
-func (s *sharedQueue) notifyOwner() {
+// callOnLimit calls OnLimit.
+func (s *sharedQueue) callOnLimit() {
 	if s.low = false; !s.gone {
 		s.attr.OnLimit()
 	}

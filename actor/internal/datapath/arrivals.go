@@ -193,7 +193,7 @@ func (b *arrivals) deliverReady() {
 		if a.from.Length > 0 {
 			b.c.traffic.largeReceived()
 		}
-		b.c.In.deliverMessage(a.m)
+		b.c.In.deliverInbound(a.m)
 	}
 }
 

@@ -235,11 +235,11 @@ func (d *Device) unbundleNext() (completions int) {
 		return completions
 	}
 	c.In.resize.noteDemand(len(b), false)
-	m := c.In.newReceived(c.In.keepOrCopy(chunk, b))
+	m := c.In.fillInbound(c.In.keepOrCopy(chunk, b))
 	if c.In.mustQueue() {
 		c.In.queueMessage(m, wire.Offer{}) // at most our credits
 	} else {
-		c.In.deliverMessage(m)
+		c.In.deliverInbound(m)
 	}
 	if last {
 		c.l.Shares.pauseIfOver(c)

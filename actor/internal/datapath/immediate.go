@@ -39,7 +39,7 @@ func (in *intake) handleWritten(chunk *memory.Chunk, n, imm uint32) {
 		return
 	}
 	chunk, b := in.keepOrCopy(chunk, chunk.Bytes()[:0])
-	m := in.newReceived(chunk, b)
+	m := in.fillInbound(chunk, b)
 	m.HasImm, m.Imm, m.Written = true, imm, n
 	if in.c.terms.Mode == ModeMessages {
 		in.reliefCheck()
@@ -47,7 +47,7 @@ func (in *intake) handleWritten(chunk *memory.Chunk, n, imm uint32) {
 	if in.mustQueue() {
 		in.queueMessage(m, wire.Offer{}) // at most our credits
 	} else {
-		in.deliverMessage(m)
+		in.deliverInbound(m)
 	}
 	in.c.l.Shares.pauseIfOver(in.c)
 }

@@ -112,7 +112,7 @@ func TestReadGoesOnWhenTheOwnerHasNothing(t *testing.T) {
 				if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {
 					t.Fatal(err)
 				}
-				reader.In.queueMessage(reader.In.newReceived(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+				reader.In.queueMessage(reader.In.fillInbound(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
 				s.pauseIfOver(reader)
 			}
 			has, left := reader.In.bytes, s.freeBytes()-max(all/4, owed)
@@ -150,7 +150,7 @@ func TestReadGoesOnBehindABundle(t *testing.T) {
 	reader.Session, reader.In.Arrivals = wire.NewSession(all), &arrivals{c: reader}
 	reader.In.countFetching(&OneSided{Op: verbs.Read}, 1)
 	arrive := func() {
-		reader.In.queueMessage(reader.In.newReceived(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
+		reader.In.queueMessage(reader.In.fillInbound(&memory.Chunk{SGE: verbs.SGE{Length: one}}, nil), wire.Offer{})
 	}
 	for !tap.shut {
 		if err := reader.Session.Take(wire.Header{Type: wire.TypeData}); err != nil {

@@ -42,7 +42,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 			return
 		case wire.TypeOffer:
 			c.In.reuseReceive(chunk)
-			c.In.queueMessage(c.In.newReceived(nil, nil), from)
+			c.In.queueMessage(c.In.fillInbound(nil, nil), from)
 			c.In.resize.noteDemand(int(from.Length), true)
 			c.In.Arrivals.readOffers(false)
 			if c.Out.awaitsCredits() {
@@ -58,19 +58,19 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 	}
 	chunk, b = c.In.keepOrCopy(chunk, b)
 	if c.In.mustQueue() {
-		c.In.queueMessage(c.In.newReceived(chunk, b), wire.Offer{}) // at most our credits
+		c.In.queueMessage(c.In.fillInbound(chunk, b), wire.Offer{}) // at most our credits
 		c.l.Shares.pauseIfOver(c)
 		return
 	}
-	c.In.deliverMessage(c.In.newReceived(chunk, b))
+	c.In.deliverInbound(c.In.fillInbound(chunk, b))
 	c.l.Shares.pauseIfOver(c)
 	if c.terms.Mode == ModeMessages && c.Out.awaitsCredits() {
 		c.Device.queuePump(c)
 	}
 }
 
-// deliverMessage delivers a message to the owner.
-func (in *intake) deliverMessage(m *Inbound) {
+// deliverInbound delivers a message to the owner.
+func (in *intake) deliverInbound(m *Inbound) {
 	in.c.traffic.messageReceived(len(m.Data))
 	in.c.up.Deliver(m)
 }
@@ -105,8 +105,8 @@ func (in *intake) accountMessage(b []byte) (h wire.Header, from wire.Offer, n in
 	return h, from, 0, err
 }
 
-// newReceived makes the event of a message.
-func (in *intake) newReceived(chunk *memory.Chunk, b []byte) *Inbound {
+// fillInbound fills an unused Inbound with a message, and counts it.
+func (in *intake) fillInbound(chunk *memory.Chunk, b []byte) *Inbound {
 	m := in.c.l.newInbound()
 	in.c.l.Shares.countReceived(in.c, chunk, 1)
 	m.Data, m.Conn, m.Chunk = b, in.c, chunk

@@ -19,7 +19,7 @@ type Carrier struct {
 // Consumed is called. Any goroutine; it never blocks.
 func (m *Mailbox) Carry(c *Carrier) {
 	if c.Message == nil {
-		m.Pass(c)
+		m.PostData(c)
 		return
 	}
 	switch bare := actor.UnwrapEnvelopeMessage(c.Message).(type) {

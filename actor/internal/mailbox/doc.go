@@ -22,9 +22,9 @@
 // # Ownership
 //
 // Any goroutine may post. Everything else about a mailbox belongs to its consumer: the loop's
-// goroutine, or the one goroutine that runs it at that time. Deliver and Hand are for the actor's
-// own loop. A message that is Retained has one reference for each place where it is queued or
-// received; the mailbox releases it when Receive has returned, panicked or exited, or when the
+// goroutine, or the one goroutine that runs it at that time. Deliver and DeliverOwned are for the
+// actor's own loop. A message that is Retained has one reference for each place where it is queued
+// or received; the mailbox releases it when Receive has returned, panicked or exited, or when the
 // message was answered. A Carrier is the same for a message that knows nothing of it.
 //
 // # Ordering

@@ -15,7 +15,7 @@ func (r *Registry) LastCalls(l *Loop) {
 		return
 	}
 	for _, m := range r.mailboxesOn(l) {
-		m.Pass(lastCall{})
+		m.PostData(lastCall{})
 	}
 }
 

@@ -100,7 +100,7 @@ func (m *Mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatc
 		RegistryOf(at.ActorSystem()).add(at.Self().Id, m)
 	}
 	if l := m.Loop(); l != nil && l.closing.Load() {
-		m.Pass(lastCall{}) // whether LastCalls has seen it, or not
+		m.PostData(lastCall{}) // whether LastCalls has seen it, or not
 	}
 	if m.endTurn(false) {
 		m.exec.scheduleMailbox(&m.self)
@@ -182,9 +182,9 @@ func (m *Mailbox) admitData(msg any) bool {
 	return true
 }
 
-// Pass queues a message in the data lane, whatever Config.Limit is. If it is Retained, its sender
-// has taken a reference, which now belongs to the receiver. Any goroutine.
-func (m *Mailbox) Pass(msg any) {
+// PostData queues a message in the data lane, whatever Config.Limit is. If it is Retained, its
+// sender has taken a reference, which now belongs to the receiver. Any goroutine.
+func (m *Mailbox) PostData(msg any) {
 	m.data.Add(1)
 	m.queues[Data].push(msg)
 	m.wakeConsumer()

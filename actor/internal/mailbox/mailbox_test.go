@@ -420,7 +420,7 @@ func TestHand(t *testing.T) {
 	s.onMessage = func(msg any) {
 		switch actor.UnwrapEnvelopeMessage(msg) {
 		case first:
-			m.Hand(enveloped(second), second)
+			m.DeliverOwned(enveloped(second), second)
 			other.PostUserMessage(first)
 		case second:
 			if first.finished.Load() != 1 {
@@ -428,7 +428,7 @@ func TestHand(t *testing.T) {
 			}
 		}
 	}
-	m.Hand(enveloped(first), first)
+	m.DeliverOwned(enveloped(first), first)
 	if n := first.finished.Load(); n != 1 {
 		t.Errorf("done was called %d times for the message that was received at once, want 1", n)
 	}

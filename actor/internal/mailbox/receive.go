@@ -15,12 +15,12 @@ func (m *Mailbox) Deliver(msg any) {
 	if r != nil {
 		r.Retain()
 	}
-	m.Hand(msg, r)
+	m.DeliverOwned(msg, r)
 }
 
-// Hand is Deliver for a message of which the sender has taken a reference: r, which msg is or
-// envelops. nil: it has no references.
-func (m *Mailbox) Hand(msg any, r Retained) {
+// DeliverOwned is Deliver for a message of which the sender has taken a reference: r, which msg is
+// or envelops. nil: it has no references.
+func (m *Mailbox) DeliverOwned(msg any, r Retained) {
 	if !m.beginOutOfTurn() {
 		m.Post(Event, msg)
 		return
@@ -80,7 +80,7 @@ func (m *Mailbox) catchUp() {
 }
 
 // Run is the mailbox's turn: at most budget messages. It is the consumer's only entrance beside
-// Deliver and Hand.
+// Deliver and DeliverOwned.
 func (m *Mailbox) Run(budget int) (more bool) {
 	m.busy = true
 	m.beginInvocation()
@@ -216,7 +216,7 @@ func (m *Mailbox) markClosed(at Place) {
 	m.rare = nil
 	RegistryOf(at.ActorSystem()).remove(at.Self().Id, m)
 	if m.cfg.Last != nil {
-		m.Pass(m.cfg.Last)
+		m.PostData(m.cfg.Last)
 	}
 }
 

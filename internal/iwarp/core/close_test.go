@@ -130,7 +130,7 @@ func TestAbort(t *testing.T) {
 	responder := func(input ...[]byte) *side {
 		s := newSide(t, "responder", core.Config{})
 		s.postRecv(1, 1)
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		for _, b := range input {
 			s.c.Input(t0, b)
 		}
@@ -180,7 +180,7 @@ func TestAbort(t *testing.T) {
 func TestAbortInitiator(t *testing.T) {
 	abort := func() *side {
 		s := newSide(t, "initiator", core.Config{Initiator: true})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Abort(t0)
 		wantErrno(t, "abort", s.err, unix.ECONNABORTED)
 		if got := s.take(1 << 30); len(got) != 24 {
@@ -262,7 +262,7 @@ func TestNoTerminateBehindFIN(t *testing.T) {
 // TestReadRTR: the initiator's empty Read is answered once, and once only.
 func TestReadRTR(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true, IRD: 1, ORD: 1})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.take(1 << 30)
 	s.out = nil
 	word := wire.Control{PeerToPeer: true, RTRRead: true, IRD: 1, ORD: 1}
@@ -282,7 +282,7 @@ func TestReadRTR(t *testing.T) {
 		"x": {Tagged: true, Last: true, Opcode: wire.OpReadResponse},
 	} {
 		s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true, IRD: 1, ORD: 1})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.take(1 << 30)
 		s.c.Input(t0, frame(wire.Frame{Reply: true, Revision: 2, Flags: wire.FlagEnhanced, Control: word}))
 		s.c.Input(t0, fpdu(bad, []byte(payload)...))
@@ -337,8 +337,8 @@ func TestUpcallsMayAct(t *testing.T) {
 			} else {
 				b.onEstablished = func() { act(b) }
 			}
-			a.c.Start(t0)
-			b.c.Start(t0)
+			a.c.BeginSetup(t0)
+			b.c.BeginSetup(t0)
 			move(a, b, 1<<30, whole)
 			if a.closed != 1 || b.closed != 1 {
 				t.Errorf("%s in Established: closed %d and %d", name, a.closed, b.closed)
@@ -347,7 +347,7 @@ func TestUpcallsMayAct(t *testing.T) {
 		// in Request
 		s := newSide(t, "responder", core.Config{})
 		s.onRequest = func(core.Request) { act(s) }
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 		if s.closed != 1 {
 			t.Errorf("%s in Request: closed %d", name, s.closed)

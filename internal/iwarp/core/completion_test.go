@@ -117,8 +117,8 @@ func TestReadDepthOne(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a.c.Start(t0)
-		b.c.Start(t0)
+		a.c.BeginSetup(t0)
+		b.c.BeginSetup(t0)
 		move(a, b, 1<<30, whole)
 		return a, b
 	}
@@ -287,13 +287,13 @@ func TestFlushOnce(t *testing.T) {
 }
 
 // TestReceivesBeforeSetup: on both sides the first messages use, in order, the receives that were
-// posted during the set-up: before Start, while the Request is unanswered, and before Accept.
+// posted during the set-up: before BeginSetup, while the Request is unanswered, and before Accept.
 func TestReceivesBeforeSetup(t *testing.T) {
 	a, b := newSide(t, "initiator", core.Config{Initiator: true}), newSide(t, "responder", core.Config{})
 	a.postRecv(1, 9)
 	b.postRecv(1, 9)
-	a.c.Start(t0)
-	b.c.Start(t0)
+	a.c.BeginSetup(t0)
+	b.c.BeginSetup(t0)
 	a.postRecv(2, 9)
 	b.postRecv(2, 9)
 	b.onRequest = func(core.Request) {
@@ -397,7 +397,7 @@ func TestSharedByTwo(t *testing.T) {
 // among the outstanding Reads, and completes nothing.
 func TestReadyToReceiveRead(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, PeerToPeer: true, IRD: 1, ORD: 1})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.take(1 << 30)
 	s.c.Input(t0, rawFrame(rep, 0x10, 2, 4, word(0x8001, 0x4001)...))
 	postReadInto(s, 1, region(0), 0, 0)
@@ -436,7 +436,7 @@ func TestReadyToReceiveFromPeer(t *testing.T) {
 func readyToReceive(t *testing.T, request []byte, then wire.ReadRequest) {
 	s := newSide(t, "responder", core.Config{})
 	s.postRecv(1, 10)
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, request)
 	if err := s.c.Accept(t0, nil, 0, 0); err != nil {
 		t.Fatal(err)

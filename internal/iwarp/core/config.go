@@ -38,7 +38,7 @@ type Config struct {
 	// answers the revision it is asked in.
 	Revision uint8
 	// PrivateData goes into an initiator's Request: at most MaxPrivateData bytes, which must not
-	// change before Start.
+	// change before BeginSetup.
 	PrivateData []byte
 	// IRD and ORD are an initiator's inbound and outbound Read limits, announced by a revision 2
 	// Request.
@@ -58,8 +58,8 @@ type Config struct {
 	// Pool lends the memory for headers and trailers while output is pending. Conns of one loop
 	// share one; nil: allocated when needed and left to the garbage collector.
 	Pool *Pool
-	// SetupTimeout bounds set-up: at an initiator from Start to the Reply (0: 10 s), at a
-	// responder from Start to the Request, and again from Accept to Established (0: 5 s).
+	// SetupTimeout bounds set-up: at an initiator from BeginSetup to the Reply (0: 10 s), at a
+	// responder from BeginSetup to the Request, and again from Accept to Established (0: 5 s).
 	SetupTimeout time.Duration
 	// MessageTimeout bounds the silence of a peer in the middle of a message, whose receive it
 	// occupies (0: 30 s).
@@ -127,14 +127,14 @@ type Queues struct {
 
 // RecvSource is the interface of a shared receive queue to a connection.
 type RecvSource interface {
-	// Ready is true if there is a receive for the connection now.
-	Ready() bool
-	// Take removes and returns the oldest receive, which CheckRecv has accepted. It is called only
-	// after Ready was true.
-	Take() verbs.RecvWR
-	// Waits is true if a message that finds no receive waits for Conn.Resume. Otherwise it ends its
-	// connection.
-	Waits() bool
+	// HasRecv is true if there is a receive for the connection now.
+	HasRecv() bool
+	// TakeRecv removes and returns the oldest receive, which CheckRecv has accepted. It is called
+	// only after HasRecv was true.
+	TakeRecv() verbs.RecvWR
+	// WaitsIfEmpty is true if a message that finds no receive waits for Conn.Resume. Otherwise it
+	// ends its connection.
+	WaitsIfEmpty() bool
 }
 
 // LandingMin is the least number of bytes for which Conn.Landings offers memory.

@@ -29,7 +29,7 @@ const (
 type state uint8
 
 const (
-	stIdle    state = iota // before Start
+	stIdle    state = iota // before BeginSetup
 	stRequest              // responder: waiting for the Request
 	stAnswer               // responder: the owner has the Request
 	stReply                // initiator: waiting for the Reply

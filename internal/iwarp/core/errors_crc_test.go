@@ -76,7 +76,7 @@ func TestCRCNotInUse(t *testing.T) {
 // bad Reply too (RFC 5044 section 7.1: either side's C turns it on).
 func TestTerminateBeforeFullOperation(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true, CRC: true})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.take(1 << 30)
 	s.fresh()
 	s.c.Input(t0, []byte("SSH-2.0-OpenSSH_9.2 and more"))

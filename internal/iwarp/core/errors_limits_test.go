@@ -40,7 +40,7 @@ func TestLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := newSide(t, tt.name, core.Config{})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		in := rawFrame(req, 0, 1, 0)
 		if tt.rev == 2 {
 			in = rawFrame(req, 0x10, 2, 4, word(tt.ird, tt.ord)...)
@@ -78,8 +78,8 @@ func TestLimitsAgree(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		a.c.Start(t0)
-		b.c.Start(t0)
+		a.c.BeginSetup(t0)
+		b.c.BeginSetup(t0)
 		move(a, b, 1<<30, whole)
 		if a.est != 1 || b.est != 1 {
 			rt.Fatalf("established %d and %d: %v, %v", a.est, b.est, a.err, b.err)
@@ -120,8 +120,8 @@ func TestLimitOfParameters(t *testing.T) {
 		wantErrno(t, fmt.Sprintf("Init, %d bytes, %d, %d", len(cfg.PrivateData), cfg.IRD, cfg.ORD), c.Init(cfg, nil), unix.EINVAL)
 	}
 	s := newSide(t, "responder", core.Config{})
-	wantErrno(t, "Accept before Start", s.c.Accept(t0, nil, 0, 0), unix.EINVAL)
-	s.c.Start(t0)
+	wantErrno(t, "Accept before BeginSetup", s.c.Accept(t0, nil, 0, 0), unix.EINVAL)
+	s.c.BeginSetup(t0)
 	wantErrno(t, "Accept before the Request", s.c.Accept(t0, nil, 0, 0), unix.EINVAL)
 	wantErrno(t, "Reject before the Request", s.c.Reject(t0, nil), unix.EINVAL)
 	s.c.Input(t0, rawFrame(req, 0x10, 2, 4, word(1, 1)...))

@@ -109,8 +109,8 @@ func (row *replyRow) play(t *testing.T, step func() int) {
 	t.Helper()
 	row.cfg.Initiator = true
 	s, peer := newSide(t, "initiator", row.cfg), newSide(t, "responder", core.Config{})
-	peer.c.Start(t0)
-	s.c.Start(t0)
+	peer.c.BeginSetup(t0)
+	s.c.BeginSetup(t0)
 	peer.input(s.take(1<<30), whole)
 	if err := peer.c.Accept(t0, nil, 4, 4); err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func TestRequestErrors(t *testing.T) {
 		for i, step := range []func() int{whole, func() int { return 1 }} {
 			s := newSide(t, tt.name, core.Config{})
 			s.postRecv(1, 10)
-			s.c.Start(t0)
+			s.c.BeginSetup(t0)
 			s.input(tt.input, step)
 			if tt.errno == 0 {
 				if len(s.requests) != 1 || s.closed != 0 {
@@ -133,7 +133,7 @@ func (s *side) wantAnswer(reject string) {
 	out := s.take(1 << 30)
 	a := newSide(s.t, s.name+": initiator", core.Config{Initiator: true})
 	a.postRecv(1, 1)
-	a.c.Start(t0)
+	a.c.BeginSetup(t0)
 	a.take(1 << 30)
 	if reject == "" {
 		if len(out) > 0 {

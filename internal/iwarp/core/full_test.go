@@ -82,7 +82,7 @@ func TestKickInAFullBatch(t *testing.T) {
 // after the rest of the Request.
 func TestEarlyReply(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.write(10)
 	s.c.Input(t0, []byte("SSH-2.0"))
 	s.take(1 << 30)
@@ -98,11 +98,11 @@ func TestOutOfTurn(t *testing.T) {
 	s.c.Input(t0, []byte("MPA ID Rep Frame"))
 	s.c.Advance(t0, 5)
 	s.c.Timeout(t0.Add(time.Hour))
-	s.quiet("before Start")
-	s.c.Start(t0)
+	s.quiet("before BeginSetup")
+	s.c.BeginSetup(t0)
 	s.take(1 << 30)
-	s.c.Start(t0)
-	s.quiet("a second Start")
+	s.c.BeginSetup(t0)
+	s.quiet("a second BeginSetup")
 	if s.closed != 0 {
 		t.Error(s.err)
 	}
@@ -114,7 +114,7 @@ func TestAbortInEstablished(t *testing.T) {
 	s := newSide(t, "responder", core.Config{})
 	s.postRecv(1, 1)
 	s.onEstablished = func() { s.c.Abort(t0) }
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{PeerToPeer: true, RTRWrite: true}}))
 	if err := s.c.Accept(t0, nil, 1, 1); err != nil {
 		t.Fatal(err)

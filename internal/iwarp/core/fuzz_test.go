@@ -41,7 +41,7 @@ func FuzzInput(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		for n := 0; len(b) > 0; n++ {
 			k := 1 + int(step)
 			switch _, frame, err := wire.ConsumeFrame(b); {

@@ -254,8 +254,8 @@ func connect(t tb, ca, cb core.Config) (a, b *side) {
 			t.Fatalf("Accept: %v", err)
 		}
 	}
-	a.c.Start(a.now)
-	b.c.Start(b.now)
+	a.c.BeginSetup(a.now)
+	b.c.BeginSetup(b.now)
 	move(a, b, 1<<30, whole)
 	if a.est != 1 || string(a.private) != "welcome" {
 		t.Fatalf("not connected: %d, %q, %v", a.est, a.private, a.rejected)

@@ -48,8 +48,8 @@ func (c *Conn) wireTimeout(now time.Time) {
 	c.tx.kicks++
 }
 
-// fpduReceived records that a correct FPDU arrived, which shows that the peer works.
-func (c *Conn) fpduReceived() {
+// noteFPDU records that a correct FPDU arrived, which shows that the peer works.
+func (c *Conn) noteFPDU() {
 	if c.cfg.Initiator {
 		if c.tx.kicks != kicksOver {
 			if c.tx.kicks > 0 {

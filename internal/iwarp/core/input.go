@@ -207,7 +207,7 @@ func (c *Conn) trailerReceived(now time.Time, pad int) {
 		c.terminateReceived()
 		return
 	}
-	c.fpduReceived()
+	c.noteFPDU()
 	if c.state == stEnded { // the upcall has ended the connection
 		return
 	}

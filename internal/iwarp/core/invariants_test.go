@@ -337,7 +337,7 @@ func drawPair(rt *rapid.T) *watched {
 		for id := range uint64(20) {
 			s.postRecv(id, 5000)
 		}
-		s.c.Start(s.now)
+		s.c.BeginSetup(s.now)
 	}
 	return w
 }
@@ -418,7 +418,7 @@ func TestEveryReply(t *testing.T) {
 		reject := rapid.Bool().Draw(rt, "reject")
 		s := newSide(rt, "responder", core.Config{CRC: rapid.Bool().Draw(rt, "CRC")})
 		l := law{t: rt, s: s, asked: &law{frame: in}}
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.input(in, whole)
 		if len(s.requests) == 1 {
 			var err error

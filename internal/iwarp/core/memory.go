@@ -81,8 +81,9 @@ func (c *Conn) freedFault() *fault {
 	return f
 }
 
-// writeSegment checks a segment of a Write. An empty one touches nothing, so nothing is looked up.
-func (c *Conn) writeSegment() *fault {
+// checkWriteSegment checks a segment of a Write. An empty one touches nothing, so nothing is looked
+// up.
+func (c *Conn) checkWriteSegment() *fault {
 	r := &c.rx
 	h, t := &r.h, &r.tag
 	switch {
@@ -112,8 +113,8 @@ func (r *rx) parseReadRequest() wire.ReadRequest {
 	return q
 }
 
-// readRequest checks a Read Request.
-func (c *Conn) readRequest() *fault {
+// checkReadRequest checks a Read Request.
+func (c *Conn) checkReadRequest() *fault {
 	r := &c.rx
 	h := &r.h
 	switch {
@@ -179,8 +180,8 @@ func (c *Conn) queueReadResponse(now time.Time) {
 	*c.tx.owed.Slot(c.readLimit(q.Size)) = o
 }
 
-// readResponse checks a segment of the answer to the oldest Read.
-func (c *Conn) readResponse() *fault {
+// checkReadResponse checks a segment of the answer to the oldest Read.
+func (c *Conn) checkReadResponse() *fault {
 	r := &c.rx
 	h, t := &r.h, &r.tag
 	if t.busy && t.op != wire.OpReadResponse {

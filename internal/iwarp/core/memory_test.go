@@ -408,8 +408,8 @@ func TestReadLimit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a.c.Start(t0)
-		b.c.Start(t0)
+		a.c.BeginSetup(t0)
+		b.c.BeginSetup(t0)
 		move(a, b, 1<<30, whole)
 		for msn := 1; msn <= limit; msn++ {
 			b.c.Input(t0, framed(readSeg(wire.Header{Last: true, QN: 1, MSN: uint32(msn)}, wire.ReadRequest{}), false))

@@ -66,7 +66,7 @@ func TestInputPosition(t *testing.T) {
 			for i := range 20 {
 				s.postRecv(uint64(i), 1<<16)
 			}
-			s.c.Start(t0)
+			s.c.BeginSetup(t0)
 			for off := 0; s.closed == 0; {
 				check(t, fmt.Sprint(name, " step ", step), s.c.InputPosition(), c.Initiator, at, off)
 				s.take(1 << 20)
@@ -160,7 +160,7 @@ func TestOutputPosition(t *testing.T) {
 		}
 	}
 	a := newSide(t, "initiator", core.Config{Initiator: true})
-	a.c.Start(t0)
+	a.c.BeginSetup(t0)
 	a.c.Gather(nil)
 	a.c.Advance(t0, 5)
 	if p := a.c.OutputPosition(); p.Rest != wire.FrameLen+wire.ControlLen-5 {

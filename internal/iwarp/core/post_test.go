@@ -43,11 +43,11 @@ func TestPost(t *testing.T) {
 // srq is a shared receive queue.
 type srq []verbs.RecvWR
 
-func (q *srq) Ready() bool { return len(*q) > 0 }
+func (q *srq) HasRecv() bool { return len(*q) > 0 }
 
-func (q *srq) Waits() bool { return false }
+func (q *srq) WaitsIfEmpty() bool { return false }
 
-func (q *srq) Take() verbs.RecvWR {
+func (q *srq) TakeRecv() verbs.RecvWR {
 	wr := (*q)[0]
 	*q = (*q)[1:]
 	return wr

@@ -5,7 +5,7 @@ import "github.com/rdmactor/rdmactor/verbs"
 // recvReady reports whether there is a receive for a message.
 func (c *Conn) recvReady() bool {
 	if c.cfg.SRQ != nil {
-		return c.cfg.SRQ.Ready()
+		return c.cfg.SRQ.HasRecv()
 	}
 	return c.rq != nil && c.rq.Len() > 0
 }
@@ -13,7 +13,7 @@ func (c *Conn) recvReady() bool {
 // takeRecv returns the receive for the message that now begins.
 func (c *Conn) takeRecv() verbs.RecvWR {
 	if c.cfg.SRQ != nil {
-		return c.cfg.SRQ.Take()
+		return c.cfg.SRQ.TakeRecv()
 	}
 	return c.rq.Pop()
 }
@@ -76,7 +76,7 @@ func (c *Conn) flushSends(read verbs.Status) {
 func (c *Conn) flushQueues(h hits) {
 	if c.rx.taken {
 		c.rx.taken = false
-		c.completeRecv(h.recv)
+		c.failRecv(h.recv)
 	}
 	for c.rq != nil && c.rq.Len() > 0 {
 		wr := c.rq.Pop()
@@ -85,8 +85,8 @@ func (c *Conn) flushQueues(h hits) {
 	c.flushSends(h.read)
 }
 
-// completeRecv reports the receive in use, as failed.
-func (c *Conn) completeRecv(st verbs.Status) {
+// failRecv reports the receive in use as failed.
+func (c *Conn) failRecv(st verbs.Status) {
 	id := c.rx.recv.ID
 	c.rx.recv = verbs.RecvWR{}
 	c.up.Complete(verbs.WC{ID: id, Op: verbs.Recv, Status: st}, false)

@@ -10,13 +10,13 @@ import (
 // headLen is the number of an FPDU's bytes that determine the length of its header.
 const headLen = wire.LengthLen + wire.CtrlLen
 
-// phase is the part of an FPDU that comes next.
-type phase uint8
+// rxPhase is the part of an FPDU that comes next.
+type rxPhase uint8
 
 const (
-	phHead    phase = iota // length and headers
-	phPayload              // payload, to rx.dst or nowhere
-	phTrailer              // pad and CRC
+	phHead    rxPhase = iota // length and headers
+	phPayload                // payload, to rx.dst or nowhere
+	phTrailer                // pad and CRC
 )
 
 // rx is the receiving side: one FPDU at a time, in one message at a time.
@@ -27,7 +27,7 @@ type rx struct {
 	have    uint8 // bytes in hdr
 	need    uint8 // bytes wanted there
 	tail    uint8 // bytes in trail
-	phase   phase
+	phase   rxPhase
 	taken   bool // recv is in use: a Send is in progress
 	rtrOut  bool // the answer to our ready-to-receive Read is outstanding
 	bulk    bool // a segment of the last message was large
@@ -63,11 +63,11 @@ type tagged struct {
 }
 
 // If a message finds a shared receive queue empty whose owner can be asked for a receive
-// (RecvSource.Waits), it waits, and Input returns. Its header has been read. Resume goes on when
-// the owner of the Conn has asked. The owner of the queue may have no memory now, which is not the
-// peer's fault. So nothing more is read from the socket until Resume finds a receive, and TCP stops
-// the peer. Time-outs for silence and set-up do not run until then, because it is this side that
-// does not read.
+// (RecvSource.WaitsIfEmpty), it waits, and Input returns. Its header has been read. Resume goes on
+// when the owner of the Conn has asked. The owner of the queue may have no memory now, which is not
+// the peer's fault. So nothing more is read from the socket until Resume finds a receive, and TCP
+// stops the peer. Time-outs for silence and set-up do not run until then, because it is this side
+// that does not read.
 //
 // Pause makes the next message wait although there are receives, because the owner reserves them
 // for other connections.

@@ -17,13 +17,13 @@ func (c *Conn) checkSegment() *fault {
 	var f *fault
 	switch op := r.h.Opcode; {
 	case op.Send():
-		f = c.sendSegment()
+		f = c.checkSendSegment()
 	case op == wire.OpWrite:
-		f = c.writeSegment()
+		f = c.checkWriteSegment()
 	case op == wire.OpReadRequest:
-		f = c.readRequest()
+		f = c.checkReadRequest()
 	case op == wire.OpReadResponse:
-		f = c.readResponse()
+		f = c.checkReadResponse()
 	case op == wire.OpTerminate:
 		return nil
 	default:
@@ -35,9 +35,9 @@ func (c *Conn) checkSegment() *fault {
 	return f
 }
 
-// sendSegment checks queue, MSN and MO of a Send's segment (RFC 5041 section 7), and takes a
+// checkSendSegment checks queue, MSN and MO of a Send's segment (RFC 5041 section 7), and takes a
 // receive for the first.
-func (c *Conn) sendSegment() *fault {
+func (c *Conn) checkSendSegment() *fault {
 	r := &c.rx
 	h := &r.h
 	switch {

@@ -64,8 +64,8 @@ func exchange(t tb, ca, cb core.Config, limit int, next func() int, sizes []int)
 			}
 		}
 	}
-	a.c.Start(a.now)
-	b.c.Start(b.now)
+	a.c.BeginSetup(a.now)
+	b.c.BeginSetup(b.now)
 	move(a, b, limit, next)
 	a.at(time.Second)
 	b.at(time.Second)

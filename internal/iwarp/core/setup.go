@@ -12,8 +12,8 @@ import (
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
 )
 
-// Start begins the set-up: an initiator queues its Request, a responder waits for one.
-func (c *Conn) Start(now time.Time) {
+// BeginSetup begins the set-up: an initiator queues its Request, a responder waits for one.
+func (c *Conn) BeginSetup(now time.Time) {
 	if c.state != stIdle {
 		return
 	}

@@ -26,7 +26,7 @@ func TestNotMPA(t *testing.T) {
 	} {
 		for _, initiator := range []bool{true, false} {
 			s := newSide(t, tt.name, core.Config{Initiator: initiator})
-			s.c.Start(t0)
+			s.c.BeginSetup(t0)
 			s.take(1 << 30)
 			s.input([]byte(tt.input), tt.step)
 			if s.err == nil {
@@ -40,7 +40,7 @@ func TestNotMPA(t *testing.T) {
 		}
 	}
 	s := newSide(t, "revision 3", core.Config{Initiator: true})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, frame(wire.Frame{Reply: true, Revision: 3}))
 	if s.err == nil || strings.Contains(s.err.Error(), "does not speak") {
 		t.Errorf("MPA of another revision: %v", s.err)
@@ -59,7 +59,7 @@ func TestRTRChoice(t *testing.T) {
 		{wire.Control{PeerToPeer: true, RTREmpty: true}, wire.Control{PeerToPeer: true, RTRWrite: true}},
 	} {
 		s := newSide(t, "responder", core.Config{})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		tt.offer.IRD, tt.want.IRD, tt.want.ORD = 2, 6, 2
 		s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: tt.offer}))
 		if err := s.c.Accept(t0, nil, 6, 8); err != nil {
@@ -91,7 +91,7 @@ func TestPeerToPeerEstablished(t *testing.T) {
 				t.Errorf("%s: a message before Established", name)
 			}
 		}
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{PeerToPeer: true, RTRWrite: true}}))
 		if err := s.c.Accept(t0, nil, 1, 1); err != nil {
 			t.Fatal(err)
@@ -115,7 +115,7 @@ func TestPeerToPeerEstablished(t *testing.T) {
 func TestBytesBeforeReply(t *testing.T) {
 	for _, accepted := range []bool{false, true} {
 		s := newSide(t, "responder", core.Config{})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 		if accepted {
 			if err := s.c.Accept(t0, nil, 0, 0); err != nil {
@@ -137,7 +137,7 @@ func TestHoldOff(t *testing.T) {
 	newResponder := func() *side {
 		s := newSide(t, "responder", core.Config{})
 		s.onEstablished = func() { s.postSend(1, "hello", 0) }
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 		if err := s.c.Accept(t0, nil, 0, 0); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestHoldOff(t *testing.T) {
 // that is.
 func TestHoldOffLostReply(t *testing.T) {
 	s := newSide(t, "responder", core.Config{})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 	if err := s.c.Accept(t0, nil, 0, 0); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestKickWaits(t *testing.T) {
 // TestSetupTimeouts, in the order in which they can happen.
 func TestSetupTimeouts(t *testing.T) {
 	s := newSide(t, "initiator", core.Config{Initiator: true})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.take(1 << 30)
 	s.c.Timeout(t0.Add(9 * time.Second))
 	s.fire("no Reply", 10*time.Second)
@@ -280,13 +280,13 @@ func TestSetupTimeouts(t *testing.T) {
 	wantErrno(t, "no Reply", s.err, unix.ETIMEDOUT)
 
 	s = newSide(t, "responder", core.Config{})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, []byte("MPA ID Re"))
 	s.fire("no Request", 5*time.Second)
 	wantErrno(t, "no Request", s.err, unix.ETIMEDOUT)
 
 	s = newSide(t, "responder", core.Config{SetupTimeout: 7 * time.Second})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, frame(wire.Frame{Revision: 2, Flags: wire.FlagEnhanced, Control: wire.Control{PeerToPeer: true, RTRWrite: true}}))
 	if at, ok := s.c.Deadline(); ok {
 		t.Errorf("the owner may think as long as it likes, not until %v", at)
@@ -307,14 +307,14 @@ func TestSetupTimeouts(t *testing.T) {
 func TestEndInSetup(t *testing.T) {
 	for _, err := range []error{nil, unix.ECONNRESET, unix.EPIPE} {
 		s := newSide(t, "initiator", core.Config{Initiator: true})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.take(1 << 30)
 		s.c.InputEnd(t0, err)
 		wantErrno(t, "no Reply", s.rejected, unix.ECONNRESET)
 		wantErrno(t, "no Reply: try revision 1", s.rejected, core.ErrNoReply)
 
 		s = newSide(t, "initiator", core.Config{Initiator: true})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, []byte("MPA"))
 		s.c.InputEnd(t0, err)
 		wantErrno(t, "part of a Reply", s.rejected, unix.ECONNRESET)
@@ -323,12 +323,12 @@ func TestEndInSetup(t *testing.T) {
 		}
 	}
 	s := newSide(t, "responder", core.Config{})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.InputEnd(t0, nil)
 	wantErrno(t, "no Request", s.err, unix.ECONNRESET)
 
 	s = newSide(t, "responder", core.Config{})
-	s.c.Start(t0)
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 	s.c.InputEnd(t0, nil)
 	wantErrno(t, "the initiator gave up", s.err, unix.ECONNRESET)

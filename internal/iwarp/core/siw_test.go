@@ -113,7 +113,7 @@ func TestAsSiwInitiator(t *testing.T) {
 			IRD: f.Control.IRD, ORD: f.Control.ORD, PrivateData: f.Private[:min(len(f.Private), core.MaxPrivateData)],
 		}
 		s := newSide(t, name, cfg)
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		if got := s.take(1 << 30); !otherRequest[name] && !bytes.Equal(got, ini.raw) {
 			t.Errorf("%s: Request %x, siw's is %x", name, got, ini.raw)
 		}
@@ -169,7 +169,7 @@ func TestAsSiwResponder(t *testing.T) {
 		for i, m := range sends {
 			mrs = append(mrs, s.postRecv(uint64(i), len(m.data)))
 		}
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.input(ini.raw, func() int { return 7 })
 		if len(s.requests) != 1 {
 			t.Fatalf("%s: %d Requests", name, len(s.requests))
@@ -227,7 +227,7 @@ func TestAsSiwResponder(t *testing.T) {
 func TestSiwMalformedRequest(t *testing.T) {
 	for name := range malformedRequest {
 		s := newSide(t, name, core.Config{})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, load(t, name).Initiator)
 		reply, n, err := wire.ConsumeFrame(s.take(1 << 30))
 		if err != nil || n != wire.FrameLen+wire.ControlLen || reply.Flags != wire.FlagReject|wire.FlagEnhanced {
@@ -245,7 +245,7 @@ func TestSiwRejects(t *testing.T) {
 	for name, private := range map[string]string{"reject_pd": "no-thanks", "reject_nopd": "", "reject_rev1": "no-thanks"} {
 		c := load(t, name)
 		s := newSide(t, name, core.Config{Initiator: true, Revision: c.Initiator[17], IRD: 4, ORD: 4, PrivateData: []byte("please")})
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		if got := s.take(1 << 30); !bytes.Equal(got, c.Initiator) {
 			t.Errorf("%s: Request %x, siw's is %x", name, got, c.Initiator)
 		}
@@ -297,7 +297,7 @@ func TestSiwTerminates(t *testing.T) {
 		for i, n := range tt.recv {
 			s.postRecv(uint64(i), n)
 		}
-		s.c.Start(t0)
+		s.c.BeginSetup(t0)
 		s.c.Input(t0, ini.raw)
 		if err := s.c.Accept(t0, nil, 4, 4); err != nil {
 			t.Fatal(err)
@@ -308,7 +308,7 @@ func TestSiwTerminates(t *testing.T) {
 		s.wantDone(tt.name, tt.done)
 
 		i := newSide(t, tt.name, core.Config{Initiator: true, IRD: 4, ORD: 4})
-		i.c.Start(t0)
+		i.c.BeginSetup(t0)
 		i.take(1 << 30)
 		i.postRecv(9, 9)
 		i.c.Input(t0, c.Responder)

@@ -51,13 +51,13 @@ func (c *Conn) Pause(on bool) { c.rx.wait.paused = on }
 
 // mustWait reports whether the message that now begins has to wait.
 func (c *Conn) mustWait() bool {
-	return c.rx.wait.paused || c.cfg.SRQ != nil && c.cfg.SRQ.Waits() && !c.cfg.SRQ.Ready()
+	return c.rx.wait.paused || c.cfg.SRQ != nil && c.cfg.SRQ.WaitsIfEmpty() && !c.cfg.SRQ.HasRecv()
 }
 
 // letWait makes the message wait whose header has just arrived.
 func (c *Conn) letWait() {
 	c.rx.wait.message = true
-	c.fpduReceived()
+	c.noteFPDU()
 }
 
 // discardInput drops all input up to the peer's FIN.

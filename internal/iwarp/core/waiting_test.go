@@ -16,7 +16,7 @@ import (
 // patient is a shared receive queue whose owner posts when he can.
 type patient struct{ srq }
 
-func (q *patient) Waits() bool { return true }
+func (q *patient) WaitsIfEmpty() bool { return true }
 
 func (q *patient) post(ids ...int) {
 	for _, id := range ids {

@@ -11,16 +11,16 @@ import (
 )
 
 var (
-	_ cmid.QPAttrs = (*ident)(nil)
-	_ cmid.Router  = (*ident)(nil)
-	_ cmid.Pather  = (*ident)(nil)
+	_ cmid.QPAttrs = (*driverID)(nil)
+	_ cmid.Router  = (*driverID)(nil)
+	_ cmid.Pather  = (*driverID)(nil)
 )
 
 // Handle returns the handle that the identifier's events name.
-func (id *ident) Handle() cmid.Handle { return id.h }
+func (id *driverID) Handle() cmid.Handle { return id.h }
 
 // Flavor is the device's; 0 without one.
-func (id *ident) Flavor() states.Flavor {
+func (id *driverID) Flavor() states.Flavor {
 	if id.isIWARP() {
 		return states.IWARP
 	}
@@ -28,7 +28,7 @@ func (id *ident) Flavor() states.Flavor {
 }
 
 // Limits are those of the device.
-func (id *ident) Limits() cmid.Limits {
+func (id *driverID) Limits() cmid.Limits {
 	lim := cmid.Limits{MaxBacklog: id.in.backlog}
 	if id.dev == nil {
 		return lim
@@ -54,7 +54,7 @@ func (id *ident) Limits() cmid.Limits {
 }
 
 // Info gives addresses and device.
-func (id *ident) Info() cmid.Info {
+func (id *driverID) Info() cmid.Info {
 	i := cmid.Info{Local: id.local, Peer: id.peer}
 	if id.dev != nil {
 		i.Device, i.Port = id.dev.name, id.port
@@ -63,7 +63,7 @@ func (id *ident) Info() cmid.Info {
 }
 
 // Path returns the setup of the queue pair, and the GID's entry in the device's table.
-func (id *ident) Path() cmid.Path {
+func (id *driverID) Path() cmid.Path {
 	p := id.path
 	if p != (cmid.Path{}) {
 		a := id.dev.lookUpGID(id.in.sys, id.in.loop.Now(), place{id.port, p.GIDIndex})
@@ -73,17 +73,17 @@ func (id *ident) Path() cmid.Path {
 }
 
 // Device is the device that the identifier is attached to.
-func (id *ident) Device() verbs.Device {
+func (id *driverID) Device() verbs.Device {
 	if id.dev == nil {
 		return nil
 	}
 	return id.dev.verbs
 }
 
-func (id *ident) isIWARP() bool { return id.dev != nil && id.dev.iwarp }
+func (id *driverID) isIWARP() bool { return id.dev != nil && id.dev.iwarp }
 
 // QueryPath gives the path records.
-func (id *ident) QueryPath() ([]byte, error) {
+func (id *driverID) QueryPath() ([]byte, error) {
 	records, err := id.in.file.QueryPath(id.kid)
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (id *ident) QueryPath() ([]byte, error) {
 }
 
 // QueryGID gives the addresses as AF_IB addresses.
-func (id *ident) QueryGID() (local, peer cmid.Addr, err error) {
+func (id *driverID) QueryGID() (local, peer cmid.Addr, err error) {
 	r, err := id.in.file.QueryGID(id.kid)
 	if err != nil {
 		return cmid.Addr{}, cmid.Addr{}, err

@@ -15,7 +15,7 @@ func (m *lent) Release(*Loop) error { m.given++; return nil }
 
 // An event that is delivered behind a message at which the actor fails is still received, and its
 // reference released: it may be the last event of its sender, or have a receive buffer.
-func TestHandBehindFailure(t *testing.T) {
+func TestDeliverOwnedBehindFailure(t *testing.T) {
 	for name, leave := range leavings {
 		for lane, older := range map[string]any{"event": &event{1}, "lifecycle": &actor.Terminated{}} {
 			t.Run(name+" at "+lane, func(t *testing.T) {
@@ -35,7 +35,7 @@ func TestHandBehindFailure(t *testing.T) {
 				ended := make(chan struct{})
 				go func() {
 					defer close(ended)
-					m.Hand(late, late)
+					m.DeliverOwned(late, late)
 				}()
 				<-ended
 				m.PostSystemMessage(&actor.ResumeMailbox{})

@@ -9,8 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// ident is the device's part of an identifier. Its state may be ahead of the state that cmid has.
-type ident struct {
+// driverID is the device's part of an identifier. Its state may be ahead of the state that cmid
+// has.
+type driverID struct {
 	in          *instance // has it now; Detach and Attach change it
 	home        *instance // has made it; peers send to this one
 	h           cmid.Handle
@@ -60,20 +61,20 @@ func (c *clock) start(l *eventloop.Loop, d time.Duration, fn func()) {
 // stop reports whether the clock was running.
 func (c *clock) stop() bool { return c.t != nil && c.t.Stop() }
 
-func (in *instance) newIdent(h cmid.Handle, ps cmid.PortSpace) *ident {
-	id := &ident{in: in, home: in, h: h, ps: ps}
+func (in *instance) newDriverID(h cmid.Handle, ps cmid.PortSpace) *driverID {
+	id := &driverID{in: in, home: in, h: h, ps: ps}
 	in.ids[h] = id
-	in.host.countIdents(1)
+	in.host.countDriverIDs(1)
 	return id
 }
 
-func (id *ident) ownEndpoint() endpoint { return endpoint{id.home, id.h} }
+func (id *driverID) ownEndpoint() endpoint { return endpoint{id.home, id.h} }
 
-func (id *ident) isAlive() bool { return id.in.ids[id.h] == id }
+func (id *driverID) isAlive() bool { return id.in.ids[id.h] == id }
 
 // runLater runs fn after the messages that have arrived, unless the identifier is destroyed by
 // then.
-func (id *ident) runLater(fn func()) {
+func (id *driverID) runLater(fn func()) {
 	id.in.queuePacket(packet{kind: msgLocal, to: endpoint{id.in, id.h}, fn: func() {
 		if id.isAlive() {
 			fn()
@@ -82,7 +83,7 @@ func (id *ident) runLater(fn func()) {
 }
 
 // runAfter runs fn after d, in a later turn even when d is 0.
-func (id *ident) runAfter(d time.Duration, fn func()) {
+func (id *driverID) runAfter(d time.Duration, fn func()) {
 	if d > 0 {
 		id.setTimer(d, fn)
 		return
@@ -92,41 +93,41 @@ func (id *ident) runAfter(d time.Duration, fn func()) {
 
 // setTimer runs fn after d. It replaces the fn of the call before, because an identifier waits for
 // one thing at a time.
-func (id *ident) setTimer(d time.Duration, fn func()) {
+func (id *driverID) setTimer(d time.Duration, fn func()) {
 	id.onTimer = fn
 	id.due = id.in.loop.Now().Add(d)
 	id.timer.start(id.in.loop, d, func() { id.onTimer() })
 }
 
-func (id *ident) newPacket(kind Message, m *message) packet {
+func (id *driverID) newPacket(kind Message, m *message) packet {
 	return packet{kind: kind, by: id, from: id.ownEndpoint(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
 }
 
 // sendMessage sends a message to the other end.
-func (id *ident) sendMessage(kind Message, m *message) {
+func (id *driverID) sendMessage(kind Message, m *message) {
 	id.in.f.sendPacket(id.newPacket(kind, m))
 }
 
 // sendStatus sends a message that has only a kind and a status.
-func (id *ident) sendStatus(kind Message, status int32) {
+func (id *driverID) sendStatus(kind Message, status int32) {
 	id.sendMessage(kind, &message{status: status})
 }
 
 // sendAnswer sends a message. It is sent again whenever the peer repeats its own.
-func (id *ident) sendAnswer(kind Message, m *message) {
+func (id *driverID) sendAnswer(kind Message, m *message) {
 	id.sent = id.newPacket(kind, m)
 	id.in.f.sendPacket(id.sent)
 }
 
 // sendUntilAnswered sends a message and repeats it. giveUp runs when no answer comes.
-func (id *ident) sendUntilAnswered(kind Message, m *message, giveUp func()) {
+func (id *driverID) sendUntilAnswered(kind Message, m *message, giveUp func()) {
 	id.sendAnswer(kind, m)
 	id.repeatSend(func() { id.in.f.sendPacket(id.sent) }, giveUp)
 }
 
 // repeatSend calls send again and again, and at last giveUp. An answer stops the timer, and so ends
 // it.
-func (id *ident) repeatSend(send, giveUp func()) {
+func (id *driverID) repeatSend(send, giveUp func()) {
 	id.tries = 0
 	var again func()
 	again = func() {
@@ -141,10 +142,10 @@ func (id *ident) repeatSend(send, giveUp func()) {
 }
 
 // Handle returns the identifier's handle.
-func (id *ident) Handle() cmid.Handle { return id.h }
+func (id *driverID) Handle() cmid.Handle { return id.h }
 
 // Flavor returns the Fabric's flavor.
-func (id *ident) Flavor() states.Flavor {
+func (id *driverID) Flavor() states.Flavor {
 	if id.in.f.iwarp {
 		return states.IWARP
 	}
@@ -152,7 +153,7 @@ func (id *ident) Flavor() states.Flavor {
 }
 
 // Limits returns the transport's limits for connected identifiers.
-func (id *ident) Limits() cmid.Limits {
+func (id *driverID) Limits() cmid.Limits {
 	l := cmid.Limits{
 		ConnectData: ibConnect, AcceptData: ibAccept, RejectData: ibReject, Padded: true,
 		MaxBacklog: maxBacklog, MaxMessage: maxMessage,
@@ -194,7 +195,7 @@ func (in *instance) seenByPeer(p cmid.ConnParam) cmid.ConnParam {
 
 // agreedDepths returns the depths that the embedded device reports for a connection: the Reads that
 // this side serves, and those that it may request.
-func (id *ident) agreedDepths(ask uint8) cmid.ConnParam {
+func (id *driverID) agreedDepths(ask uint8) cmid.ConnParam {
 	if !id.in.f.embedded {
 		return cmid.ConnParam{}
 	}
@@ -205,7 +206,7 @@ func (id *ident) agreedDepths(ask uint8) cmid.ConnParam {
 func cloneBytes(b []byte) []byte { return append([]byte(nil), b...) }
 
 // clearStall stops TCP's timer.
-func (id *ident) clearStall() {
+func (id *driverID) clearStall() {
 	id.stalling = false
 	id.stall.stop()
 }

@@ -22,7 +22,7 @@ type completionQueue struct {
 	gone   bool
 }
 
-// push adds a completion. notify is called once, by the next drain.
+// push adds a completion. notify is called once, by the next deliverReports.
 func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	q.q.Push(wc)
 	if q.quiet && !solicited && wc.Status == verbs.StatusSuccess {
@@ -35,8 +35,8 @@ func (q *completionQueue) push(wc verbs.WC, solicited bool) {
 	}
 }
 
-// notifyOwner calls notify, unless the queue was polled empty in between.
-func (q *completionQueue) notifyOwner() {
+// callNotify calls notify, unless the queue was polled empty in between.
+func (q *completionQueue) callNotify() {
 	q.queued = false
 	if q.q.Len() > 0 && !q.gone {
 		q.notify()
@@ -130,6 +130,24 @@ func (s *sharedQueue) Close() error {
 	s.gone = true
 	s.q = ring.Ring[verbs.RecvWR]{}
 	return nil
+}
+
+// HasRecv reports whether there is a receive in the shared queue, and it is q's turn to take one.
+func (q *queuePair) HasRecv() bool {
+	s := q.srq
+	return s.q.Len() > 0 && (s.waiting.n == 0 || s.waiting.oldest == q.conn)
+}
+
+// WaitsIfEmpty reports whether a message can wait because the owner is asked for receives and may
+// post one later.
+func (q *queuePair) WaitsIfEmpty() bool { return q.srq.attr.OnEmpty != nil }
+
+// TakeRecv removes the oldest receive and gives it to q.
+func (q *queuePair) TakeRecv() verbs.RecvWR {
+	s := q.srq
+	wr := s.q.Pop()
+	s.checkLimit()
+	return wr
 }
 
 // CreateCQ makes a completion queue. It grows as needed, regardless of cqe.

@@ -9,8 +9,8 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// ident is one rdma_cm_id.
-type ident struct {
+// driverID is one rdma_cm_id.
+type driverID struct {
 	in          *instance
 	h           cmid.Handle
 	local, peer cmid.Addr
@@ -34,13 +34,13 @@ type ident struct {
 }
 
 // Handle returns the identifier's handle.
-func (id *ident) Handle() cmid.Handle { return id.h }
+func (id *driverID) Handle() cmid.Handle { return id.h }
 
 // Flavor returns states.IWARP.
-func (id *ident) Flavor() states.Flavor { return states.IWARP }
+func (id *driverID) Flavor() states.Flavor { return states.IWARP }
 
 // Limits returns the limits of MPA that every peer supports.
-func (id *ident) Limits() cmid.Limits {
+func (id *driverID) Limits() cmid.Limits {
 	return cmid.Limits{
 		ConnectData: maxPrivate, AcceptData: maxPrivate, RejectData: maxPrivate,
 		MaxBacklog: maxBacklog, MaxMessage: math.MaxInt32,
@@ -48,7 +48,7 @@ func (id *ident) Limits() cmid.Limits {
 }
 
 // Info returns the addresses and the device.
-func (id *ident) Info() cmid.Info {
+func (id *driverID) Info() cmid.Info {
 	i := cmid.Info{Local: id.local, Peer: id.peer}
 	if id.device {
 		i.Device, i.Port = id.in.cfg.Device, 1
@@ -57,11 +57,11 @@ func (id *ident) Info() cmid.Info {
 }
 
 // Path returns the traffic class that was set: TCP does the rest.
-func (id *ident) Path() cmid.Path { return cmid.Path{TrafficClass: id.tos} }
+func (id *driverID) Path() cmid.Path { return cmid.Path{TrafficClass: id.tos} }
 
 // Device returns the one device if the identifier has a specific address. It is the verbs.Device of
 // the loop that has the identifier's queue pair, or of this loop if there is no queue pair.
-func (id *ident) Device() verbs.Device {
+func (id *driverID) Device() verbs.Device {
 	switch {
 	case !id.device:
 		return nil
@@ -73,7 +73,7 @@ func (id *ident) Device() verbs.Device {
 
 // listener is a listening socket in the loop.
 type listener struct {
-	id     *ident
+	id     *driverID
 	fd     int
 	reg    *eventloop.Registration
 	pause  *eventloop.Timer // nil until the first pause
