@@ -5,9 +5,9 @@ var bindFaults = []fault{
 	// Above the drivers.
 	{
 		"cmid refuses wildcards", "bind_addr-1", "cmid/pending.go",
-		"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
-		"	if b, ok := cmd.(*BindAddr); ok && b.Addr.IsWildcard() {\n		return 0, id.refusalEvent(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
-			"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
+		"	if why == nil && id.isBusyFor(op) {\n",
+		"	if b, ok := p.Command.(*BindAddr); ok && b.Addr.IsWildcard() {\n		why = &states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)}\n	}\n" +
+			"	if why == nil && id.isBusyFor(op) {\n",
 	},
 	{
 		"cmid does not report the bound address", "bind_addr-2", "cmid/id.go",
@@ -23,9 +23,9 @@ var bindFaults = []fault{
 	},
 	{
 		"cmid resolves nothing for who is bound", "bind_addr-6", "cmid/pending.go",
-		"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
-		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		return 0, id.refusalEvent(cmd, states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)})\n	}\n" +
-			"	if p := id.running; p != nil && op != states.OpDestroyID {\n",
+		"	if why == nil && id.isBusyFor(op) {\n",
+		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		why = &states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)}\n	}\n" +
+			"	if why == nil && id.isBusyFor(op) {\n",
 	},
 	{"cmid returns the peer's port", "bind_addr-8", "cmid/calls.go", "return id.Info().Local.Port()", "return id.Info().Peer.Port()"},
 

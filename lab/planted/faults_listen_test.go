@@ -10,7 +10,7 @@ var listenFaults = []fault{
 	},
 	{
 		"cmid lets who is not bound listen", "listen-6", "cmid/id.go",
-		"		if v == states.Allow && id.driver != nil {\n", "		if (v == states.Allow || op == states.OpListen) && id.driver != nil {\n",
+		"	if v == states.Allow && id.driver != nil {\n", "	if (v == states.Allow || op == states.OpListen) && id.driver != nil {\n",
 	},
 
 	// The embedded device.

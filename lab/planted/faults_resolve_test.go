@@ -21,8 +21,8 @@ var resolveFaults = []fault{
 	},
 	{
 		"cmid connects without an address", "resolve_addr-10", "cmid/id.go",
-		"		if v == states.Allow && id.driver != nil {\n",
-		"		if (v == states.Allow || op == states.OpResolveRoute || op == states.OpConnect) && id.driver != nil {\n",
+		"	if v == states.Allow && id.driver != nil {\n",
+		"	if (v == states.Allow || op == states.OpResolveRoute || op == states.OpConnect) && id.driver != nil {\n",
 	},
 
 	// The embedded device.
