@@ -103,7 +103,17 @@ func wake(ready chan struct{}) {
 // before, they would compete with the loop for out.mu, and soon wait again. It belongs to the loop.
 type wakeList []chan struct{}
 
-func (l *wakeList) add(ready chan struct{}) { *l = append(*l, ready) }
+// mostWakes bounds a wakeList: a peer may send thousands of windows in a turn.
+const mostWakes = 64
+
+// add adds a goroutine. If the list is full the goroutine is woken immediately.
+func (l *wakeList) add(ready chan struct{}) {
+	if len(*l) == mostWakes {
+		wake(ready)
+		return
+	}
+	*l = append(*l, ready)
+}
 
 // wakeAll wakes the goroutines, and reports whether there were any.
 func (l *wakeList) wakeAll() (any bool) {
