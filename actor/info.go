@@ -49,7 +49,7 @@ type IDInfo struct {
 // Traffic counts the data that a connection has moved since it was made. Reads and writes by the
 // peer are not counted: the device executes them alone. Its fields:
 //
-//	Sent, SentBytes         uint64        // messages, and Writes with an immediate, that the device took
+//	Sent, SentBytes         uint64        // messages and immediate Writes that the device took
 //	Received, ReceivedBytes uint64        // messages that were delivered
 //	LargeSent               uint64        // of Sent, those that the peer reads
 //	LargeReceived           uint64        // of Received, those that this side read

@@ -1,7 +1,7 @@
 // Protoc-gen-go-rdmactor is a plugin of protoc and buf that generates the clients and servers of
 // protobuf's services for package rpc. protoc-gen-go generates the messages, into the same package:
 //
-//	go -C ../rdmactor install ./cmd/protoc-gen-go-rdmactor    # in a checkout: no version is published
+//	go -C ../rdmactor install ./cmd/protoc-gen-go-rdmactor  # from a checkout of this repository
 //	protoc --go_out=. --go_opt=paths=source_relative \
 //		--go-rdmactor_out=. --go-rdmactor_opt=paths=source_relative shop.proto
 //
