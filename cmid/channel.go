@@ -76,8 +76,7 @@ func (c *Channel) destroyAll(err error) {
 		if id.driver != nil {
 			id.Do(&DestroyID{}, nil)
 		}
-		destroyed := id.running
-		id.running = nil
+		destroyed := id.commands.takeRunning()
 		c.sink(id, id.closedEvent(err), destroyed)
 	}
 }
@@ -174,7 +173,7 @@ func createRemedy(err error) string {
 
 func (c *Channel) addID(d DriverID, ps PortSpace, flavor states.Flavor, s states.State) *ID {
 	id := &ID{ch: c, driver: d, handle: d.Handle(), ps: ps, flavor: flavor, state: s, born: c.loop.Now()}
-	id.addHistory(s)
+	id.history.add(Transition{State: s})
 	c.ids[id.handle] = id
 	return id
 }
@@ -257,6 +256,6 @@ func (u *upcalls) Event(h Handle, ev *DriverEvent) {
 func (u *upcalls) Done(h Handle, err error) {
 	c := (*Channel)(u)
 	if id := c.ids[h]; id != nil {
-		id.finishCommand(err)
+		id.commands.takeRunning().finish(err)
 	}
 }

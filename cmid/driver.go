@@ -177,6 +177,14 @@ type Limits struct {
 	MaxMessage int
 }
 
+// clampBacklog returns the backlog of a Listen that asks for n.
+func (l Limits) clampBacklog(n int) int {
+	if limit := l.MaxBacklog; n <= 0 || n > limit {
+		return limit
+	}
+	return n
+}
+
 // ErrPending is returned by DriverID.Do when the command's outcome comes later.
 var ErrPending = errors.New("cmid: in progress")
 

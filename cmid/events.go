@@ -14,7 +14,7 @@ func (id *ID) handleEvent(ev *DriverEvent) {
 	}
 	if ev.Kind == states.KindListenFailed { // likewise
 		if id.state == states.Listening {
-			id.ch.sink(id, id.typedEvent(ev, id.state, nil), nil)
+			id.ch.sink(id, ev.typedEvent(id, id.state, nil), nil)
 		}
 		return
 	}
@@ -31,8 +31,8 @@ func (id *ID) handleEvent(ev *DriverEvent) {
 		return // the table ignores it: late, duplicate or unsolicited
 	}
 	id.enterState(next)
-	waiting := id.waitingCommand()
-	answered := id.answeredBy(ev)
+	waiting := id.commands.waiting()
+	answered := id.commands.takeAnsweredBy(ev)
 	if answered != nil {
 		waiting = answered
 	}
@@ -40,15 +40,15 @@ func (id *ID) handleEvent(ev *DriverEvent) {
 	if waiting != nil {
 		asked = waiting.Command
 	}
-	out := id.typedEvent(ev, before, asked)
+	out := ev.typedEvent(id, before, asked)
 	if out == nil {
 		return // a kernel newer than this code; it must be tolerated (rdma_get_cm_event(3) grows)
 	}
 	id.ch.sink(id, out, answered)
 	if ev.Kind == states.KindDeviceRemoval {
 		// none if the identifier was destroyed just now
-		for p := id.waitingJoin(anyJoin); p != nil; p = id.waitingJoin(anyJoin) {
-			id.failJoin(p, "the device was removed", unix.ENODEV)
+		for p := id.commands.waitingJoin(anyJoin); p != nil; p = id.commands.waitingJoin(anyJoin) {
+			p.failJoin("the device was removed", unix.ENODEV)
 		}
 	}
 }
@@ -63,9 +63,9 @@ func (id *ID) deliverRequest(ev *DriverEvent) {
 	}, nil)
 }
 
-// typedEvent makes the typed event. asked is the command that has failed if the event is a failure;
-// nil: none.
-func (id *ID) typedEvent(ev *DriverEvent, before states.State, asked Command) Event {
+// typedEvent makes the typed event of id. asked is the command that has failed if the event is a
+// failure; nil: none.
+func (ev *DriverEvent) typedEvent(id *ID, before states.State, asked Command) Event {
 	base, in := EventBase{ID: id.handle, Status: ev.Status}, id.Info()
 	switch ev.Kind {
 	case states.KindAddrResolved:

@@ -17,28 +17,26 @@ type ID struct {
 	// Context is whatever its owner wants to find again from an event.
 	Context any
 
-	ch        *Channel
-	driver    DriverID // nil once it was asked to destroy the identifier, and between two channels
-	handle    Handle
-	ps        PortSpace
-	flavor    states.Flavor
-	state     states.State
-	hadQP     bool
-	pending   []*Pending // commands without an answer
-	running   *Pending   // the driver returned ErrPending and has not called Done
-	peer      Addr       // the requested destination, until the device knows the peer
-	last      *Info      // as of its destruction
-	strangers uint64     // as of its destruction
-	starved   uint64     // as of its destruction
-	born      time.Time
-	entered   time.Duration // when the state was entered, since born
-
-	history [historyLen]Transition // a ring
-	steps   uint32                 // transitions so far
-	backlog int32
+	ch       *Channel
+	driver   DriverID // nil once it was asked to destroy the identifier, and between two channels
+	handle   Handle
+	ps       PortSpace
+	flavor   states.Flavor
+	state    states.State
+	hadQP    bool
+	backlog  int32
+	peer     Addr // the requested destination, until the device knows the peer
+	born     time.Time
+	history  history
+	commands pendingTable
+	last     *lastInfo // as of its destruction; nil: it was not destroyed
 }
 
-const historyLen = 8
+// lastInfo is what remains known of a destroyed identifier.
+type lastInfo struct {
+	Info
+	strangers, starved uint64
+}
 
 // Handle names the identifier; it is never reused.
 func (id *ID) Handle() Handle { return id.handle }
@@ -77,13 +75,13 @@ func (id *ID) Datagram() bool { return id.flavor&states.UD != 0 }
 func (id *ID) Age() time.Duration { return id.ch.loop.Now().Sub(id.born) }
 
 // InState returns the time in the present state.
-func (id *ID) InState() time.Duration { return id.Age() - id.entered }
+func (id *ID) InState() time.Duration { return id.Age() - id.history.last().At }
 
 // Info returns the addresses and the device; after destruction, the last ones.
 func (id *ID) Info() Info {
 	switch {
 	case id.last != nil:
-		return *id.last
+		return id.last.Info
 	case id.driver == nil:
 		return Info{Peer: id.peer}
 	}
@@ -96,19 +94,25 @@ func (id *ID) Info() Info {
 
 // Strangers is Channel.Strangers for this listener alone; after destruction, the last count.
 func (id *ID) Strangers() uint64 {
+	if id.last != nil {
+		return id.last.strangers
+	}
 	if s, ok := id.driver.(StrangerCounter); ok {
 		return s.Strangers()
 	}
-	return id.strangers
+	return 0
 }
 
 // Starved returns how often this listener has paused because the process had no file descriptors,
 // or no memory, to accept a connection; after destruction, the last count.
 func (id *ID) Starved() uint64 {
+	if id.last != nil {
+		return id.last.starved
+	}
 	if s, ok := id.driver.(StarvedCounter); ok {
 		return s.Starved()
 	}
-	return id.starved
+	return 0
 }
 
 // Device returns the device that the identifier is attached to, nil without one.
@@ -134,26 +138,13 @@ func (id *ID) CreateQP(attr verbs.QPInitAttr) (verbs.QP, error) {
 }
 
 // History returns the last transitions, oldest first.
-func (id *ID) History() []Transition {
-	n := min(id.steps, historyLen)
-	h := make([]Transition, 0, n)
-	for i := id.steps - n; i < id.steps; i++ {
-		h = append(h, id.history[i%historyLen])
-	}
-	return h
-}
-
-func (id *ID) addHistory(s states.State) {
-	id.entered = id.Age()
-	id.history[id.steps%historyLen] = Transition{State: s, At: id.entered}
-	id.steps++
-}
+func (id *ID) History() []Transition { return id.history.transitions() }
 
 // enterState moves to s.
 func (id *ID) enterState(s states.State) {
 	if s != id.state {
 		id.state = s
-		id.addHistory(s)
+		id.history.add(Transition{State: s, At: id.Age()})
 	}
 }
 
@@ -162,86 +153,6 @@ func (id *ID) enterState(s states.State) {
 func (id *ID) closedEvent(err error) Event {
 	id.ch.removeID(id)
 	return &Closed{EventBase: EventBase{ID: id.handle}, Err: err}
-}
-
-// mark is a place in an identifier's history. A command that fails immediately restores it.
-type mark struct {
-	state   states.State
-	steps   uint32
-	entered time.Duration
-	slot    Transition // overwritten by the next transition
-}
-
-func (id *ID) stateMark() mark {
-	return mark{id.state, id.steps, id.entered, id.history[id.steps%historyLen]}
-}
-
-// successEvent builds the answer to a command the driver has executed, nil when an event will bring
-// it.
-func (id *ID) successEvent(p *Pending) Event {
-	base := EventBase{ID: id.handle}
-	switch c := p.Command.(type) {
-	case *BindAddr:
-		in := id.Info()
-		return &Bound{EventBase: base, Local: in.Local, Device: in.Device}
-	case *Listen:
-		return &Listening{EventBase: base, Local: id.Info().Local, Backlog: int(id.backlog)}
-	case *Establish:
-		in := id.Info()
-		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
-	case *Accept:
-		if id.flavor&states.UD == 0 {
-			return nil
-		}
-		// no event follows for a datagram identifier: the kernel has none
-		in := id.Info()
-		return &Established{EventBase: base, Local: in.Local, Peer: in.Peer}
-	case *Disconnect:
-		if id.state == states.Disconnecting {
-			return nil
-		} // else it answered the peer's, or the connection had ended
-	case *LeaveMulticast:
-		if j := id.waitingJoin(func(j *JoinMulticast) bool { return j.Addr.Equal(c.Addr) }); j != nil {
-			id.failJoin(j, "left before it was joined", unix.ECANCELED)
-		}
-	default:
-		if answeredByEvent(c) {
-			return nil
-		}
-	}
-	return &Done{EventBase: base, Command: p.Command}
-}
-
-// failedEvent sets the state in which the kernel leaves the identifier, and builds the answer. A
-// command that failed immediately and changed nothing is not kept in the history.
-func (id *ID) failedEvent(cmd Command, from mark, err error) Event {
-	next, v := states.Step(id.Flavor(), id.state, states.CommandFailed(cmd.Op()))
-	switch {
-	case cmd.Op() == states.OpReject && id.state == states.Failed:
-		// nothing was sent: the request still waits, and may be accepted
-		next, v = from.state, states.Allow
-	case v == states.Allow && cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:
-		next = states.Idle // not even the bind inside has succeeded
-	}
-	if v == states.Allow {
-		if next == from.state && id.steps == from.steps+1 {
-			id.state, id.steps, id.entered = from.state, from.steps, from.entered
-			id.history[id.steps%historyLen] = from.slot
-		}
-		id.enterState(next)
-	}
-	f := id.failureBase(cmd, err)
-	f.State = from.state
-	return &CommandFailed{f}
-}
-
-// refusalEvent answers a command that never reached the driver.
-func (id *ID) refusalEvent(cmd Command, why states.Reason) *CommandFailed {
-	errno := unix.Errno(why.Errno)
-	f := id.failureBase(cmd, errno)
-	f.Err = &refusal{why.Text, errno}
-	f.Legal = why.Legal
-	return &CommandFailed{f}
 }
 
 // refusal is an errno with the state machine's own words.
@@ -273,19 +184,12 @@ func (id *ID) failureBase(cmd Command, err error) FailureBase {
 	return f
 }
 
-func (id *ID) clampBacklog(n int) int {
-	if limit := id.Limits().MaxBacklog; n <= 0 || n > limit {
-		return limit
-	}
-	return n
-}
-
 // legal returns the state that op leads to, or why it is illegal now.
 func (id *ID) legal(op states.Op) (next states.State, why *states.Reason) {
 	switch {
 	case id.driver == nil && id.last == nil:
 		return 0, &states.Reason{Text: "the identifier is on its way to another loop, or its channel was closed", Errno: states.ENOENT}
-	case id.driver == nil && (id.state != states.Destroying || id.running == nil):
+	case id.driver == nil && (id.state != states.Destroying || id.commands.running == nil):
 		return 0, &states.Reason{Text: "the identifier is destroyed", Errno: states.ENOENT}
 	}
 	in, flavor := states.Requested(op), id.Flavor()
@@ -313,12 +217,4 @@ func (id *ID) callFailed(call string, err error) error {
 	f := id.failureBase(nil, err)
 	f.Op = call
 	return &CommandFailed{f}
-}
-
-// failJoin reports that no event will answer a join.
-func (id *ID) failJoin(p *Pending, why string, errno unix.Errno) {
-	p.awaits = false
-	f := id.failureBase(p.Command, errno)
-	f.Err = &refusal{why, errno}
-	id.ch.sink(id, &CommandFailed{f}, p)
 }

@@ -80,7 +80,7 @@ func (id *ID) detach() (*Detached, error) {
 	if !ok {
 		return nil, id.callFailed("migrate_id", ErrNotSupported)
 	}
-	if p := id.running; p != nil {
+	if p := id.commands.running; p != nil {
 		return nil, id.callFailed("migrate_id", fmt.Errorf("%v is still in progress: wait for its answer: %w", p.Command.Op(), unix.EBUSY))
 	}
 	inst, err := m.Detach()

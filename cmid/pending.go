@@ -51,7 +51,7 @@ func (id *ID) Do(cmd Command, answer func(Event)) *Pending {
 // of the first.
 func (id *ID) Begin(cmd Command, answer func(Event)) (p *Pending, legal bool) {
 	p = id.addPending(cmd, answer)
-	if !p.judge() || id.joinPrepared(p) {
+	if !p.judge() || id.commands.joinPrepared(p) {
 		return p, false
 	}
 	p.prepares, p.awaits = true, answeredByEvent(cmd)
@@ -70,22 +70,22 @@ func (id *ID) addPending(cmd Command, answer func(Event)) *Pending {
 		answer = func(Event) {}
 	}
 	p := &Pending{Command: cmd, id: id, answer: answer}
-	id.pending = append(id.pending, p)
+	id.commands.add(p)
 	return p
 }
 
 // Pending returns the commands that have no answer yet, oldest first. The slice is the
 // identifier's: it changes with the next Do or Answer.
-func (id *ID) Pending() []*Pending { return id.pending }
+func (id *ID) Pending() []*Pending { return id.commands.rows }
 
 // Inherit moves the commands recorded by Expect from another identifier, which id replaces.
 func (id *ID) Inherit(from *ID) {
-	from.pending = slices.DeleteFunc(from.pending, func(p *Pending) bool {
+	from.commands.rows = slices.DeleteFunc(from.commands.rows, func(p *Pending) bool {
 		if !p.expected {
 			return false
 		}
 		p.id = id
-		id.pending = append(id.pending, p)
+		id.commands.add(p)
 		return true
 	})
 }
@@ -98,9 +98,7 @@ func (p *Pending) Answer(ev Event) bool {
 	}
 	answer := p.answer
 	p.answer, p.awaits, p.prepares = nil, false, false
-	if i := slices.Index(p.id.pending, p); i >= 0 {
-		p.id.pending = slices.Delete(p.id.pending, i, i+1)
-	}
+	p.id.commands.remove(p)
 	answer(ev)
 	for _, other := range p.with {
 		own := ev
@@ -128,21 +126,18 @@ func (p *Pending) Proceed(cmd Command) {
 	case *ResolveAddr:
 		id.peer = c.Dst
 	case *Listen:
-		id.backlog = int32(id.clampBacklog(c.Backlog))
+		id.backlog = int32(driver.Limits().clampBacklog(c.Backlog))
 	case *DestroyID:
-		in := id.Info()
-		id.strangers, id.starved = id.Strangers(), id.Starved()
-		id.last, id.driver, id.running = &in, nil, nil
-		for _, other := range id.pending {
-			other.awaits = false // no event, and no Done
-		}
+		id.last = &lastInfo{id.Info(), id.Strangers(), id.Starved()}
+		id.driver = nil
+		id.commands.leaveDriver()
 	}
-	before := id.stateMark()
+	before := id.history.mark()
 	id.enterState(p.next)
 	p.awaits = answeredByEvent(cmd) // before the driver runs: the event may come from inside
 	err := driver.Do(cmd)
 	if errors.Is(err, ErrPending) {
-		id.running = p
+		id.commands.running = p
 		return
 	}
 	if ev := p.outcomeEvent(before, err); ev != nil {
@@ -150,122 +145,21 @@ func (p *Pending) Proceed(cmd Command) {
 	}
 }
 
-// outcomeEvent returns the answer to a command that the driver has finished, nil if an event is the
-// answer.
-func (p *Pending) outcomeEvent(before mark, err error) Event {
-	switch {
-	case answeredByEvent(p.Command) && !p.awaits:
-		return nil // it came first
-	case p.Command.Op() == states.OpDestroyID:
-		return p.id.closedEvent(err)
-	case err != nil:
-		p.awaits = false
-		return p.id.failedEvent(p.Command, before, err)
-	}
-	ev := p.id.successEvent(p)
-	if ev != nil {
-		p.awaits = false
-	}
-	return ev
-}
-
-// finishCommand ends the command that the driver had answered with ErrPending.
-func (id *ID) finishCommand(err error) {
-	p := id.running
-	id.running = nil
-	if p == nil || p.answer == nil {
-		return
-	}
-	if ev := p.outcomeEvent(id.stateMark(), err); ev != nil {
-		id.ch.sink(id, ev, p)
-	}
-}
-
-// joinPrepared makes a Disconnect wait for the answer of another one that is being prepared. False:
-// there is none.
-func (id *ID) joinPrepared(p *Pending) bool {
-	if p.Command.Op() != states.OpDisconnect {
-		return false
-	}
-	for _, other := range id.pending {
-		if other.prepares && other.Command.Op() == states.OpDisconnect {
-			other.with = append(other.with, p)
-			return true
-		}
-	}
-	return false
-}
-
-// waitingCommand returns the command whose answer is to come from the device.
-func (id *ID) waitingCommand() *Pending {
-	if p := id.running; p != nil && p.answer != nil {
-		return p
-	}
-	for _, p := range slices.Backward(id.pending) {
-		if _, join := p.Command.(*JoinMulticast); p.awaits && !join {
-			return p
-		}
-	}
-	return id.waitingJoin(anyJoin)
-}
-
-// waitingJoin returns the oldest join that waits for its event and matches.
-func (id *ID) waitingJoin(matches func(*JoinMulticast) bool) *Pending {
-	for _, p := range id.pending {
-		if j, ok := p.Command.(*JoinMulticast); ok && p.awaits && matches(j) {
-			return p
-		}
-	}
-	return nil
-}
-
-func anyJoin(*JoinMulticast) bool { return true }
-
 // TakeWaiting takes the command whose answer is to come from the device, nil when there is none:
 // the caller answers it, and no event does.
-func (id *ID) TakeWaiting() *Pending { return id.markAnswered(id.waitingCommand()) }
-
-// markAnswered marks p as answered by the present event or by the caller. For a Disconnect it also
-// takes all others that wait: one event answers every Disconnect.
-func (id *ID) markAnswered(p *Pending) *Pending {
-	if p == nil || !p.awaits {
-		return p
-	}
-	p.awaits = false
-	for _, other := range id.pending {
-		if other.awaits && other.Command.Op() == p.Command.Op() && p.Command.Op() == states.OpDisconnect {
-			other.awaits = false
-			p.with = append(p.with, other)
-		}
-	}
-	return p
-}
-
-// answeredBy takes the command that an event answers.
-func (id *ID) answeredBy(ev *DriverEvent) *Pending {
-	k := ev.Kind
-	if k == states.KindMulticastJoin || k == states.KindMulticastError {
-		return id.markAnswered(id.waitingJoin(func(j *JoinMulticast) bool { return j.Addr.Equal(ev.Addr) }))
-	}
-	for _, p := range slices.Backward(id.pending) {
-		if p.awaits && slices.Contains(answers[p.Command.Op()], k) {
-			return id.markAnswered(p)
-		}
-	}
-	return nil
-}
+func (id *ID) TakeWaiting() *Pending { return id.commands.take(id.commands.waiting()) }
 
 // judge decides whether the command is legal now, and refuses it if not. The verdict depends on the
 // identifier's state, its driver and the command that the driver executes, and on nothing else.
 func (p *Pending) judge() (legal bool) {
 	id, op := p.id, p.Command.Op()
 	next, why := id.legal(op)
-	if why == nil && id.isBusyFor(op) {
-		text := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", id.running.Command.Op())
+	if why == nil && id.commands.isBusyFor(op) {
+		text := fmt.Sprintf("%v is still in progress: wait for its answer, or send DestroyID", id.commands.running.Command.Op())
 		why = &states.Reason{Text: text, Errno: states.Errno(unix.EBUSY)}
 	}
 	if why != nil {
-		p.Answer(id.refusalEvent(p.Command, *why))
+		p.refuse(why)
 		return false
 	}
 	p.judgedIn, p.next = id.state, next
@@ -275,8 +169,5 @@ func (p *Pending) judge() (legal bool) {
 // changedSinceJudged reports whether judge may decide differently now: events and other commands
 // may have arrived while the command was prepared.
 func (p *Pending) changedSinceJudged() bool {
-	return p.id.driver == nil || p.id.state != p.judgedIn || p.id.isBusyFor(p.Command.Op())
+	return p.id.driver == nil || p.id.state != p.judgedIn || p.id.commands.isBusyFor(p.Command.Op())
 }
-
-// isBusyFor reports whether the driver still executes a command that op has to wait for.
-func (id *ID) isBusyFor(op states.Op) bool { return id.running != nil && op != states.OpDestroyID }

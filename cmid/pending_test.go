@@ -21,7 +21,7 @@ func prepared(id *ID, cmd Command, prepare func(*Pending)) *[]Event {
 
 // waiting returns the command whose answer is to come from the device.
 func waiting(id *ID) Command {
-	if p := id.waitingCommand(); p != nil {
+	if p := id.commands.waiting(); p != nil {
 		return p.Command
 	}
 	return nil

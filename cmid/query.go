@@ -38,7 +38,7 @@ func (id *ID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask, error
 // QueryPath gives the path records that the route was resolved to, PathLen bytes each (struct
 // ibv_path_data), as SetIBPath takes them; none before. ErrNotSupported where there are none.
 func (id *ID) QueryPath() ([]byte, error) {
-	r, err := id.routerFor("query_path")
+	r, err := routerOf(id, "query_path")
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (id *ID) QueryPath() ([]byte, error) {
 // QueryGID gives the addresses as AF_IB addresses: the GIDs, and in the service id the port space
 // and the port. ErrNotSupported where there are none.
 func (id *ID) QueryGID() (local, peer Addr, err error) {
-	r, err := id.routerFor("query_gid")
+	r, err := routerOf(id, "query_gid")
 	if err != nil {
 		return Addr{}, Addr{}, err
 	}
@@ -62,7 +62,8 @@ func (id *ID) QueryGID() (local, peer Addr, err error) {
 	return local, peer, nil
 }
 
-func (id *ID) routerFor(call string) (Router, error) {
+// routerOf returns the Router for a call, or the call's error.
+func routerOf(id *ID, call string) (Router, error) {
 	if err := id.judgeCall(states.OpQuery, call); err != nil {
 		return nil, err
 	}

@@ -5,17 +5,17 @@ var bindFaults = []fault{
 	// Above the drivers.
 	{
 		"cmid refuses wildcards", "bind_addr-1", "cmid/pending.go",
-		"	if why == nil && id.isBusyFor(op) {\n",
+		"	if why == nil && id.commands.isBusyFor(op) {\n",
 		"	if b, ok := p.Command.(*BindAddr); ok && b.Addr.IsWildcard() {\n		why = &states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)}\n	}\n" +
-			"	if why == nil && id.isBusyFor(op) {\n",
+			"	if why == nil && id.commands.isBusyFor(op) {\n",
 	},
 	{
-		"cmid does not report the bound address", "bind_addr-2", "cmid/id.go",
+		"cmid does not report the bound address", "bind_addr-2", "cmid/outcome.go",
 		"&Bound{EventBase: base, Local: in.Local, Device: in.Device}", "&Bound{EventBase: base, Device: in.Device}",
 	},
 	{
-		"cmid gives every failure one errno", "bind_addr-4 resolve_addr-5 listen-5", "cmid/id.go",
-		"	f := id.failureBase(cmd, err)\n	f.State = from.state", "	f := id.failureBase(cmd, unix.EIO)\n	f.State = from.state",
+		"cmid gives every failure one errno", "bind_addr-4 resolve_addr-5 listen-5", "cmid/outcome.go",
+		"	f := id.failureBase(p.Command, err)\n	f.State = from.state", "	f := id.failureBase(p.Command, unix.EIO)\n	f.State = from.state",
 	},
 	{
 		"cmid binds to any port", "bind_addr-5", "cmid/calls.go",
@@ -23,9 +23,9 @@ var bindFaults = []fault{
 	},
 	{
 		"cmid resolves nothing for who is bound", "bind_addr-6", "cmid/pending.go",
-		"	if why == nil && id.isBusyFor(op) {\n",
+		"	if why == nil && id.commands.isBusyFor(op) {\n",
 		"	if op == states.OpResolveAddr && id.state == states.Bound {\n		why = &states.Reason{Text: \"no\", Errno: states.Errno(unix.EINVAL)}\n	}\n" +
-			"	if why == nil && id.isBusyFor(op) {\n",
+			"	if why == nil && id.commands.isBusyFor(op) {\n",
 	},
 	{"cmid returns the peer's port", "bind_addr-8", "cmid/calls.go", "return id.Info().Local.Port()", "return id.Info().Peer.Port()"},
 

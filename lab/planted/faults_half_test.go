@@ -41,7 +41,7 @@ var halfFaults = []fault{
 		"	case ip.IsMulticast() || ip == netip.AddrFrom4([4]byte{255, 255, 255, 255}):\n		return peer, source, ", "	case ip.IsMulticast() && ip.Is6() && ip.Is4():\n		return peer, source, ",
 	},
 	{
-		"cmid listens with a backlog of 0", "listen-1", "cmid/id.go", "n <= 0 || n > limit {", "n < 0 || n > limit {",
+		"cmid listens with a backlog of 0", "listen-1", "cmid/driver.go", "n <= 0 || n > limit {", "n < 0 || n > limit {",
 	},
 	{
 		"cmid takes a datagram's request for a connection's", "listen-3 getaddrinfo-31", "cmid/events.go",

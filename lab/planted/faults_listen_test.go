@@ -3,7 +3,7 @@ package planted
 // listenFaults break rdma_listen(3).
 var listenFaults = []fault{
 	// Above the drivers.
-	{"cmid passes any backlog on", "listen-1", "cmid/id.go", "n <= 0 || n > limit {", "n <= 0 {"},
+	{"cmid passes any backlog on", "listen-1", "cmid/driver.go", "n <= 0 || n > limit {", "n <= 0 {"},
 	{
 		"cmid does not report requests", "listen-2 listen-3", "cmid/events.go",
 		"		id.deliverRequest(ev)\n		return\n", "		return\n",

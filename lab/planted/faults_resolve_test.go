@@ -16,8 +16,8 @@ var resolveFaults = []fault{
 		"	case ev.Status < 0:\n		return unix.Errno(-ev.Status)\n	case ev.Status > 0:", "	case ev.Status > 0:",
 	},
 	{
-		"cmid lets go of a source when resolving fails", "resolve_addr-7", "cmid/id.go",
-		"cmd.Op() == states.OpResolveAddr && id.Info().Local.Port() == 0:", "cmd.Op() == states.OpResolveAddr:",
+		"cmid lets go of a source when resolving fails", "resolve_addr-7", "cmid/outcome.go",
+		"op == states.OpResolveAddr && id.Info().Local.Port() == 0:", "op == states.OpResolveAddr:",
 	},
 	{
 		"cmid connects without an address", "resolve_addr-10", "cmid/id.go",
