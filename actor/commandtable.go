@@ -26,11 +26,11 @@ type commandTable struct {
 // executeOnDevice executes cmd on the device. Once cmd is legal, prepare takes the steps that
 // cannot be undone; it ends in Proceed or Answer. nil: no steps. answer is called with the answer.
 func (t *commandTable) executeOnDevice(cmd Command, prepare func(*cmid.Pending), answer func(Event)) {
-	t.begin(cmd, prepare, t.observeAnswer(cmd, answer))
+	t.execute(cmd, prepare, t.observeAnswer(cmd, answer))
 }
 
-// begin is executeOnDevice for an answer that calls noteAnswer.
-func (t *commandTable) begin(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
+// execute is executeOnDevice for an answer that calls noteAnswer.
+func (t *commandTable) execute(cmd Command, prepare func(*cmid.Pending), answer func(Event)) *cmid.Pending {
 	t.observeCommand(func(o CommandObserver) { o.Begun(t.pid, t.id.Handle(), cmd) })
 	p, legal := t.id.Begin(cmd, answer)
 	p.Due = t.l.el.Now().Add(t.l.rt.cfg.Timeouts.forCommand(cmd))
@@ -48,10 +48,10 @@ func (t *commandTable) begin(cmd Command, prepare func(*cmid.Pending), answer fu
 	return p
 }
 
-// doInner executes a step of another command, or a step that no command has asked for. Once
+// executeStep executes a step of another command, or a step that no command has asked for. Once
 // the identifier is ending, the answer is dropped.
-func (t *commandTable) doInner(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
-	p := t.begin(cmd, prepare, func(ev Event) {
+func (t *commandTable) executeStep(cmd Command, prepare func(*cmid.Pending), then func(Event)) {
+	p := t.execute(cmd, prepare, func(ev Event) {
 		t.noteAnswer(cmd, ev)
 		if !t.isEnding() {
 			then(ev)

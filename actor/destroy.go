@@ -195,5 +195,5 @@ func (it *ident) refuseUnanswered(why wire.Refusal) {
 		reject.PrivateData = why.Reject()
 	}
 	// illegal if the device has accepted a peer that is not authenticated
-	it.doInner(reject, nil, func(Event) {})
+	it.executeStep(reject, nil, func(Event) {})
 }

@@ -108,9 +108,9 @@ func (a *attempts) stepDeadline(due time.Time) time.Time {
 	return a.due
 }
 
-// runStep executes cmd, and calls then if it has succeeded.
-func (a *attempts) runStep(cmd Command, then func()) {
-	a.table.doInner(cmd, nil, func(ev Event) {
+// executeStep executes cmd, and calls then if it has succeeded.
+func (a *attempts) executeStep(cmd Command, then func()) {
+	a.table.executeStep(cmd, nil, func(ev Event) {
 		if f, ok := ev.(Failure); ok {
 			a.handleFailure(f)
 			return
@@ -207,11 +207,11 @@ func (t *commandTable) startDial(c *Dial, sender *actor.PID, of dialer) {
 	a.try = func(ai cmid.AddrInfo) {
 		connect := func() {
 			c := &cmid.Connect{PrivateData: ai.PrivateData(c.PrivateData), Param: c.Param}
-			t.doInner(c, of.prepareConnect, a.handleAnswer)
+			t.executeStep(c, of.prepareConnect, a.handleAnswer)
 		}
 		a.whenTurn(func() {
-			a.runStep(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
-				a.runStep(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { a.whenTurn(connect) })
+			a.executeStep(&cmid.ResolveAddr{Src: ai.Src, Dst: ai.Dst, Timeout: timeouts.Address}, func() {
+				a.executeStep(&cmid.ResolveRoute{Timeout: timeouts.Route}, func() { a.whenTurn(connect) })
 			})
 		})
 	}
@@ -262,8 +262,8 @@ func (t *commandTable) startServe(c *Serve, sender *actor.PID, of dialer) {
 		return
 	}
 	a.try = func(ai cmid.AddrInfo) {
-		a.runStep(&cmid.BindAddr{Addr: ai.Src}, func() {
-			t.doInner(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
+		a.executeStep(&cmid.BindAddr{Addr: ai.Src}, func() {
+			t.executeStep(&cmid.Listen{Backlog: c.Backlog}, nil, func(ev Event) {
 				if l, ok := ev.(*cmid.Listening); ok && onLoopback(l.Local) && !namesLoopback(node) {
 					t.l.rt.log.Warn("rdma: the name is a loopback address here, so only this machine can connect: "+
 						"listen on an address of the network, or on \":PORT\"", t.logKeys(states.OpListen, "addr", c.Addr)...)

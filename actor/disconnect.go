@@ -82,7 +82,7 @@ func (it *ident) disconnectAndDestroy(ev *cmid.Disconnected, answers *cmid.Pendi
 	it.reportEnd(ev, answers)
 	if !isDisconnect(answers) {
 		// rdma_get_cm_event(3): the answer is due, if the state machine requires it
-		it.doInner(&cmid.Disconnect{}, nil, func(Event) {})
+		it.executeStep(&cmid.Disconnect{}, nil, func(Event) {})
 	}
 	it.destroyID(ev.Err) // this answers a peer whose disconnect has crossed this side's
 }
@@ -133,7 +133,7 @@ func (it *ident) disconnectDrained() {
 	if it.isEnding() || !it.isLegal(states.OpDisconnect) {
 		return // it is ended already
 	}
-	it.doInner(&cmid.Disconnect{}, nil, func(ev Event) {
+	it.executeStep(&cmid.Disconnect{}, nil, func(ev Event) {
 		var cause error
 		if d, ok := ev.(*cmid.Disconnected); ok {
 			if it.reportedEnd != ev {

@@ -289,7 +289,7 @@ func (h *handshake) handleHeard() {
 // notified of it. If the device or the peer has ended it, that is no evidence of a wrong key: the
 // connecting side may try again.
 func (h *handshake) destroyLost(cause error) {
-	h.doInner(&cmid.Disconnect{}, nil, func(Event) {})
+	h.executeStep(&cmid.Disconnect{}, nil, func(Event) {})
 	if h.conn.BrokenBy() != nil {
 		h.of.destroyID(&HandshakeError{What: "the connection has ended before it was established", Err: cause})
 		return

@@ -119,7 +119,7 @@ func (a *answerHandshake) sendReply(m *computed) {
 	}
 	accept := &cmid.Accept{PrivateData: a.reply, Param: a.cfg.Transport.AcceptParam(nil)}
 	asked := false
-	a.doInner(accept, func(p *cmid.Pending) {
+	a.executeStep(accept, func(p *cmid.Pending) {
 		asked = true
 		if err := a.of.makeDataPath(datapath.ModeMessages); err != nil {
 			a.rejectUnauthenticated(err)
@@ -145,7 +145,7 @@ func (a *answerHandshake) sendReply(m *computed) {
 func (a *answerHandshake) rejectUnauthenticated(err error) {
 	a.warnRefused(err)
 	a.requestAnswered(fateUnauthenticated)
-	a.doInner(&cmid.Reject{PrivateData: a.cfg.refusalData(a.features, refusalOf(err))}, nil, func(Event) {})
+	a.executeStep(&cmid.Reject{PrivateData: a.cfg.refusalData(a.features, refusalOf(err))}, nil, func(Event) {})
 	a.of.destroyID(err)
 }
 
