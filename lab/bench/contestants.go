@@ -11,8 +11,6 @@ var contestants = contest.Contestants{
 	"crypto/tls": contest.Ours["crypto/tls"],
 	"rpc":        {Serve: serveRPC, Dial: dialRPC},
 	"rpc-onloop": {Serve: serveRPCOnLoop, Dial: dialRPC},
-	generated:    {Serve: serveGenerated, Dial: dialGenerated},
-	written:      {Serve: serveWritten, Dial: dialWritten},
 	"net/rpc":    {Serve: serveNetRPC, Dial: dialNetRPC},
 	"grpc-go":    {Serve: serveGRPC, Dial: dialGRPC},
 	stock:        {Serve: serveTyped, Dial: dialTyped},

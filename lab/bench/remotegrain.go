@@ -15,6 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/cluster/identitylookup/disthash"
 	"github.com/asynkron/protoactor-go/remote"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -319,9 +320,10 @@ func (k *grainKiller) Run(time.Duration) (measure.Sample, error) {
 		return measure.Sample{}, errors.Join(err, c.Stop())
 	}
 	killed := time.Now()
-	if err := killChild(c); err != nil {
+	if err := c.Signal(unix.SIGKILL); err != nil {
 		return measure.Sample{}, err
 	}
+	_ = c.Stop() // its error is the signal
 	times, answered, err := k.askAll(rooms, killed)
 	if err != nil {
 		return measure.Sample{}, err

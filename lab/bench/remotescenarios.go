@@ -100,16 +100,6 @@ var remoteScenarios = []measure.Scenario{
 	}, "actor", onLoopWaits, oursWaits,
 		aim{measure.AtLeast, 2, "messages/s one way, sender waits for room, %s, against Proto.Actor's remote", measure.PerSecond}),
 	{
-		Name: "remote-kill", Title: "kill -9, until 100 watchers of a process's actors are notified",
-		On: measure.AnyCPU, Entries: contest.Blocking(ours, stock), Cold: true,
-		Columns: []string{measure.P50, measure.P99, lastHeard},
-		Base:    stock, Paired: true,
-		Bars: []measure.Bar{
-			measure.AtMost(10, "kill -9: until the last watcher has heard, ms", lastHeard, ours),
-		},
-		Serve: serveNothing, Dial: dialKill,
-	},
-	{
 		Name: "remote-sink", Title: "300,000 messages of 1 KiB to an actor that needs 1 ms for each",
 		Note: "Peak is the process's largest resident memory. The sender sends for 5 s at most.",
 		On:   measure.AnyCPU, Entries: contest.Blocking(ours, oursOffLoop, oursWaits, stock), Once: true, Cold: true,

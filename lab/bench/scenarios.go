@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"time"
 
 	"github.com/rdmactor/rdmactor/lab/contest"
 	"github.com/rdmactor/rdmactor/lab/measure"
@@ -15,7 +14,6 @@ var (
 	smallFlow = contest.Flow{Size: 64, Batch: 1024, Window: 4096}
 	pageFlow  = contest.Flow{Size: 4 << 10, Batch: 256, Window: 1024}
 	largeFlow = contest.Flow{Size: 1 << 20, Batch: 4, Window: 16}
-	web       = contest.Web{Body: contest.PayloadSize}
 )
 
 var scenarios = []measure.Scenario{
@@ -86,22 +84,6 @@ var scenarios = []measure.Scenario{
 		Serve: serveCrowd, Dial: dialCrowd,
 	},
 	{
-		Name: "typed", Title: "Call of a protobuf method, 64 B, 1 caller, blocking",
-		Note:    "The same messages and handler, by generated code and by package rpc's functions.",
-		On:      measure.SameCPU,
-		Entries: contest.Blocking(generated, written),
-		Columns: []string{measure.P50, measure.P90, measure.P99, measure.PerSecond, measure.CPUPer, measure.AllocsPer},
-		Base:    written, Paired: true,
-		Bars: []measure.Bar{
-			measure.AtMost(1.05, "call of a protobuf method, generated code against code written by hand: p50", measure.P50, generated, written),
-			{
-				What:   "call of a protobuf method, generated code against code written by hand: allocations",
-				Metric: measure.AllocsPer, Entry: generated, Base: written, Most: 1, Slack: onceOnly,
-			},
-		},
-		Serve: contestants.Serve, Dial: contestants.Dial,
-	},
-	{
 		Name: "talk", Title: "Stream in both directions, items of 64 B, one at a time, blocking",
 		On:      measure.SameCPU,
 		Entries: contest.Blocking("rpc", "grpc-go"),
@@ -159,17 +141,6 @@ var scenarios = []measure.Scenario{
 		Serve: largeFlow.Serve, Dial: largeFlow.Dial,
 	},
 	{
-		Name: "http", Title: "net/http, GET of 64 B, 64 connections and goroutines",
-		Note: "The same client and server, over rdmanet's net.Conn and over TCP's.",
-		On:   measure.SameCPU, Entries: contest.Blocking("rdmanet", "net.Conn"),
-		Columns: []string{measure.PerSecond, measure.CPUPer, measure.AllocsPer, measure.P50, measure.P99},
-		Base:    "net.Conn",
-		Bars: []measure.Bar{
-			measure.AtLeast(0.95, "net/http over rdmanet against TCP, 64 connections: requests/s", measure.PerSecond, "rdmanet", "net.Conn"),
-		},
-		Serve: web.Serve, Dial: web.Dial,
-	},
-	{
 		Name: "overload", Title: "Overload: a call costs 50 us, 16 may be in flight",
 		Note: "Four connections of 8 calls at most. Sustainable is what 8 callers get; then calls start at 0.9 and at 2 times that rate, " +
 			"regardless of the outcome of earlier ones. Times are those of answered calls, from their start.",
@@ -184,20 +155,5 @@ var scenarios = []measure.Scenario{
 			{What: "overload: a refusal against an answer, p99", Metric: refusalP99, OfItself: aboveP99, Entry: "rpc", Most: 1},
 		},
 		Serve: serveOverload, Dial: dialOverload,
-	},
-	{
-		Name: "many", Title: "20,000 connections, a quarter of them with 1 message of 64 B each second",
-		Note: "As many of them as the limit of open files allows. Memory is the resident memory of the process, divided by the connections, " +
-			"without the kernel's socket buffers. net.Conn has a goroutine for each connection at the server, and for each active one " +
-			"at the client.",
-		// actors leave their ports in TIME_WAIT
-		On: measure.AnyCPU, Entries: contest.Blocking("net.Conn", "actor"),
-		Columns: []string{measure.Connections, measure.ServerKiB, measure.ClientKiB, measure.ServerGoroutines, measure.ClientGoroutines, measure.PerSecond, measure.CPUPer, measure.P50, measure.P99},
-		Bars: []measure.Bar{
-			measure.AtMost(50, "many connections: goroutines of the server, actor level", measure.ServerGoroutines, "actor"),
-			measure.AtMost(50, "many connections: goroutines of the client, actor level", measure.ClientGoroutines, "actor"),
-		},
-		Once: true, AtLeast: 10 * time.Second,
-		Serve: serveMany, Dial: dialMany,
 	},
 }

@@ -188,6 +188,8 @@ func crowdScenarios() []measure.Scenario {
 			Bars: []measure.Bar{
 				measure.AtMost(8, "15,000 idle connections, accepted: KiB of Go memory each", acceptedKiB, "actor"),
 				measure.AtMost(8, "15,000 idle connections, dialled: KiB of Go memory each", dialledKiB, "actor"),
+				measure.AtMost(50, "15,000 idle connections: goroutines of the server", measure.ServerGoroutines, "actor"),
+				measure.AtMost(50, "15,000 idle connections: goroutines of the client", measure.ClientGoroutines, "actor"),
 			},
 			Serve: serveIdle, Dial: dialIdle,
 		},

@@ -30,12 +30,8 @@ const (
 	P99 = "p99 us"
 )
 
-// The metrics of a scenario that measures connections.
-const (
-	Connections = "connections"
-	ServerKiB   = "server KiB/conn" // resident
-	ClientKiB   = "client KiB/conn"
-)
+// Connections is the metric of a scenario that measures connections: how many there are.
+const Connections = "connections"
 
 // Sample is the result of one measurement by a client.
 type Sample struct {

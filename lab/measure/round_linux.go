@@ -36,9 +36,6 @@ func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Wri
 
 // measureScenario runs the scenario's entries in turn, round by round.
 func (set Settings) measureScenario(ctx context.Context, s Scenario) Result {
-	if !set.Quick {
-		set.Run = max(set.Run, s.AtLeast)
-	}
 	if s.Once {
 		set.Rounds = 1
 	}

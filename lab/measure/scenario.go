@@ -95,7 +95,6 @@ type Scenario struct {
 	Columns []string // the metrics of its table
 	Base    string   // the entry to which ratios are relative; "": none
 	Bars    []Bar
-	AtLeast time.Duration // minimum duration of a measurement, if Settings.Run is less
 	// Once means that one round is enough, because the result does not depend on other programs.
 	Once   bool
 	Cold   bool // clients do not warm up

@@ -13,14 +13,13 @@ type usage struct {
 	CPU        time.Duration // in user and in kernel mode
 	Mallocs    uint64        // objects allocated
 	Goroutines int
-	RSS        uint64  // bytes
 	More       Metrics // the metrics of a Reporter
 }
 
 func currentUsage() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{CPU: stats.CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine(), RSS: stats.ProcessMemory("VmRSS")}
+	return usage{CPU: stats.CPUTime(), Mallocs: m.Mallocs, Goroutines: runtime.NumGoroutine()}
 }
 
 // since returns the resources consumed since before, and those that the process holds now.
@@ -48,10 +47,6 @@ func (r report) newMetrics(server usage) Metrics {
 		AllocsPer:       float64(client.Mallocs+server.Mallocs) / n,
 		ServerAllocsPer: float64(server.Mallocs) / n, ClientAllocsPer: float64(client.Mallocs) / n,
 		ServerGoroutines: float64(server.Goroutines), ClientGoroutines: float64(client.Goroutines),
-	}
-	if conns := r.Sample.More[Connections]; conns > 0 {
-		m[ServerKiB] = float64(server.RSS) / 1024 / conns
-		m[ClientKiB] = float64(client.RSS) / 1024 / conns
 	}
 	for _, more := range []Metrics{r.Sample.Times, r.Sample.More, server.More} {
 		maps.Copy(m, more)
