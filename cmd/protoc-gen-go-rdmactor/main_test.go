@@ -16,18 +16,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// current lists the folders from which the generator is called, and the files with committed
-// results.
-var current = []struct{ folder, file string }{
-	{".", "internal/shop/shop.proto"},
-	{"../..", "examples/rpc/kv/kv.proto"},
-}
+// root is the folder from which the generator is called.
+const root = "../.."
 
-// generated returns the file that the generator makes of a .proto file in a folder.
-func generated(t *testing.T, folder, file, parameter string) (name, content string) {
+// current lists the files with committed results.
+var current = []string{"internal/shop/shop.proto", "examples/rpc/kv/kv.proto"}
+
+// generated returns the file that the generator makes of a .proto file.
+func generated(t *testing.T, file, parameter string) (name, content string) {
 	t.Helper()
 	c := protocompile.Compiler{
-		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{folder}}),
+		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
 		SourceInfoMode: protocompile.SourceInfoStandard,
 	}
 	files, err := c.Compile(t.Context(), file)
@@ -79,15 +78,15 @@ func same(t *testing.T, name, content string) {
 
 // The committed files match the generator's output.
 func TestCommittedFilesAreCurrent(t *testing.T) {
-	for _, c := range current {
-		name, content := generated(t, c.folder, c.file, "paths=source_relative")
-		same(t, filepath.Join(c.folder, name), content)
+	for _, file := range current {
+		name, content := generated(t, file, "paths=source_relative")
+		same(t, filepath.Join(root, name), content)
 	}
 }
 
 // With package_suffix the file is in a package that imports that of the messages.
 func TestPackageSuffix(t *testing.T) {
-	name, content := generated(t, ".", "internal/shop/shop.proto", "paths=source_relative,package_suffix=rdma")
+	name, content := generated(t, "internal/shop/shop.proto", "paths=source_relative,package_suffix=rdma")
 	if name != "internal/shop/shoprdma/shop_rdmactor.pb.go" || !strings.Contains(content, "\npackage shoprdma\n") ||
 		!strings.Contains(content, "rpc.NewMethod[shop.GetRequest, shop.Order](Orders_Get_Name") {
 		t.Errorf("%s:\n%s", name, content)

@@ -28,30 +28,26 @@ func do(t *testing.T, folder, name string, args ...string) {
 	}
 }
 
-// all asserts that generate makes the committed files. It gets their folder, and where to write.
-func all(t *testing.T, generate func(folder, file, out string)) {
+// all asserts that generate makes the committed files. It gets the folder to write to.
+func all(t *testing.T, generate func(file, out string)) {
 	t.Helper()
-	for _, c := range current {
+	for _, file := range current {
 		out := t.TempDir()
-		folder, err := filepath.Abs(c.folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		generate(folder, c.file, out)
-		name := c.file[:len(c.file)-len(".proto")] + "_rdmactor.pb.go"
+		generate(file, out)
+		name := file[:len(file)-len(".proto")] + "_rdmactor.pb.go"
 		b, err := os.ReadFile(filepath.Join(out, name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, filepath.Join(folder, name), string(b))
+		same(t, filepath.Join(root, name), string(b))
 	}
 }
 
 // The plugin works with protoc.
 func TestProtoc(t *testing.T) {
 	plugin(t)
-	all(t, func(folder, file, out string) {
-		do(t, folder, "protoc", "--go-rdmactor_out="+out, "--go-rdmactor_opt=paths=source_relative", file)
+	all(t, func(file, out string) {
+		do(t, root, "protoc", "--go-rdmactor_out="+out, "--go-rdmactor_opt=paths=source_relative", file)
 	})
 }
 
@@ -63,8 +59,8 @@ func TestBuf(t *testing.T) {
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	all(t, func(folder, file, out string) {
+	all(t, func(file, out string) {
 		template := `{"version": "v2", "plugins": [{"local": "protoc-gen-go-rdmactor", "out": "` + out + `", "opt": "paths=source_relative"}]}`
-		do(t, folder, "buf", "generate", "--template", template, "--path", file, ".")
+		do(t, root, "buf", "generate", "--template", template, "--path", file, ".")
 	})
 }

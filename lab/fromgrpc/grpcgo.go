@@ -19,8 +19,9 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	shopgrpc "github.com/rdmactor/rdmactor/lab/fromgrpc/shopgrpc"
+	"github.com/rdmactor/rdmactor/lab/fromgrpc/shopgrpc"
 )
 
 type grpcOrders struct {
@@ -50,8 +51,8 @@ func (o *grpcOrders) Watch(q *shopgrpc.GetRequest, out grpc.ServerStreamingServe
 	}
 }
 
-func (o *grpcOrders) Put(in grpc.ClientStreamingServer[shopgrpc.Order, shopgrpc.PutReply]) error {
-	reply := &shopgrpc.PutReply{}
+func (o *grpcOrders) Put(in grpc.ClientStreamingServer[shopgrpc.Order, wrapperspb.Int64Value]) error {
+	reply := &wrapperspb.Int64Value{}
 	for {
 		order, err := in.Recv()
 		if err == io.EOF {
@@ -63,7 +64,7 @@ func (o *grpcOrders) Put(in grpc.ClientStreamingServer[shopgrpc.Order, shopgrpc.
 		o.mu.Lock()
 		o.all[order.Number] = order
 		o.mu.Unlock()
-		reply.Orders++
+		reply.Value++
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rdmactor/rdmactor/internal/certtest"
 	"github.com/rdmactor/rdmactor/internal/leak"
-	"github.com/rdmactor/rdmactor/lab/fromgrpc/shop"
+	"github.com/rdmactor/rdmactor/internal/shop"
 	"github.com/rdmactor/rdmactor/lab/fromgrpc/shopgrpc"
 )
 

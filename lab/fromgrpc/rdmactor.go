@@ -10,10 +10,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
+	"github.com/rdmactor/rdmactor/internal/shop"
 	"github.com/rdmactor/rdmactor/iwarp"
-	"github.com/rdmactor/rdmactor/lab/fromgrpc/shop"
 	"github.com/rdmactor/rdmactor/metrics"
 	"github.com/rdmactor/rdmactor/metrics/prom"
 	"github.com/rdmactor/rdmactor/rpc"
@@ -49,8 +50,8 @@ func (o *orders) Watch(ctx context.Context, q *shop.GetRequest, out *rpc.Sender[
 	}
 }
 
-func (o *orders) Put(_ context.Context, in *rpc.Receiver[shop.Order]) (*shop.PutReply, error) {
-	reply := &shop.PutReply{}
+func (o *orders) Put(_ context.Context, in *rpc.Receiver[shop.Order]) (*wrapperspb.Int64Value, error) {
+	reply := &wrapperspb.Int64Value{}
 	for order, err := range in.All() {
 		if err != nil {
 			return nil, err
@@ -58,7 +59,7 @@ func (o *orders) Put(_ context.Context, in *rpc.Receiver[shop.Order]) (*shop.Put
 		o.mu.Lock()
 		o.all[order.Number] = order
 		o.mu.Unlock()
-		reply.Orders++
+		reply.Value++
 	}
 	return reply, nil
 }

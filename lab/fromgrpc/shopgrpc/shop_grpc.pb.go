@@ -2,9 +2,10 @@
 // versions:
 // - protoc-gen-go-grpc v1.6.2
 // - protoc             v3.21.12
-// source: lab/fromgrpc/shop/orders.proto
+// source: internal/shop/shop.proto
 
-// The service of the two programs in docs/from-grpc.md.
+// The service with which protoc-gen-go-rdmactor is tested, and that the two programs in
+// docs/from-grpc.md have: every kind of method.
 
 package shopgrpc
 
@@ -13,6 +14,7 @@ import (
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
+	wrapperspb "google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // This is a compile-time assertion to ensure that this generated file
@@ -25,16 +27,25 @@ const (
 	Orders_Watch_FullMethodName = "/shop.v1.Orders/Watch"
 	Orders_Put_FullMethodName   = "/shop.v1.Orders/Put"
 	Orders_Price_FullMethodName = "/shop.v1.Orders/Price"
+	Orders_Old_FullMethodName   = "/shop.v1.Orders/Old"
 )
 
 // OrdersClient is the client API for Orders service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Orders takes orders.
 type OrdersClient interface {
+	// Get returns an order.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Order, error)
+	// Watch returns the orders
+	// from a number on.
 	Watch(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[Order], error)
-	Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Order, PutReply], error)
+	// Put takes orders, and returns how many there were.
+	Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Order, wrapperspb.Int64Value], error)
 	Price(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[GetRequest, Order], error)
+	// Deprecated: Do not use.
+	Old(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Order, error)
 }
 
 type ordersClient struct {
@@ -74,18 +85,18 @@ func (c *ordersClient) Watch(ctx context.Context, in *GetRequest, opts ...grpc.C
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Orders_WatchClient = grpc.ServerStreamingClient[Order]
 
-func (c *ordersClient) Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Order, PutReply], error) {
+func (c *ordersClient) Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[Order, wrapperspb.Int64Value], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Orders_ServiceDesc.Streams[1], Orders_Put_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[Order, PutReply]{ClientStream: stream}
+	x := &grpc.GenericClientStream[Order, wrapperspb.Int64Value]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_PutClient = grpc.ClientStreamingClient[Order, PutReply]
+type Orders_PutClient = grpc.ClientStreamingClient[Order, wrapperspb.Int64Value]
 
 func (c *ordersClient) Price(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[GetRequest, Order], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -100,14 +111,33 @@ func (c *ordersClient) Price(ctx context.Context, opts ...grpc.CallOption) (grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Orders_PriceClient = grpc.BidiStreamingClient[GetRequest, Order]
 
+// Deprecated: Do not use.
+func (c *ordersClient) Old(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*Order, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Order)
+	err := c.cc.Invoke(ctx, Orders_Old_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // OrdersServer is the server API for Orders service.
 // All implementations must embed UnimplementedOrdersServer
 // for forward compatibility.
+//
+// Orders takes orders.
 type OrdersServer interface {
+	// Get returns an order.
 	Get(context.Context, *GetRequest) (*Order, error)
+	// Watch returns the orders
+	// from a number on.
 	Watch(*GetRequest, grpc.ServerStreamingServer[Order]) error
-	Put(grpc.ClientStreamingServer[Order, PutReply]) error
+	// Put takes orders, and returns how many there were.
+	Put(grpc.ClientStreamingServer[Order, wrapperspb.Int64Value]) error
 	Price(grpc.BidiStreamingServer[GetRequest, Order]) error
+	// Deprecated: Do not use.
+	Old(context.Context, *GetRequest) (*Order, error)
 	mustEmbedUnimplementedOrdersServer()
 }
 
@@ -124,11 +154,14 @@ func (UnimplementedOrdersServer) Get(context.Context, *GetRequest) (*Order, erro
 func (UnimplementedOrdersServer) Watch(*GetRequest, grpc.ServerStreamingServer[Order]) error {
 	return status.Error(codes.Unimplemented, "method Watch not implemented")
 }
-func (UnimplementedOrdersServer) Put(grpc.ClientStreamingServer[Order, PutReply]) error {
+func (UnimplementedOrdersServer) Put(grpc.ClientStreamingServer[Order, wrapperspb.Int64Value]) error {
 	return status.Error(codes.Unimplemented, "method Put not implemented")
 }
 func (UnimplementedOrdersServer) Price(grpc.BidiStreamingServer[GetRequest, Order]) error {
 	return status.Error(codes.Unimplemented, "method Price not implemented")
+}
+func (UnimplementedOrdersServer) Old(context.Context, *GetRequest) (*Order, error) {
+	return nil, status.Error(codes.Unimplemented, "method Old not implemented")
 }
 func (UnimplementedOrdersServer) mustEmbedUnimplementedOrdersServer() {}
 func (UnimplementedOrdersServer) testEmbeddedByValue()                {}
@@ -181,11 +214,11 @@ func _Orders_Watch_Handler(srv interface{}, stream grpc.ServerStream) error {
 type Orders_WatchServer = grpc.ServerStreamingServer[Order]
 
 func _Orders_Put_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(OrdersServer).Put(&grpc.GenericServerStream[Order, PutReply]{ServerStream: stream})
+	return srv.(OrdersServer).Put(&grpc.GenericServerStream[Order, wrapperspb.Int64Value]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Orders_PutServer = grpc.ClientStreamingServer[Order, PutReply]
+type Orders_PutServer = grpc.ClientStreamingServer[Order, wrapperspb.Int64Value]
 
 func _Orders_Price_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(OrdersServer).Price(&grpc.GenericServerStream[GetRequest, Order]{ServerStream: stream})
@@ -193,6 +226,24 @@ func _Orders_Price_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Orders_PriceServer = grpc.BidiStreamingServer[GetRequest, Order]
+
+func _Orders_Old_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(OrdersServer).Old(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Orders_Old_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(OrdersServer).Old(ctx, req.(*GetRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
 
 // Orders_ServiceDesc is the grpc.ServiceDesc for Orders service.
 // It's only intended for direct use with grpc.RegisterService,
@@ -204,6 +255,10 @@ var Orders_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Get",
 			Handler:    _Orders_Get_Handler,
+		},
+		{
+			MethodName: "Old",
+			Handler:    _Orders_Old_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
@@ -224,5 +279,65 @@ var Orders_ServiceDesc = grpc.ServiceDesc{
 			ClientStreams: true,
 		},
 	},
-	Metadata: "lab/fromgrpc/shop/orders.proto",
+	Metadata: "internal/shop/shop.proto",
+}
+
+// NothingClient is the client API for Nothing service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+type NothingClient interface {
+}
+
+type nothingClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewNothingClient(cc grpc.ClientConnInterface) NothingClient {
+	return &nothingClient{cc}
+}
+
+// NothingServer is the server API for Nothing service.
+// All implementations must embed UnimplementedNothingServer
+// for forward compatibility.
+type NothingServer interface {
+	mustEmbedUnimplementedNothingServer()
+}
+
+// UnimplementedNothingServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedNothingServer struct{}
+
+func (UnimplementedNothingServer) mustEmbedUnimplementedNothingServer() {}
+func (UnimplementedNothingServer) testEmbeddedByValue()                 {}
+
+// UnsafeNothingServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to NothingServer will
+// result in compilation errors.
+type UnsafeNothingServer interface {
+	mustEmbedUnimplementedNothingServer()
+}
+
+func RegisterNothingServer(s grpc.ServiceRegistrar, srv NothingServer) {
+	// If the following call panics, it indicates UnimplementedNothingServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Nothing_ServiceDesc, srv)
+}
+
+// Nothing_ServiceDesc is the grpc.ServiceDesc for Nothing service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Nothing_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "shop.v1.Nothing",
+	HandlerType: (*NothingServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams:     []grpc.StreamDesc{},
+	Metadata:    "internal/shop/shop.proto",
 }

@@ -4,7 +4,8 @@
 // 	protoc        v3.21.12
 // source: internal/shop/shop.proto
 
-// The service that the generator is tested with: every kind of method.
+// The service with which protoc-gen-go-rdmactor is tested, and that the two programs in
+// docs/from-grpc.md have: every kind of method.
 
 package shop
 
@@ -124,20 +125,20 @@ var File_internal_shop_shop_proto protoreflect.FileDescriptor
 
 const file_internal_shop_shop_proto_rawDesc = "" +
 	"\n" +
-	"\x18internal/shop/shop.proto\x12\x10rdmactor.shop.v1\x1a\x1egoogle/protobuf/wrappers.proto\"$\n" +
+	"\x18internal/shop/shop.proto\x12\ashop.v1\x1a\x1egoogle/protobuf/wrappers.proto\"$\n" +
 	"\n" +
 	"GetRequest\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\"3\n" +
 	"\x05Order\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
-	"\x04item\x18\x02 \x01(\tR\x04item2\xd3\x02\n" +
-	"\x06Orders\x12A\n" +
-	"\x03Get\x12\x1c.rdmactor.shop.v1.GetRequest\x1a\x17.rdmactor.shop.v1.Order\"\x03\x90\x02\x01\x12@\n" +
-	"\x05Watch\x12\x1c.rdmactor.shop.v1.GetRequest\x1a\x17.rdmactor.shop.v1.Order0\x01\x12=\n" +
-	"\x03Put\x12\x17.rdmactor.shop.v1.Order\x1a\x1b.google.protobuf.Int64Value(\x01\x12B\n" +
-	"\x05Price\x12\x1c.rdmactor.shop.v1.GetRequest\x1a\x17.rdmactor.shop.v1.Order(\x010\x01\x12A\n" +
-	"\x03Old\x12\x1c.rdmactor.shop.v1.GetRequest\x1a\x17.rdmactor.shop.v1.Order\"\x03\x88\x02\x012\t\n" +
-	"\aNothingBGZEgithub.com/rdmactor/rdmactor/cmd/protoc-gen-go-rdmactor/internal/shopb\x06proto3"
+	"\x04item\x18\x02 \x01(\tR\x04item2\x82\x02\n" +
+	"\x06Orders\x12/\n" +
+	"\x03Get\x12\x13.shop.v1.GetRequest\x1a\x0e.shop.v1.Order\"\x03\x90\x02\x01\x12.\n" +
+	"\x05Watch\x12\x13.shop.v1.GetRequest\x1a\x0e.shop.v1.Order0\x01\x124\n" +
+	"\x03Put\x12\x0e.shop.v1.Order\x1a\x1b.google.protobuf.Int64Value(\x01\x120\n" +
+	"\x05Price\x12\x13.shop.v1.GetRequest\x1a\x0e.shop.v1.Order(\x010\x01\x12/\n" +
+	"\x03Old\x12\x13.shop.v1.GetRequest\x1a\x0e.shop.v1.Order\"\x03\x88\x02\x012\t\n" +
+	"\aNothingB,Z*github.com/rdmactor/rdmactor/internal/shopb\x06proto3"
 
 var (
 	file_internal_shop_shop_proto_rawDescOnce sync.Once
@@ -153,21 +154,21 @@ func file_internal_shop_shop_proto_rawDescGZIP() []byte {
 
 var file_internal_shop_shop_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_internal_shop_shop_proto_goTypes = []any{
-	(*GetRequest)(nil),            // 0: rdmactor.shop.v1.GetRequest
-	(*Order)(nil),                 // 1: rdmactor.shop.v1.Order
+	(*GetRequest)(nil),            // 0: shop.v1.GetRequest
+	(*Order)(nil),                 // 1: shop.v1.Order
 	(*wrapperspb.Int64Value)(nil), // 2: google.protobuf.Int64Value
 }
 var file_internal_shop_shop_proto_depIdxs = []int32{
-	0, // 0: rdmactor.shop.v1.Orders.Get:input_type -> rdmactor.shop.v1.GetRequest
-	0, // 1: rdmactor.shop.v1.Orders.Watch:input_type -> rdmactor.shop.v1.GetRequest
-	1, // 2: rdmactor.shop.v1.Orders.Put:input_type -> rdmactor.shop.v1.Order
-	0, // 3: rdmactor.shop.v1.Orders.Price:input_type -> rdmactor.shop.v1.GetRequest
-	0, // 4: rdmactor.shop.v1.Orders.Old:input_type -> rdmactor.shop.v1.GetRequest
-	1, // 5: rdmactor.shop.v1.Orders.Get:output_type -> rdmactor.shop.v1.Order
-	1, // 6: rdmactor.shop.v1.Orders.Watch:output_type -> rdmactor.shop.v1.Order
-	2, // 7: rdmactor.shop.v1.Orders.Put:output_type -> google.protobuf.Int64Value
-	1, // 8: rdmactor.shop.v1.Orders.Price:output_type -> rdmactor.shop.v1.Order
-	1, // 9: rdmactor.shop.v1.Orders.Old:output_type -> rdmactor.shop.v1.Order
+	0, // 0: shop.v1.Orders.Get:input_type -> shop.v1.GetRequest
+	0, // 1: shop.v1.Orders.Watch:input_type -> shop.v1.GetRequest
+	1, // 2: shop.v1.Orders.Put:input_type -> shop.v1.Order
+	0, // 3: shop.v1.Orders.Price:input_type -> shop.v1.GetRequest
+	0, // 4: shop.v1.Orders.Old:input_type -> shop.v1.GetRequest
+	1, // 5: shop.v1.Orders.Get:output_type -> shop.v1.Order
+	1, // 6: shop.v1.Orders.Watch:output_type -> shop.v1.Order
+	2, // 7: shop.v1.Orders.Put:output_type -> google.protobuf.Int64Value
+	1, // 8: shop.v1.Orders.Price:output_type -> shop.v1.Order
+	1, // 9: shop.v1.Orders.Old:output_type -> shop.v1.Order
 	5, // [5:10] is the sub-list for method output_type
 	0, // [0:5] is the sub-list for method input_type
 	0, // [0:0] is the sub-list for extension type_name
