@@ -22,28 +22,26 @@ type run struct {
 	ctx   context.Context
 	first uint64
 	began time.Time
-	state *state // nil: the next run does not continue from here
-	old   record // results of earlier runs
 
 	mu       sync.Mutex
 	next     uint64
-	busy     map[uint64]bool // seeds that are being played
 	worlds   int
 	failures []outcome
 	err      error
-	unsaved  string // why the state was not saved
 }
 
 // huntSeeds plays seeds until the requested number or time is reached, or one fails.
 func huntSeeds(o *options) error {
-	r := &run{o: o, pool: newPool(o.workers, o.patience), began: time.Now(), busy: make(map[uint64]bool)}
+	r := &run{o: o, pool: newPool(o.workers, o.patience), began: time.Now()}
 	defer r.pool.close()
-	if err := r.setFirstSeed(); err != nil {
-		return err
+	r.first = 1 + rand.Uint64N(1e12)
+	if o.from != "" {
+		var err error
+		if r.first, err = parseSeed(o.from); err != nil {
+			return err
+		}
 	}
-	if r.state != nil {
-		defer func() { _ = r.state.close() }() // saveState has reported any error
-	}
+	r.next = r.first
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt does not wait
@@ -69,27 +67,6 @@ func huntSeeds(o *options) error {
 	return r.printReport()
 }
 
-// setFirstSeed determines the first seed.
-func (r *run) setFirstSeed() (err error) {
-	switch {
-	case r.o.from != "":
-		r.first, err = parseSeed(r.o.from)
-	case r.o.span > 0:
-		r.state, err = openState(r.o.state)
-		if err == nil {
-			r.old, r.first = r.state.record, r.state.Next
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if r.first == 0 && r.o.from == "" {
-		r.first = 1 + rand.Uint64N(1e12)
-	}
-	r.next = r.first
-	return nil
-}
-
 // playSeeds plays seeds, one after the other.
 func (r *run) playSeeds() {
 	for {
@@ -98,7 +75,7 @@ func (r *run) playSeeds() {
 			return
 		}
 		o, err := r.pool.playWorld(job{Seed: seed, Only: r.o.workloadNames()})
-		if !r.recordOutcome(seed, o, err) {
+		if !r.recordOutcome(o, err) {
 			return
 		}
 	}
@@ -116,15 +93,13 @@ func (r *run) takeSeed() (seed uint64, ok bool) {
 	}
 	seed = r.next
 	r.next++
-	r.busy[seed] = true
 	return seed, true
 }
 
 // recordOutcome records the outcome of a seed, and reports whether to continue.
-func (r *run) recordOutcome(seed uint64, o outcome, err error) bool {
+func (r *run) recordOutcome(o outcome, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.busy, seed)
 	if err != nil {
 		r.err = cmp.Or(r.err, err)
 		return false
@@ -134,63 +109,26 @@ func (r *run) recordOutcome(seed uint64, o outcome, err error) bool {
 		r.failures = append(r.failures, o)
 		if r.o.keepGoing {
 			line, _, _ := strings.Cut(o.Failure, "\n")
-			fmt.Printf("seed %d failed: %s\n", seed, line)
+			fmt.Printf("seed %d failed: %s\n", o.Seed, line)
 		}
 	}
 	return true
 }
 
-// reportProgress prints and saves the progress until ended is closed.
+// reportProgress prints the progress until ended is closed.
 func (r *run) reportProgress(ended chan struct{}) {
-	save := time.NewTicker(time.Second)
-	defer save.Stop()
 	say := time.NewTicker(20 * time.Second)
 	defer say.Stop()
 	for {
 		select {
 		case <-ended:
-			r.saveState()
 			return
-		case <-save.C:
-			r.saveState()
 		case <-say.C:
 			r.mu.Lock()
 			fmt.Println(r.paceText())
 			r.mu.Unlock()
 		}
 	}
-}
-
-// saveState stores the lowest unplayed seed, and the results of those below it.
-func (r *run) saveState() {
-	if r.state == nil {
-		return
-	}
-	now := r.newRecord()
-	if now.Next == r.state.Next {
-		return
-	}
-	why := ""
-	if err := r.state.saveRecord(now); err != nil {
-		why = err.Error()
-	}
-	if why != "" && why != r.unsaved {
-		fmt.Fprintln(os.Stderr, "where to go on is not remembered:", why)
-	}
-	r.unsaved = why
-}
-
-// newRecord returns the starting point of the next run. Seeds that are still in play do not count,
-// because the next run plays them again.
-func (r *run) newRecord() record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := r.next
-	for seed := range r.busy {
-		next = min(next, seed)
-	}
-	below := slices.DeleteFunc(slices.Clone(r.failures), func(o outcome) bool { return o.Seed >= next })
-	return record{next, r.old.Worlds + int(next-r.first), countFailures(r.old.Failures, below)}
 }
 
 // paceText formats how many worlds were played, and how fast.
@@ -208,17 +146,12 @@ func (r *run) printReport() error {
 	if r.next > r.first {
 		fmt.Printf("seeds %d to %d: %s\n", r.first, r.next-1, r.paceText())
 	}
-	if len(r.old.Failures) > 0 {
-		all := r.newRecord()
-		fmt.Printf("with the runs before it: %d worlds, and these failures:\n", all.Worlds)
-		printKinds(all.Failures)
-	}
 	if len(r.failures) == 0 {
 		return nil
 	}
 	slices.SortFunc(r.failures, func(a, b outcome) int { return cmp.Compare(a.Seed, b.Seed) })
 	if r.o.keepGoing {
-		printKinds(countFailures(nil, r.failures))
+		printKinds(r.failures)
 		return errReported
 	}
 	f := r.failures[0]

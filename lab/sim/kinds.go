@@ -7,32 +7,26 @@ import (
 	"github.com/rdmactor/rdmactor/lab/sim/swarm"
 )
 
-// kind counts the failures of one class.
-type kind struct {
-	Name  string
-	Times int
-	First uint64 // the lowest seed
-}
-
-// countFailures adds failures to a copy of kinds, the most frequent kind first.
-func countFailures(kinds []kind, failures []outcome) []kind {
-	kinds = slices.Clone(kinds)
+// printKinds counts failures by class, and prints the most frequent class first. The failures are
+// in the order of their seeds.
+func printKinds(failures []outcome) {
+	type kind struct {
+		name  string
+		times int
+		first uint64 // seed
+	}
+	var kinds []kind
 	for _, f := range failures {
 		name := swarm.Class(f.Failure)
-		i := slices.IndexFunc(kinds, func(k kind) bool { return k.Name == name })
+		i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
 		if i < 0 {
 			i = len(kinds)
-			kinds = append(kinds, kind{Name: name, First: f.Seed})
+			kinds = append(kinds, kind{name: name, first: f.Seed})
 		}
-		kinds[i].Times++
-		kinds[i].First = min(kinds[i].First, f.Seed)
+		kinds[i].times++
 	}
-	slices.SortStableFunc(kinds, func(a, b kind) int { return b.Times - a.Times })
-	return kinds
-}
-
-func printKinds(kinds []kind) {
+	slices.SortStableFunc(kinds, func(a, b kind) int { return b.times - a.times })
 	for _, k := range kinds {
-		fmt.Printf("%6d times, first with seed %d: %s\n", k.Times, k.First, k.Name)
+		fmt.Printf("%6d times, first with seed %d: %s\n", k.times, k.first, k.name)
 	}
 }

@@ -23,7 +23,6 @@ type options struct {
 	seeds     uint64
 	from      string
 	span      time.Duration
-	state     string
 	workers   int
 	patience  time.Duration
 	keepGoing bool
@@ -37,9 +36,8 @@ func main() {
 	flag.StringVar(&o.without, "without", "", "with -seed: leave out these `items`, such as 3,7-12")
 	flag.StringVar(&o.only, "only", "", "only these `workloads`, such as calls,remote")
 	flag.Uint64Var(&o.seeds, "seeds", 0, "play so many seeds")
-	flag.StringVar(&o.from, "from", "", "the first `seed` of -seeds; without it one that nobody knows")
-	flag.DurationVar(&o.span, "for", 0, "play fresh seeds for so long, from where the last time ended")
-	flag.StringVar(&o.state, "state", "", "the `file` that remembers where -for has ended; without it one in the user's cache")
+	flag.StringVar(&o.from, "from", "", "the first `seed`; without it a random one")
+	flag.DurationVar(&o.span, "for", 0, "play fresh seeds for so long")
 	flag.IntVar(&o.workers, "workers", runtime.NumCPU(), "how many processes play")
 	flag.DurationVar(&o.patience, "patience", time.Minute, "how long a seed may take, of processor time")
 	flag.BoolVar(&o.keepGoing, "keep-going", false, "do not end at the first failure, and count failures by kind")

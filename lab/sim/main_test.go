@@ -1,16 +1,12 @@
 package main
 
 import (
-	"errors"
 	"os"
-	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -93,50 +89,5 @@ func TestTwoProcesses(t *testing.T) {
 		if a.Failure != "" || b.Failure != "" || a.Hash == 0 || a.Hash != b.Hash || a.Steps != b.Steps {
 			t.Errorf("seed %d: %+v in one process, %+v in another one", seed, a, b)
 		}
-	}
-}
-
-// TestState continues where the last run ended, with its counted failures.
-func TestState(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "new", "seed")
-	want := record{}
-	for _, next := range []record{
-		{Next: 1e9, Worlds: 17, Failures: []kind{{"one that is long", 3, 7}}},
-		{Next: 18, Worlds: 18}, // shorter than the previous record
-		{Next: 19},
-	} {
-		s, err := openState(file)
-		if err != nil || !reflect.DeepEqual(s.record, want) {
-			t.Fatalf("it begins with %+v (%v), want %+v", s, err, want)
-		}
-		if _, err := openState(file); !errors.Is(err, unix.EWOULDBLOCK) {
-			t.Errorf("two runs have it at once: %v", err)
-		}
-		if err := errors.Join(s.saveRecord(next), s.close()); err != nil {
-			t.Fatal(err)
-		}
-		want = next
-	}
-	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openState(file); err == nil {
-		t.Error("a state that is none is taken")
-	}
-	if _, err := openState(filepath.Join(file, "below")); err == nil {
-		t.Error("a state is taken that cannot be saved")
-	}
-}
-
-// TestRecord counts failures once, although the next run repeats seeds that were still in play.
-func TestRecord(t *testing.T) {
-	r := &run{
-		first: 10, next: 20, busy: map[uint64]bool{15: true, 18: true},
-		failures: []outcome{{Seed: 17, Failure: "at 1s"}, {Seed: 14, Failure: "at 2s"}, {Seed: 12, Failure: "else"}, {Seed: 11, Failure: "at 3s"}},
-		old:      record{Next: 10, Worlds: 100, Failures: []kind{{"at N", 1, 13}}},
-	}
-	want := record{Next: 15, Worlds: 105, Failures: []kind{{"at N", 3, 11}, {"else", 1, 12}}}
-	if got := r.newRecord(); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }
