@@ -7,13 +7,19 @@
 //
 // A defect changes the syntax tree: a negated condition, a deleted statement, two neighbours swapped,
 // an off by one, a dropped error, a wrong constant. The sites are drawn from the package's files with
-// the seed; those that do not compile do not count. For each defect mutate runs the package's tests
-// and then, unless -own is set, the tests of the packages that import it. The files on disk do not
-// change: defects are passed to the go command with its -overlay flag.
+// the seed; those that do not compile do not count.
+//
+// All defects are compiled together: each is a copy of its function, which the original calls if
+// $MUTANT is the number of the defect. The files on disk do not change: the copies are passed to the
+// go command with its -overlay flag.
+//
+// The tests run once without a defect, twelve in a process. That shows which defects a process
+// reaches and how long it takes. Each defect is then given to the processes that reach it, the
+// quickest first, until a test fails: those of the package, and then, unless -own is set, those of
+// the packages that import it, beginning with the one that imports least. A process that takes three
+// times as long as without a defect, and five seconds, has found it. Tests run with -short. Those
+// that fail without a defect are named and left out.
 //
 // With -sim the simulation plays these workloads instead of the tests, so that two runs compare
-// what tests and simulation find.
-//
-// Without a defect, the tests or the seeds must pass. Those that take ten times as long as then,
-// and half a minute, have found the defect.
+// what tests and simulation find. The seeds must pass without a defect.
 package main

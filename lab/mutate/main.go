@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"strings"
 )
 
 func main() {
@@ -28,7 +27,7 @@ func run(ctx context.Context, args []string) error {
 	f.BoolVar(&p.Own, "own", false, "run only the package's own tests")
 	f.StringVar(&p.Sim, "sim", "", "instead of tests play the simulation with these `WORKLOADS`, such as calls,remote")
 	f.IntVar(&p.Seeds, "seeds", 300, "`NUMBER` of the simulation's seeds, from 1")
-	flags := f.String("flags", "", "further `FLAGS` of go test, such as \"-run Conformance\"")
+	f.StringVar(&p.Tests, "run", "", "run only tests that match this `REGEXP`")
 	f.Usage = func() {
 		fmt.Fprintln(f.Output(), "usage: mutate PACKAGE [flags]")
 		f.PrintDefaults()
@@ -48,7 +47,6 @@ func run(ctx context.Context, args []string) error {
 		f.Usage()
 		return flag.ErrHelp
 	}
-	p.Flags = strings.Fields(*flags)
 	survivors, count, err := Run(ctx, p, os.Stdout)
 	fmt.Printf("\n%d %s, %d %s, %d %s\n", count[Found], Found, count[FoundLate], FoundLate, count[Survived], Survived)
 	for _, s := range survivors {

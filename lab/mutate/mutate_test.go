@@ -22,6 +22,13 @@ func Clamp(n, most int) (int, error) {
 	}
 	return n, nil
 }
+
+func use(func(int, int) (int, error)) {}
+
+func init() {
+	clamp := Clamp
+	use(clamp) // without this statement it does not compile
+}
 `
 
 // TestRun mutates a module whose tests miss one defect, which a package that imports it finds.
@@ -55,6 +62,11 @@ func TestRun(t *testing.T) {
 	if count[Found] != 1 || count[FoundLate] != 1 || count[Survived] != 1 || survivors[0].With != ">=" {
 		t.Errorf("%v, %v:\n%s", count, survivors, log.String())
 	}
+	for _, by := range []string{"found by TestClamp: ", "found by a dependent's tests of example.com/clamp/user, TestUser: "} {
+		if !strings.Contains(log.String(), by) {
+			t.Errorf("no %q in:\n%s", by, log.String())
+		}
+	}
 	p.Own = true
 	if _, count, err = Run(t.Context(), p, io.Discard); err != nil || count[Survived] != 2 {
 		t.Errorf("with its own tests only: %v, %v", count, err)
@@ -65,6 +77,39 @@ func TestRun(t *testing.T) {
 	}
 	if left, err := os.ReadFile(filepath.Join(dir, "clamp.go")); err != nil || string(left) != clamp {
 		t.Errorf("the file was changed: %v\n%s", err, left)
+	}
+}
+
+// TestCopies plants a defect into functions whose parameters have no names, and which are generic,
+// variadic, or without results.
+func TestCopies(t *testing.T) {
+	m := &mutator{pkg: pkg{Name: "p", Dir: t.TempDir()}, tmp: t.TempDir()}
+	m.overlay = filepath.Join(m.tmp, "overlay.json")
+	file := filepath.Join(m.pkg.Dir, "f.go")
+	const text = `package p
+
+func (*T[K]) f(_ int, s ...string) bool { return true }
+func g[K, V any](K, V) { go a() }
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if m.sites, err = findSites(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.writeOverlay(); err != nil {
+		t.Fatal(err)
+	}
+	const want = `package p
+
+func (mutantReceiver0 *T[K]) f(mutantParam0 int, s ...string) bool { if isMutant(1) { return mutantReceiver0.f_mutant1(mutantParam0, s...) }; return true }
+func g[K, V any](mutantParam0 K, mutantParam1 V) { if isMutant(2) { g_mutant2[K, V](mutantParam0, mutantParam1); return }; go a() }
+func (*T[K]) f_mutant1(_ int, s ...string) bool { return false }
+func g_mutant2[K, V any](K, V) {  }
+`
+	if got, err := os.ReadFile(filepath.Join(m.tmp, "f.go")); err != nil || string(got) != want {
+		t.Errorf("%v, got:\n%s\nwant:\n%s", err, got, want)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -34,8 +33,8 @@ type Plan struct {
 	Package string // as an argument of the go command
 	N       int    // defects that compile
 	Seed    uint64
-	Own     bool     // run only the package's tests, not those of dependents
-	Flags   []string // of go test
+	Own     bool   // run only the package's tests, not those of dependents
+	Tests   string // if not empty, run only tests that match this regular expression
 
 	Sim   string // if not empty, play these workloads of the simulation instead of tests
 	Seeds int    // of the simulation
@@ -43,23 +42,27 @@ type Plan struct {
 
 // pkg is a package as go list prints it.
 type pkg struct {
-	ImportPath, Dir                                   string
+	ImportPath, Name, Dir                             string
 	GoFiles, Deps, Imports, TestImports, XTestImports []string
 }
 
 // mutator runs a Plan.
 type mutator struct {
 	Plan
+	log        io.Writer
 	pkg        pkg
-	dependents []string
+	dependents []pkg // the one that imports least first
+	suites     map[string]*suite
 	tmp        string
-	limit      time.Duration // for the tests of one defect
+	overlay    string
+	sites      []Site        // of the defects
+	limit      time.Duration // for the simulation of one defect
 }
 
-// Run plants the defects of a plan one after the other, writes each with its outcome to log, and
-// returns the survivors and the number of each outcome.
+// Run plants the defects of a plan, writes each with its outcome to log, and returns the survivors
+// and the number of each outcome.
 func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count map[Outcome]int, err error) {
-	m := &mutator{Plan: p}
+	m := &mutator{Plan: p, log: log, suites: map[string]*suite{}}
 	if m.tmp, err = os.MkdirTemp("", "mutate"); err != nil {
 		return nil, nil, err
 	}
@@ -75,28 +78,27 @@ func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count ma
 		}
 		sites = append(sites, of...)
 	}
-	if err := m.measureTests(ctx); err != nil {
-		return nil, nil, err
-	}
 	rng := rand.New(rand.NewPCG(p.Seed, 0))
 	rng.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-	count = make(map[Outcome]int)
-	for _, s := range sites {
-		if count[Found]+count[FoundLate]+count[Survived] == p.N {
-			break
+	if err := m.plantDefects(ctx, sites); err != nil {
+		return nil, nil, err
+	}
+	if p.Sim != "" {
+		if err := m.measureSeeds(ctx); err != nil {
+			return nil, nil, err
 		}
-		outcome, err := m.tryDefect(ctx, s)
+	}
+	count = make(map[Outcome]int)
+	for i, s := range m.sites {
+		outcome, by, err := m.tryDefect(ctx, i+1)
 		if err != nil {
 			return survivors, count, err
-		}
-		if outcome == "" {
-			continue
 		}
 		count[outcome]++
 		if outcome == Survived {
 			survivors = append(survivors, s)
 		}
-		fmt.Fprintf(log, "%s: %v\n", outcome, s)
+		fmt.Fprintf(log, "%s%s: %v\n", outcome, by, s)
 	}
 	return survivors, count, nil
 }
@@ -127,14 +129,15 @@ func (m *mutator) loadPackages(ctx context.Context) error {
 	}
 	for _, p := range all {
 		if p.ImportPath != m.pkg.ImportPath && slices.ContainsFunc(slices.Concat(p.Imports, p.TestImports, p.XTestImports), uses) {
-			m.dependents = append(m.dependents, p.ImportPath)
+			m.dependents = append(m.dependents, p)
 		}
 	}
+	slices.SortStableFunc(m.dependents, func(a, b pkg) int { return cmp.Compare(len(a.Deps), len(b.Deps)) })
 	return nil
 }
 
 func (m *mutator) listPackages(ctx context.Context, pattern string) (list []pkg, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,GoFiles,Deps,Imports,TestImports,XTestImports", pattern)
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Name,Dir,GoFiles,Deps,Imports,TestImports,XTestImports", pattern)
 	cmd.Dir, cmd.Stderr = m.Dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -151,116 +154,79 @@ func (m *mutator) listPackages(ctx context.Context, pattern string) (list []pkg,
 	}
 }
 
-// measureTests runs the tests without a defect.
-func (m *mutator) measureTests(ctx context.Context) error {
+// measureSeeds builds the simulation and plays the seeds without a defect.
+func (m *mutator) measureSeeds(ctx context.Context) error {
+	passed, out, err := m.runCommand(ctx, "", nil, "go", "build", "-overlay="+m.overlay, "-o", m.simulation(), "./lab/sim")
+	switch {
+	case err != nil:
+		return err
+	case !passed:
+		return fmt.Errorf("lab/sim:\n%s", out)
+	}
 	m.limit = 20 * time.Minute
-	if _, err := m.runChecks(ctx, ""); err != nil { // compiles
-		return err
-	}
 	begin := time.Now()
-	passed, err := m.runChecks(ctx, "")
-	if err != nil {
+	if found, err := m.playSeeds(ctx, 0); err != nil {
 		return err
+	} else if found {
+		return fmt.Errorf("%s fails without a defect", m.Sim)
 	}
-	if !passed {
-		return fmt.Errorf("%s fails without a defect", cmp.Or(m.Sim, m.pkg.ImportPath))
-	}
-	m.limit = 10*time.Since(begin) + 30*time.Second
+	m.limit = 3*time.Since(begin) + 5*time.Second
 	return nil
 }
 
-// errNotCompiled is the outcome of a defect that the compiler finds.
-var errNotCompiled = errors.New("does not compile")
+func (m *mutator) simulation() string { return filepath.Join(m.tmp, "sim") }
 
-// tryDefect returns the outcome of a defect, or "" if it does not compile.
-func (m *mutator) tryDefect(ctx context.Context, s Site) (Outcome, error) {
-	overlay, err := m.plantDefect(s)
-	if err != nil {
-		return "", err
+// playSeeds plays the simulation with a defect, and reports whether it is found.
+func (m *mutator) playSeeds(ctx context.Context, number int) (found bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, m.limit)
+	defer cancel()
+	passed, _, err := m.runCommand(limited, "", []string{"MUTANT=" + strconv.Itoa(number)},
+		m.simulation(), "-only", m.Sim, "-from", "1", "-seeds", strconv.Itoa(m.Seeds), "-shrink", "0")
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return true, nil
 	}
-	passed, err := m.runChecks(ctx, overlay)
-	switch {
-	case errors.Is(err, errNotCompiled):
-		return "", nil
-	case err != nil:
-		return "", err
-	case !passed:
-		return Found, nil
+	return !passed, err
+}
+
+// tryDefect returns the outcome of a defect, and which test found it.
+func (m *mutator) tryDefect(ctx context.Context, number int) (o Outcome, by string, err error) {
+	if m.Sim != "" {
+		found, err := m.playSeeds(ctx, number)
+		if found {
+			return Found, "", err
+		}
+		return Survived, "", err
 	}
-	for _, d := range m.dependents {
-		if passed, err := m.runTests(ctx, overlay, d); err != nil {
-			return "", err
-		} else if !passed {
-			return FoundLate, nil
+	for i, p := range append([]pkg{m.pkg}, m.dependents...) {
+		s := m.suites[p.ImportPath]
+		if s == nil {
+			var failed []string
+			if s, failed, err = m.openSuite(ctx, p); err != nil {
+				return "", "", err
+			}
+			m.suites[p.ImportPath] = s
+			for _, f := range failed {
+				fmt.Fprintf(m.log, "fails without a defect: %s\n", f)
+			}
+		}
+		switch killer, err := m.findDefect(ctx, s, number); {
+		case err != nil:
+			return "", "", err
+		case killer == "":
+		case i == 0:
+			return Found, " by " + killer, nil
+		default:
+			return FoundLate, " of " + p.ImportPath + ", " + killer, nil
 		}
 	}
-	return Survived, nil
-}
-
-// plantDefect writes the changed file and the overlay for it.
-func (m *mutator) plantDefect(s Site) (overlay string, err error) {
-	text, err := os.ReadFile(s.File)
-	if err != nil {
-		return "", err
-	}
-	changed, overlay := filepath.Join(m.tmp, "changed.go"), filepath.Join(m.tmp, "overlay.json")
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {s.File: changed}})
-	if err != nil {
-		return "", err
-	}
-	return overlay, errors.Join(
-		os.WriteFile(changed, slices.Concat(text[:s.Start], []byte(s.With), text[s.End:]), 0o600),
-		os.WriteFile(overlay, list, 0o600))
-}
-
-// runChecks runs the tests or the simulation with an overlay, and reports whether they pass.
-func (m *mutator) runChecks(ctx context.Context, overlay string) (passed bool, err error) {
-	if m.Sim != "" {
-		return m.playSeeds(ctx, overlay)
-	}
-	return m.runTests(ctx, overlay, m.pkg.ImportPath)
-}
-
-// runTests runs a package's tests and reports whether they pass.
-func (m *mutator) runTests(ctx context.Context, overlay, of string) (passed bool, err error) {
-	args := slices.Concat([]string{"test", "-vet=off", "-count=1", "-failfast", "-timeout=" + m.limit.String()}, m.Flags)
-	passed, out, err := m.runCommand(ctx, "go", append(withOverlay(args, overlay), of)...)
-	if strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]") {
-		return false, fmt.Errorf("%s: %w\n%s", of, errNotCompiled, out)
-	}
-	return passed, err
-}
-
-// playSeeds builds the simulation, plays seeds, and reports whether all pass.
-func (m *mutator) playSeeds(ctx context.Context, overlay string) (passed bool, err error) {
-	program := filepath.Join(m.tmp, "sim")
-	passed, out, err := m.runCommand(ctx, "go", append(withOverlay([]string{"build", "-o", program}, overlay), "./lab/sim")...)
-	switch {
-	case err != nil:
-		return false, err
-	case !passed:
-		return false, fmt.Errorf("lab/sim: %w\n%s", errNotCompiled, out)
-	}
-	ctx, cancel := context.WithTimeout(ctx, m.limit)
-	defer cancel()
-	passed, _, err = m.runCommand(ctx, program, "-only", m.Sim, "-from", "1", "-seeds", strconv.Itoa(m.Seeds), "-shrink", "0")
-	if errors.Is(err, context.DeadlineExceeded) {
-		return false, nil
-	}
-	return passed, err
-}
-
-func withOverlay(args []string, overlay string) []string {
-	if overlay != "" {
-		args = append(args, "-overlay="+overlay)
-	}
-	return args
+	return Survived, "", nil
 }
 
 // runCommand runs a command, and reports whether its exit status is 0.
-func (m *mutator) runCommand(ctx context.Context, name string, args ...string) (passed bool, output string, err error) {
+func (m *mutator) runCommand(ctx context.Context, dir string, env []string, name string, args ...string) (passed bool, output string, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = m.Dir
+	cmd.Dir, cmd.Env = cmp.Or(dir, m.Dir), append(os.Environ(), env...)
+	cmd.WaitDelay = time.Second // for children that a test leaves behind
 	out, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	switch {
@@ -268,6 +234,8 @@ func (m *mutator) runCommand(ctx context.Context, name string, args ...string) (
 		return true, string(out), nil
 	case ctx.Err() != nil:
 		return false, "", ctx.Err()
+	case errors.Is(err, exec.ErrWaitDelay):
+		return true, string(out), nil
 	case !errors.As(err, &failed):
 		return false, "", err
 	}

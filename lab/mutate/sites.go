@@ -47,7 +47,7 @@ func findSites(name string) ([]Site, error) {
 	}
 	for _, d := range file.Decls {
 		f, ok := d.(*ast.FuncDecl)
-		if !ok || f.Body == nil {
+		if !ok || f.Body == nil || recovers(f) {
 			continue // constants and types have few defects that compile, and tables are data
 		}
 		s.fun = f.Name.Name
@@ -57,6 +57,19 @@ func findSites(name string) ([]Site, error) {
 		ast.Inspect(f.Body, s.visitNode)
 	}
 	return s.sites, nil
+}
+
+// recovers reports whether a function calls recover itself, which its copy could not do for it.
+func recovers(f *ast.FuncDecl) (found bool) {
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			name, ok := call.Fun.(*ast.Ident)
+			found = found || ok && name.Name == "recover"
+		}
+		_, inner := n.(*ast.FuncLit)
+		return !inner
+	})
+	return found
 }
 
 func (s *source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
