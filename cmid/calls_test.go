@@ -222,8 +222,9 @@ func TestCalls(t *testing.T) {
 		s, _, id := setup(t, PortSpaceTCP)
 		must(t, id.BindAddr(local))
 		s.answers[states.OpListen] = unix.EADDRINUSE
-		if err := id.Listen(1); !errors.Is(err, unix.EADDRINUSE) {
-			t.Errorf("got %v, want EADDRINUSE", err)
+		err := id.Listen(1)
+		if f, ok := errors.AsType[*CommandFailed](err); !ok || !errors.Is(err, unix.EADDRINUSE) || f.Status != -int32(unix.EADDRINUSE) {
+			t.Errorf("got %v, want EADDRINUSE, also as its status", err)
 		}
 		in(t, id, states.Bound)
 	})
@@ -342,4 +343,23 @@ func TestCreateIDFor(t *testing.T) {
 			t.Errorf("%v: datagrams %v, port space %v", err, child.Datagram(), child.PortSpace())
 		}
 	})
+}
+
+// TestOptionBounds: an option has the values of rdma_set_option(3), and there are no others.
+func TestOptionBounds(t *testing.T) {
+	for _, r := range []struct {
+		option Option
+		value  int
+		want   error
+	}{
+		{OptionTOS, 0, nil}, {OptionTOS, 255, nil}, {OptionTOS, 256, unix.EINVAL}, {OptionTOS, -1, unix.EINVAL},
+		{OptionReuseAddr, 1, nil}, {OptionReuseAddr, 2, unix.EINVAL},
+		{OptionAFOnly, 1, nil}, {OptionAFOnly, 2, unix.EINVAL},
+		{OptionAckTimeout, 31, nil}, {OptionAckTimeout, 32, unix.EINVAL},
+		{OptionAckTimeout + 1, 0, unix.ENOSYS},
+	} {
+		if err := r.option.Check(r.value); err != r.want {
+			t.Errorf("%v = %d: %v, want %v", r.option, r.value, err, r.want)
+		}
+	}
 }

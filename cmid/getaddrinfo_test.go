@@ -59,7 +59,7 @@ func newFakeResolver() *fakeResolver {
 			"late":    fmt.Errorf("lookup late: %w", context.DeadlineExceeded),
 			"stopped": fmt.Errorf("lookup stopped: %w", context.Canceled),
 		},
-		ports: map[string]int{"tcp/http": 80, "udp/ntp": 123, "tcp/domain": 53, "udp/domain": 53, "tcp/wild": 70000},
+		ports: map[string]int{"tcp/http": 80, "udp/ntp": 123, "tcp/domain": 53, "udp/domain": 53, "tcp/last": 65535, "tcp/wild": 70000},
 	}
 }
 
@@ -158,6 +158,7 @@ func TestGetAddrInfo(t *testing.T) {
 		{"service with leading zeros is decimal", "10.0.0.7", "007471", nil, []AddrInfo{rcDst("10.0.0.7:7471")}},
 		// manpages: getaddrinfo-2
 		{"highest port", "10.0.0.7", "65535", nil, []AddrInfo{rcDst("10.0.0.7:65535")}},
+		{"service name of the highest port", "10.0.0.7", "last", nil, []AddrInfo{rcDst("10.0.0.7:65535")}},
 
 		// RAI_PASSIVE.
 		// manpages: getaddrinfo-22, getaddrinfo-34

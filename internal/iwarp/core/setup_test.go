@@ -329,6 +329,15 @@ func TestEndInSetup(t *testing.T) {
 
 	s = newSide(t, "responder", core.Config{})
 	s.c.BeginSetup(t0)
+	s.c.Input(t0, []byte("MPA"))
+	s.c.InputEnd(t0, nil)
+	wantErrno(t, "part of a Request", s.err, unix.ECONNRESET)
+	if !strings.Contains(s.err.Error(), "3 bytes of a Request") {
+		t.Errorf("part of a Request: %v, which does not contain its length", s.err)
+	}
+
+	s = newSide(t, "responder", core.Config{})
+	s.c.BeginSetup(t0)
 	s.c.Input(t0, frame(wire.Frame{Revision: 1}))
 	s.c.InputEnd(t0, nil)
 	wantErrno(t, "the initiator gave up", s.err, unix.ECONNRESET)
