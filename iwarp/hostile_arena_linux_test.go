@@ -33,6 +33,7 @@ type arena struct {
 	script         func(*victim) // work requests of a victim after Established
 	each           func()        // is called each turn
 	quiet          leftovers
+	shared         bool // other arenas play in this process
 }
 
 // victim is an end of a connection with a hostile peer.
@@ -132,6 +133,13 @@ func newArenaOf(t *testing.T, client, server *node, receives, receiveLen int) *a
 func (a *arena) on(t *testing.T) {
 	a.t, a.client.t, a.server.t = t, t, t
 	a.quiet.goroutines = runtime.NumGoroutine()
+}
+
+// share tells the arena that others play in this process: it no longer regards the process's
+// descriptors and goroutines as its own.
+func (a *arena) share() {
+	a.shared = true
+	a.quiet.fds, a.quiet.goroutines = 0, 0
 }
 
 // until runs both loops until done returns true, while the steady connection is active.
@@ -417,7 +425,10 @@ type leftover struct {
 }
 
 func (a *arena) left() leftovers {
-	l := leftovers{fds: fds(a.t), goroutines: runtime.NumGoroutine()}
+	var l leftovers
+	if !a.shared {
+		l.fds, l.goroutines = fds(a.t), runtime.NumGoroutine()
+	}
 	for i, n := range []*node{a.client, a.server} {
 		in, s := n.in, n.loop.Stats()
 		l.nodes[i] = leftover{
