@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,9 +166,13 @@ func (p *Process) Exit(code int, why string) (rest []string) {
 	return p.Seen[n:]
 }
 
+// chosen are the ports that FreeAddrsOf has returned to running tests: a test that runs in parallel
+// must not get one again before a process listens there.
+var chosen sync.Map
+
 // FreeAddrs returns addresses of loopback with no listener, neither at their ports nor at the ports
 // at the given offsets. They are outside of the range of ephemeral ports, so that no connection
-// takes them before a process listens there.
+// takes them before a process listens there. Until the test ends, no other call returns them.
 func FreeAddrs(t testing.TB, n int, offsets ...int) (addrs []string) {
 	t.Helper()
 	return FreeAddrsOf(t, "127.0.0.1", n, offsets...)
@@ -180,9 +185,14 @@ func FreeAddrsOf(t testing.TB, host string, n int, offsets ...int) (addrs []stri
 		port := 10000 + rand.IntN(20000)
 		free := true
 		for _, offset := range append([]int{0}, offsets...) {
+			if _, taken := chosen.LoadOrStore(port+offset, true); taken {
+				free = false
+				continue
+			}
+			t.Cleanup(func() { chosen.Delete(port + offset) })
 			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port+offset)))
 			if err == nil {
-				defer l.Close() // so that none is chosen twice
+				l.Close()
 			} else if free = false; i > 1000 {
 				t.Fatal(err)
 			}

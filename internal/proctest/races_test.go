@@ -9,6 +9,18 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// The addresses of a running test are returned to no other.
+func TestFreeAddrs(t *testing.T) {
+	const n = 2000 // of 20,000 ports: without a record, some 200 would be chosen twice
+	seen := make(map[string]bool)
+	for range n {
+		seen[FreeAddrs(t, 1)[0]] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d addresses, %d of them different", n, len(seen))
+	}
+}
+
 func TestOurs(t *testing.T) {
 	report := func(one, two string) string {
 		return "==================\nWARNING: DATA RACE\nRead at 0x1 by goroutine 1:\n  runtime.x()\n      /go/x.go:1 +0x1\n  " + one +
