@@ -29,7 +29,11 @@ func TestManyAskers(t *testing.T) {
 	for range askers {
 		a.sys.Root.Spawn(props)
 	}
-	eventually(t, "not all are answered", func() bool { return answered.Load() == askers || other.Load() > 0 })
+	// On a busy machine all take longer than a minute, the next ones do not.
+	for n := int64(0); n < askers && other.Load() == 0; {
+		eventually(t, "no more are answered", func() bool { return answered.Load() > n || other.Load() > 0 })
+		n = answered.Load()
+	}
 	if other.Load() > 0 {
 		t.Errorf("%d were refused", other.Load())
 	}
