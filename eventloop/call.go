@@ -4,41 +4,93 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
+	"sync/atomic"
 )
 
-// runCallback runs a callback. All callbacks are run here. It records which one runs, and recovers
-// its panics.
-func (l *Loop) runCallback(r *Runnable) (more bool) {
-	l.holder.Store(r)
-	if l.blamed.Load() != nil {
-		l.blamed.Store(nil)
+// callbacks runs a loop's callbacks. It records which one runs, and recovers its panics.
+type callbacks struct {
+	cfg      *Config
+	log      *slog.Logger
+	watchdog *watchdog
+	mu       *sync.Mutex // the queue's: the value that holder points to is written under it
+
+	reporting bool // OnPanic is running
+
+	// For any goroutine to read.
+	turns  atomic.Uint64
+	holder atomic.Pointer[Runnable] // current callback; nil while waiting
+	blamed atomic.Pointer[Runnable] // set by Blame; nil: the holder itself
+	panics atomic.Uint64
+}
+
+// run runs a callback. All callbacks are run here.
+func (c *callbacks) run(r *Runnable) (more bool) {
+	c.holder.Store(r)
+	if c.blamed.Load() != nil {
+		c.blamed.Store(nil)
 	}
-	if l.watchdog.asleep.Load() {
-		l.watchdog.wakeUp()
+	if c.watchdog.asleep.Load() {
+		c.watchdog.wakeUp()
 	}
-	defer l.recoverPanic(r)
+	defer c.recoverPanic(r)
 	return (*r).Run(RunBudget)
 }
 
 // recoverPanic recovers and reports a callback's panic.
-func (l *Loop) recoverPanic(r *Runnable) {
+func (c *callbacks) recoverPanic(r *Runnable) {
 	value := recover()
 	if value != nil {
-		l.reportPanic(r, value, debug.Stack())
+		c.reportPanic(r, value, debug.Stack())
 	}
 }
 
-func (l *Loop) reportPanic(r *Runnable, value any, stack []byte) {
-	l.panics.Add(1)
+func (c *callbacks) reportPanic(r *Runnable, value any, stack []byte) {
+	c.panics.Add(1)
 	h, who := identifyRunnable(*r)
-	p := Panic{Loop: l.cfg.Name, Holder: h, Who: who, Value: value, Stack: stack}
-	if l.cfg.OnPanic != nil {
-		l.at.reporting = true
-		l.cfg.OnPanic(p)
-		l.at.reporting = false
+	p := Panic{Loop: c.cfg.Name, Holder: h, Who: who, Value: value, Stack: stack}
+	if c.cfg.OnPanic != nil {
+		c.reporting = true
+		c.cfg.OnPanic(p)
+		c.reporting = false
 		return
 	}
-	p.Log(l.log)
+	p.Log(c.log)
+}
+
+// sight is the watchdog's view of the current callback. A call is identified by its turn and the
+// place of its Runnable. Only deferred work that defers itself, and glances, can occur in one place
+// twice in a turn; all glances but the last found nothing.
+type sight struct {
+	turn           uint64
+	holder, blamed *Runnable
+}
+
+func (c *callbacks) sight() sight { return sight{c.turns.Load(), c.holder.Load(), c.blamed.Load()} }
+
+// answerable returns the callback that a report names: the one that Blame has set, or else the
+// current one; nil for none.
+func (c *callbacks) answerable() *Runnable {
+	r := c.holder.Load()
+	if b := c.blamed.Load(); r != nil && b != nil {
+		return b
+	}
+	return r
+}
+
+// currentHolder names the callback that runs now. Any goroutine.
+func (c *callbacks) currentHolder() Holder {
+	c.mu.Lock()
+	var r Runnable
+	if p := c.answerable(); p != nil {
+		r = *p
+	}
+	c.mu.Unlock()
+	if r == nil && c.watchdog.reporting.Load() {
+		return Holder{"watchdog", functionName(c.cfg.OnStall)} // the loop's end waits for it
+	}
+	h, _ := identifyRunnable(r)
+	return h
 }
 
 // Log logs the panic as a loop does that has no Config.OnPanic.
@@ -53,28 +105,12 @@ func (p Panic) Log(to *slog.Logger) {
 // the caller can restore it. *r must not change afterwards. Loop goroutine. Blaming the same r
 // again costs next to nothing.
 func (l *Loop) Blame(r *Runnable) (was *Runnable) {
-	if was = l.blamed.Load(); was != r {
-		l.blamed.Store(r)
+	if was = l.calls.blamed.Load(); was != r {
+		l.calls.blamed.Store(r)
 	}
 	return was
 }
 
 // Holder names the callback that runs now. A LoopName that does not return delays it by a second.
-// Any goroutine may call it: the value that holder points to is written before it is published, or
-// under the queue's lock.
-func (l *Loop) Holder() Holder {
-	l.queue.mu.Lock()
-	var r Runnable
-	if p := l.holder.Load(); p != nil {
-		if b := l.blamed.Load(); b != nil {
-			p = b
-		}
-		r = *p
-	}
-	l.queue.mu.Unlock()
-	if r == nil && l.watchdog.reporting.Load() {
-		return Holder{"watchdog", functionName(l.cfg.OnStall)} // the loop's end waits for it
-	}
-	h, _ := identifyRunnable(r)
-	return h
-}
+// Any goroutine may call it.
+func (l *Loop) Holder() Holder { return l.calls.currentHolder() }

@@ -1,6 +1,10 @@
 package eventloop
 
-import "errors"
+import (
+	"errors"
+	"log/slog"
+	"math"
+)
 
 // FD returns the descriptor of a loop that is embedded in another event loop. The host puts it into
 // its poll, select or epoll, level-triggered. When it is readable, Turn has work to do. The
@@ -24,8 +28,8 @@ func (l *Loop) FD() (int, error) {
 	if err != nil {
 		return -1, l.opError("fd", -1, err)
 	}
-	if l.embedded == nil {
-		l.embedded, l.armed = e, never
+	if l.host.embedded == nil {
+		l.host = hostTimer{e, never, l.cfg.Name, l.log}
 		if !l.life.inTurn {
 			return fd, l.parkHosted()
 		}
@@ -77,14 +81,14 @@ func (l *Loop) enterTurn() error {
 	l.life.inTurn, l.between = true, false
 	if l.life.owner.Load() == 0 {
 		l.life.setOwner()
-		l.startWatchdog()
+		l.watchdog.start()
 	}
 	return nil
 }
 
 // leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
-	l.meter.endTurn(l.nowSinceBase())
+	l.meter.endTurn(l.time.elapsed())
 	l.between = true
 	if *whole {
 		l.life.mu.Lock()
@@ -118,11 +122,11 @@ func (l *Loop) leaveTurn(whole *bool) {
 // parkHosted parks an embedded loop: it makes FD readable immediately, at the earliest timer,
 // or on the next wake-up.
 func (l *Loop) parkHosted() error {
-	if l.embedded == nil {
+	if l.host.embedded == nil {
 		return nil
 	}
-	if !l.queue.hasWork() && len(l.deferred) == 0 {
-		l.armHosted()
+	if !l.queue.hasWork() && len(l.deferred.next) == 0 {
+		l.host.arm(&l.timers, &l.time)
 		if l.handoff > 0 {
 			l.handoff = 0
 			l.yield()
@@ -137,4 +141,30 @@ func (l *Loop) parkHosted() error {
 	}
 	l.wakeups.Add(1)
 	return l.opError("turn", -1, l.poller.Wake())
+}
+
+// hostTimer is what makes the FD of an embedded loop readable when a timer is due.
+type hostTimer struct {
+	embedded embedder // nil until FD is called
+	armed    int64    // expiry of the timerfd, in the timers' time; never: not armed
+	loop     string
+	log      *slog.Logger
+}
+
+const never = math.MaxInt64
+
+// arm sets the timerfd to the earliest timer, if it is not set to it already.
+func (h *hostTimer) arm(timers *timerHeap, clock *turnClock) {
+	next := int64(never)
+	if len(timers.heap) > 0 {
+		next = timers.heap[0].when
+	}
+	if next == h.armed {
+		return
+	}
+	if err := h.embedded.armTimer(timers.until(clock.elapsed())); err != nil {
+		h.log.Error("eventloop: timerfd", "loop", h.loop, "err", err)
+		return
+	}
+	h.armed = next
 }

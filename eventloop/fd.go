@@ -17,8 +17,8 @@ func (l *Loop) glanceAtLast() (worked bool) {
 			break
 		}
 		g.left--
-		l.stale = true
-		if l.runCallback(&g.w.look) {
+		l.time.stale = true
+		if l.calls.run(&g.w.look) {
 			g.left = 0 // other fds are next
 			return true
 		}
@@ -48,10 +48,9 @@ func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 	}
 	if old := l.fds.byFD[fd]; old != nil {
 		// closed without Remove, its number used again: it must not take the new one's place later
-		l.removeWatch(old)
+		l.fds.remove(old)
 	}
-	l.fds.byFD[fd] = &r.watch
-	l.fdCount.Store(int64(len(l.fds.byFD)))
+	l.fds.setFD(&r.watch)
 	return r, nil
 }
 
@@ -81,19 +80,11 @@ func (r *Registration) Remove() error {
 	if r.removed {
 		return nil
 	}
-	l.removeWatch(&r.watch)
+	l.fds.remove(&r.watch)
 	if l.life.over.Load() {
 		return nil // the closed Poller has no watches
 	}
 	return l.opError("remove", r.fd, l.poller.Remove(r.fd))
-}
-
-// removeWatch removes w from the tables.
-func (l *Loop) removeWatch(w *watch) {
-	w.removed = true
-	l.fds.release(w)
-	delete(l.fds.byFD, w.fd)
-	l.fdCount.Store(int64(len(l.fds.byFD)))
 }
 
 // dispatchReady delivers a report to the handler it belongs to, if that still exists.
@@ -103,5 +94,5 @@ func (l *Loop) dispatchReady(report Ready) {
 		return
 	}
 	w.ready = report.Events
-	l.runCallback(&w.task)
+	l.calls.run(&w.task)
 }

@@ -1,6 +1,9 @@
 package eventloop
 
-import "fmt"
+import (
+	"fmt"
+	"sync/atomic"
+)
 
 // Handler is called when its fd is ready.
 type Handler interface {
@@ -25,7 +28,7 @@ type watch struct {
 	interest Events
 	tag      uint64
 	handler  Handler
-	task     Runnable // fdTask, for runCallback
+	task     Runnable // fdTask, for callbacks.run
 	look     Runnable // glanceTask, if the handler is a Glancer
 	ready    Events   // events that task reports to the handler
 	removed  bool
@@ -87,6 +90,7 @@ type fdTable struct {
 	slots []slot
 	free  []uint32
 	byFD  map[int]*watch
+	count atomic.Int64 // of byFD, for any goroutine to read
 }
 
 type slot struct {
@@ -106,6 +110,20 @@ func (t *fdTable) insert(w *watch) {
 	s := &t.slots[i]
 	s.w = w
 	w.tag = uint64(s.generation)<<32 | uint64(i)
+}
+
+// setFD makes w the watch of its fd.
+func (t *fdTable) setFD(w *watch) {
+	t.byFD[w.fd] = w
+	t.count.Store(int64(len(t.byFD)))
+}
+
+// remove removes w from the tables.
+func (t *fdTable) remove(w *watch) {
+	w.removed = true
+	t.release(w)
+	delete(t.byFD, w.fd)
+	t.count.Store(int64(len(t.byFD)))
 }
 
 func (t *fdTable) release(w *watch) {

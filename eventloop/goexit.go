@@ -32,18 +32,15 @@ func (l *Loop) OnGoexit(end func(err error)) {
 // goroutine, below the callback's stack. The teardown has another one. If a custom Poller has ended
 // the goroutine, the loop ends without.
 func (l *Loop) goroutineEnded() {
-	r := l.holder.Load()
-	if b := l.blamed.Load(); r != nil && b != nil {
-		r = b
-	}
+	r := l.calls.answerable()
 	err := l.failByGoexit(r)
 	if r == nil {
 		l.releaseResources(nil) //nolint:errcheck // Shutdown returns it
 		return
 	}
 	defer l.passOn() // even if OnPanic does not return
-	if !l.at.reporting {
-		l.reportPanic(r, err, err.Stack)
+	if !l.calls.reporting {
+		l.calls.reportPanic(r, err, err.Stack)
 	}
 }
 
@@ -77,13 +74,10 @@ func (l *Loop) failByGoexit(r *Runnable) *GoexitError {
 	l.life.over.Store(true)
 	l.life.mu.Unlock()
 	for fd, w := range l.fds.byFD {
-		l.removeWatch(w)
+		l.fds.remove(w)
 		_ = l.poller.Remove(fd) // an error means that it was closed
 	}
-	for len(l.timers.heap) > 0 {
-		l.timers.remove(l.timers.heap[0])
-	}
-	l.timerCount.Store(0)
+	l.timers.clear()
 	return err
 }
 
@@ -94,11 +88,11 @@ func (l *Loop) tearDown() {
 	}
 	for _, f := range slices.Backward(l.ends) {
 		end := Runnable(endFunc{l, f})
-		l.runCallback(&end)
+		l.calls.run(&end)
 	}
 }
 
-// endFunc makes a function of OnGoexit a Runnable, for runCallback.
+// endFunc makes a function of OnGoexit a Runnable, for callbacks.run.
 type endFunc struct {
 	l   *Loop
 	end func(error)
@@ -113,9 +107,8 @@ func (f endFunc) identifyCallback() (Holder, any) { return Holder{"post", functi
 
 // breakOff keeps the rest of a turn for the next one.
 func (l *Loop) breakOff() {
-	l.at.reporting = false
-	l.holder.Store(nil)
+	l.calls.reporting = false
+	l.calls.holder.Store(nil)
 	l.countRuns()
-	l.deferred = append(l.deferred, l.flushing[l.at.flushed:]...)
-	l.at.flushed = len(l.flushing)
+	l.deferred.keepRest()
 }

@@ -1,6 +1,8 @@
 package eventloop
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -72,6 +74,42 @@ func (f *life) hasGoroutine() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mode != hosted || f.inTurn
+}
+
+// giveUp makes the loop end without draining.
+func (f *life) giveUp(ctx context.Context) {
+	why := context.Cause(ctx)
+	f.abandon.CompareAndSwap(nil, &why)
+}
+
+// result returns the result of Shutdown for a loop that has ended. A Shutdown that began
+// after another had run out of time knows that the loop is not drained, so this is not reported
+// again: it gets other errors only.
+func (f *life) result(knows bool) error {
+	if knows {
+		return f.err
+	}
+	return errors.Join(f.err, f.left)
+}
+
+// takeOver takes a loop from a host that does not call Turn.
+func (f *life) takeOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mode != hosted || f.inTurn {
+		return false
+	}
+	f.mode = ending
+	return true
+}
+
+// undoneError returns the error of a loop that was abandoned with n pieces of work left.
+func (f *life) undoneError(loop string, n int) error {
+	why := f.abandon.Load()
+	if n == 0 || why == nil {
+		return nil
+	}
+	return &ShutdownError{Loop: loop, Undone: n, Err: *why}
 }
 
 // owners has the loops by the ids of their goroutines and of their watchdogs'. A host's goroutine

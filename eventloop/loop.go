@@ -16,7 +16,6 @@ import (
 type Loop struct {
 	cfg    Config
 	log    *slog.Logger
-	clock  Clock
 	poller Poller
 	yield  func() // runtime.Gosched; tests count it
 
@@ -24,39 +23,29 @@ type Loop struct {
 	asleep atomic.Bool // the loop is about to wait: a wake-up is needed
 
 	// Owned by the loop's goroutine.
-	base     time.Time // origin of the timers' times
-	now      time.Time // the clock at the start of the turn
-	stale    bool      // now is from an earlier turn
+	time     turnClock
 	between  bool      // no turn runs: what is called prepares the loop, or is called by its host
 	lastWork time.Time // last turn with work, for Spin
 	events   []Ready
 	fds      fdTable
 	glancing glancing
-	looked   uint64          // waits with reports
-	strays   map[uint64]bool // tags that findStrays has seen; true: logged
-	idle     int             // turns without work in a row
+	strays   strays
+	idle     int // turns without work in a row
 	timers   timerHeap
-	deferred []Runnable // this turn's Defers
-	flushing []Runnable // work being run; written under queue.mu, like the queue's elements
+	deferred deferral
 	at       progress
 	ends     []func(error) // of OnGoexit
 	handoff  int           // number of yields due after work was passed to another goroutine
-	embedded embedder      // nil until FD is called
-	armed    int64         // expiry of the timerfd, in the timers' time; never: not armed
+	host     hostTimer
 
+	calls    callbacks
 	life     life
 	watchdog watchdog
 	meter    meter
 
 	// For any goroutine to read.
-	holder     atomic.Pointer[Runnable] // current callback; nil while waiting
-	blamed     atomic.Pointer[Runnable] // set by Blame; nil: the holder itself
-	turns      atomic.Uint64
-	runs       atomic.Uint64
-	panics     atomic.Uint64
-	wakeups    atomic.Uint64
-	fdCount    atomic.Int64
-	timerCount atomic.Int64
+	runs    atomic.Uint64
+	wakeups atomic.Uint64
 }
 
 // Logger is Config.Logger, or slog's default. Any goroutine.
@@ -75,12 +64,9 @@ func New(config ...Config) (*Loop, error) {
 	if cfg.SpinFor <= 0 {
 		cfg.SpinFor = defaultSpinFor
 	}
-	l := &Loop{cfg: cfg, clock: cfg.Clock, poller: cfg.Poller, yield: runtime.Gosched}
+	l := &Loop{cfg: cfg, poller: cfg.Poller, yield: runtime.Gosched}
 	if l.log = cfg.Logger; l.log == nil {
 		l.log = slog.Default()
-	}
-	if l.clock == nil {
-		l.clock = wallClock{}
 	}
 	if l.poller == nil {
 		p, err := newPoller()
@@ -89,8 +75,10 @@ func New(config ...Config) (*Loop, error) {
 		}
 		l.poller = p
 	}
-	l.base = l.clock.Now()
-	l.now, l.lastWork, l.between = l.base, l.base, true
+	l.time.start(cfg.Clock)
+	l.lastWork, l.between = l.time.now, true
+	l.calls.cfg, l.calls.log, l.calls.watchdog, l.calls.mu = &l.cfg, l.log, &l.watchdog, &l.queue.mu
+	l.watchdog.cfg, l.watchdog.log, l.watchdog.life, l.watchdog.calls = &l.cfg, l.log, &l.life, &l.calls
 	l.events = make([]Ready, eventsPerWait)
 	l.fds.byFD = make(map[int]*watch)
 	l.life.done = make(chan struct{})
@@ -103,10 +91,10 @@ func (l *Loop) Name() string { return l.cfg.Name }
 // Now returns the loop's clock as of the start of this turn, or the present time between the turns
 // of an embedded loop. Loop goroutine.
 func (l *Loop) Now() time.Time {
-	if l.stale || l.between {
-		l.now, l.stale = l.clock.Now(), false
+	if l.time.stale || l.between {
+		l.time.read()
 	}
-	return l.now
+	return l.time.now
 }
 
 // OnLoop reports whether the caller runs on the loop's goroutine. It costs some microseconds and
@@ -170,17 +158,17 @@ func (l *Loop) Stats() Stats {
 	l.queue.mu.Unlock()
 	runs := l.runs.Load()
 	return Stats{
-		Turns:       l.turns.Load(),
+		Turns:       l.calls.turns.Load(),
 		Wakeups:     l.wakeups.Load(),
 		Posts:       posts,
 		Runs:        runs,
-		Panics:      l.panics.Load(),
-		FDs:         int(l.fdCount.Load()),
-		Timers:      int(l.timerCount.Load()),
+		Panics:      l.calls.panics.Load(),
+		FDs:         int(l.fds.count.Load()),
+		Timers:      int(l.timers.count.Load()),
 		Queued:      max(int(pushes-runs), 0), // elements may have been pushed and run in between
 		Busy:        time.Duration(l.meter.busy.Load()),
 		LongestTurn: time.Duration(l.meter.longest.Load()),
-		RecentTurn:  l.meter.longestRecent(l.nowSinceBase()),
+		RecentTurn:  l.meter.longestRecent(l.time.elapsed()),
 		LongestWait: time.Duration(l.meter.longestWait.Load()),
 		Turn:        l.inTurn(),
 	}
@@ -209,10 +197,8 @@ func (l *Loop) wakeIfAsleep() {
 
 // progress is where a turn is.
 type progress struct {
-	reports   int  // number of ready fds
-	delivered int  // reports that were delivered
-	ran       int  // pieces of queued work, not counted yet
-	flushed   int  // elements of flushing that were run
-	undone    int  // deferred work left undone
-	reporting bool // OnPanic is running
+	reports   int // number of ready fds
+	delivered int // reports that were delivered
+	ran       int // pieces of queued work, not counted yet
+	undone    int // deferred work left undone
 }

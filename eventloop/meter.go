@@ -7,7 +7,7 @@ import (
 
 // meter measures turns. A turn begins when the loop has asked for ready fds, and ends before the
 // loop waits. A turn that is followed by another one without a wait ends where that begins, because
-// reading the clock twice would cost more than most turns do. Times count from Loop.base.
+// reading the clock twice would cost more than most turns do. Times count from turnClock.base.
 type meter struct {
 	// The loop's.
 	open   bool  // a turn is in progress
@@ -81,8 +81,8 @@ func (m *meter) longestRecent(now int64) time.Duration {
 
 // inTurn returns how long the present turn has lasted; 0: no callback runs. Any goroutine.
 func (l *Loop) inTurn() time.Duration {
-	if l.holder.Load() == nil {
+	if l.calls.holder.Load() == nil {
 		return 0
 	}
-	return max(time.Duration(l.nowSinceBase()-l.meter.began.Load()), 0)
+	return max(time.Duration(l.time.elapsed()-l.meter.began.Load()), 0)
 }

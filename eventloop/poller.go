@@ -82,8 +82,3 @@ type embedder interface {
 	// armTimer sets that time, relative to now; negative means never.
 	armTimer(d time.Duration) error
 }
-
-// wallClock is time.Now, which is virtual time in a testing/synctest bubble.
-type wallClock struct{}
-
-func (wallClock) Now() time.Time { return time.Now() }

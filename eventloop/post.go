@@ -54,8 +54,8 @@ func (l *Loop) Schedule(r Runnable) error {
 // deferred at most once until its Run begins. Loop goroutine.
 func (l *Loop) Defer(r Runnable) {
 	l.checkOwner()
-	l.deferred = append(l.deferred, r)
-	if l.embedded != nil && !l.life.inTurn {
+	l.deferred.next = append(l.deferred.next, r)
+	if l.host.embedded != nil && !l.life.inTurn {
 		l.wakeIfAsleep()
 	}
 }

@@ -19,7 +19,7 @@ const RunBudget = 64
 
 // queue is the loop's one FIFO of work. Any goroutine appends to in. The loop works through batch
 // and then swaps the two. All elements are written under mu, by the loop too, so that the element
-// that Loop.holder points to may be read under mu.
+// that callbacks.holder points to may be read under mu.
 type queue struct {
 	mu      sync.Mutex
 	in      []Runnable

@@ -26,7 +26,7 @@ func (l *Loop) Run() error {
 }
 
 func (l *Loop) runLoop() (err error) {
-	l.startWatchdog()
+	l.watchdog.start()
 	return l.goOn()
 }
 
@@ -75,35 +75,35 @@ func (l *Loop) runUntilShutdown() error {
 // left, and Schedule refuses from then on. It also ends when Shutdown stops waiting.
 func (l *Loop) drainWork() {
 	for l.life.abandon.Load() == nil {
-		l.now = l.clock.Now()
-		l.meter.beginTurn(l.sinceBase(l.now))
-		l.turns.Add(1)
-		ran := l.runQueue() + l.runDeferred()
-		l.holder.Store(nil)
+		l.time.read()
+		l.meter.beginTurn(l.time.since(l.time.now))
+		l.calls.turns.Add(1)
+		ran := l.runQueue() + l.deferred.run(&l.queue.mu, &l.calls)
+		l.calls.holder.Store(nil)
 		if ran == 0 && l.queue.sealIfEmpty() {
 			return
 		}
 	}
-	l.at.undone = len(l.deferred)
+	l.at.undone = len(l.deferred.next)
 }
 
 // runLast drains a loop whose wait has failed. No context bounds it, so all accepted work is
 // run once only.
 func (l *Loop) runLast() {
 	for range l.queue.closeIntake() {
-		if r := l.queue.next(); l.runCallback(r) {
+		if r := l.queue.next(); l.calls.run(r) {
 			l.queue.pushAgain(*r)
 		}
 	}
-	l.runDeferred()
+	l.deferred.run(&l.queue.mu, &l.calls)
 }
 
 // releaseResources ends the loop: it accepts no more work and releases all resources, even if the
 // Poller or the Logger panics.
 func (l *Loop) releaseResources(err error) error {
-	l.holder.Store(nil)
+	l.calls.holder.Store(nil)
 	undone := l.queue.closeIntake() + l.at.undone
-	left := l.undoneError(undone)
+	left := l.life.undoneError(l.cfg.Name, undone)
 	l.life.closing.Store(true)
 	l.life.over.Store(true)
 	l.life.clearOwner()
@@ -113,19 +113,10 @@ func (l *Loop) releaseResources(err error) error {
 		l.life.mu.Unlock()
 		close(l.life.done)
 	}()
-	defer l.stopWatchdog()
+	defer l.watchdog.stop()
 	err = errors.Join(l.life.failure, err, l.opError("close", -1, l.poller.Close()))
 	if err != nil || left != nil {
 		l.log.Error("eventloop: ended", "loop", l.cfg.Name, "err", errors.Join(err, left), "undone", undone)
 	}
 	return err
-}
-
-// undoneError returns the error of a loop that was abandoned with n pieces of work left.
-func (l *Loop) undoneError(n int) error {
-	why := l.life.abandon.Load()
-	if n == 0 || why == nil {
-		return nil
-	}
-	return &ShutdownError{Loop: l.cfg.Name, Undone: n, Err: *why}
 }

@@ -36,17 +36,17 @@ func (l *Loop) Shutdown(ctx context.Context) error {
 	}
 	select {
 	case <-l.life.done:
-		return l.shutdownResult(knows)
+		return l.life.result(knows)
 	case <-ctx.Done():
 	}
-	l.giveUp(ctx)
+	l.life.giveUp(ctx)
 	select {
 	case <-l.life.done: // both channels were ready
-		return l.shutdownResult(knows)
+		return l.life.result(knows)
 	default:
 	}
 	stuck := &ShutdownError{Loop: l.cfg.Name, Holder: l.Holder(), Err: context.Cause(ctx)}
-	if l.takeOver() {
+	if l.life.takeOver() {
 		return errors.Join(stuck, l.releaseResources(nil))
 	}
 	return stuck
@@ -94,31 +94,15 @@ func (l *Loop) beginShutdown() (by ender, err error) {
 	return by, nil
 }
 
-// giveUp makes the loop end without draining.
-func (l *Loop) giveUp(ctx context.Context) {
-	why := context.Cause(ctx)
-	l.life.abandon.CompareAndSwap(nil, &why)
-}
-
 // endHere drains and ends the loop on the calling goroutine, until ctx ends.
 func (l *Loop) endHere(ctx context.Context) error {
 	if ctx.Err() != nil {
-		l.giveUp(ctx)
+		l.life.giveUp(ctx)
 	}
-	stop := context.AfterFunc(ctx, func() { l.giveUp(ctx) })
-	l.goOn() //nolint:errcheck // shutdownResult has it; after a Goexit ctx stays in force
+	stop := context.AfterFunc(ctx, func() { l.life.giveUp(ctx) })
+	l.goOn() //nolint:errcheck // result has it; after a Goexit ctx stays in force
 	stop()
-	return l.shutdownResult(false)
-}
-
-// shutdownResult returns the result of Shutdown for a loop that has ended. A Shutdown that began
-// after another had run out of time knows that the loop is not drained, so this is not reported
-// again: it gets other errors only.
-func (l *Loop) shutdownResult(knows bool) error {
-	if knows {
-		return l.life.err
-	}
-	return errors.Join(l.life.err, l.life.left)
+	return l.life.result(false)
 }
 
 // endElsewhere drains and ends the loop on a new goroutine, so that a callback that blocks cannot
@@ -149,15 +133,4 @@ func (l *Loop) endElsewhere(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// takeOver takes a loop from a host that does not call Turn.
-func (l *Loop) takeOver() bool {
-	l.life.mu.Lock()
-	defer l.life.mu.Unlock()
-	if l.life.mode != hosted || l.life.inTurn {
-		return false
-	}
-	l.life.mode = ending
-	return true
 }

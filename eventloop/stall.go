@@ -38,33 +38,3 @@ func (a *Alarm) notifyWaiters() {
 	next := make(chan struct{})
 	close(*a.c.Swap(&next))
 }
-
-type watchdog struct {
-	stop      chan struct{}
-	done      chan struct{}
-	awake     chan struct{} // holds a token when the loop has work again
-	asleep    atomic.Bool   // the watchdog sleeps, as the loop had no work
-	reporting atomic.Bool   // OnStall is running
-
-	// The watchdog's own, or that of the goroutine that takes its place.
-	last  sight
-	since time.Time
-	due   time.Duration // duration of the stall at the next report
-}
-
-// wakeUp ends the watchdog's sleep. Loop goroutine.
-func (w *watchdog) wakeUp() {
-	w.asleep.Store(false)
-	select {
-	case w.awake <- struct{}{}:
-	default:
-	}
-}
-
-// sight is the watchdog's view of the current callback. A call is identified by its turn and the
-// place of its Runnable. Only deferred work that defers itself, and glances, can occur in one place
-// twice in a turn; all glances but the last found nothing.
-type sight struct {
-	turn           uint64
-	holder, blamed *Runnable
-}

@@ -9,6 +9,31 @@ package eventloop
 // stray keeps busy gets there within milliseconds.
 const lookEvery = 4096
 
+// strays has the tags of the strays that were seen.
+type strays struct {
+	looked uint64          // waits with reports
+	logged map[uint64]bool // by tag; false: seen once
+}
+
+// mustLook counts a wait with reports, and reports whether to search for strays now.
+func (s *strays) mustLook() bool {
+	s.looked++
+	return s.looked%lookEvery == 0
+}
+
+// seenTwice notes a stray, and reports whether it is seen for the second time.
+func (s *strays) seenTwice(tag uint64) bool {
+	logged, seen := s.logged[tag]
+	if logged {
+		return false
+	}
+	if s.logged == nil {
+		s.logged = make(map[uint64]bool)
+	}
+	s.logged[tag] = seen
+	return seen
+}
+
 // strayFinder is a Poller that can check its watches.
 type strayFinder interface {
 	// isWatched reports whether fd is still the file that was added as tag.
@@ -17,10 +42,10 @@ type strayFinder interface {
 	findFD(tag uint64) int
 }
 
-// findStrays examines the reports of a wait before any handler is called. A report that belongs to
+// logStrays examines the reports of a wait before any handler is called. A report that belongs to
 // no registration, or to one whose descriptor is closed, is a stray's. It is logged once, when it
 // is seen for the second time, because at the first time its descriptor may just have been closed.
-func (l *Loop) findStrays(reports []Ready) {
+func (l *Loop) logStrays(reports []Ready) {
 	p, ok := l.poller.(strayFinder)
 	if !ok {
 		return
@@ -30,14 +55,7 @@ func (l *Loop) findStrays(reports []Ready) {
 		if w != nil && p.isWatched(w.fd, w.interest, w.tag) {
 			continue
 		}
-		said, seen := l.strays[report.Tag]
-		if said {
-			continue
-		}
-		if l.strays == nil {
-			l.strays = make(map[uint64]bool)
-		}
-		if l.strays[report.Tag] = seen; !seen {
+		if !l.strays.seenTwice(report.Tag) {
 			continue
 		}
 		holder := "none: Remove came after close"

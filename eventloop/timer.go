@@ -13,7 +13,7 @@ type Timer struct {
 	deadline
 }
 
-// timerFunc makes a timer's function a Runnable, for runCallback.
+// timerFunc makes a timer's function a Runnable, for callbacks.run.
 type timerFunc func()
 
 func (f timerFunc) Run(int) bool {
@@ -45,17 +45,13 @@ func (t *Timer) Reset(d time.Duration) {
 	if l.life.over.Load() {
 		return
 	}
-	h := &l.timers
-	now := l.sinceBase(l.clock.Now())
+	now := l.time.since(l.time.present())
 	t.when = now + int64(max(d, 0))
 	if t.when < now {
 		t.when = math.MaxInt64 // further than 292 years
 	}
-	h.put(&t.deadline)
-	l.timerCount.Store(int64(len(h.heap)))
-	if l.embedded != nil && !l.life.inTurn {
-		l.armHosted()
-	}
+	l.timers.put(&t.deadline)
+	l.armHost()
 }
 
 // Stop disarms t and reports whether it was armed. After Stop the function does not run, also when
@@ -67,69 +63,14 @@ func (t *Timer) Stop() bool {
 		return false
 	}
 	l.timers.remove(&t.deadline)
-	l.timerCount.Store(int64(len(l.timers.heap)))
-	if l.embedded != nil && !l.life.inTurn {
-		l.armHosted()
-	}
+	l.armHost()
 	return true
 }
 
-// fireTimers runs the timers that are due, and returns how many ran. It leaves out those that are
-// armed while it runs: otherwise a timer that arms itself for now would keep the turn from ending.
-func (l *Loop) fireTimers() (fired int) {
-	h := &l.timers
-	if len(h.heap) == 0 {
-		return 0
+// armHost sets a host's timer after a change of the loop's timers, unless the end of the present
+// Turn does that.
+func (l *Loop) armHost() {
+	if l.host.embedded != nil && !l.life.inTurn {
+		l.host.arm(&l.timers, &l.time)
 	}
-	now, last := l.sinceBase(l.now), h.seq
-	for len(h.heap) > 0 {
-		t := h.heap[0]
-		if t.when > now || t.seq > last {
-			break
-		}
-		h.remove(t)
-		l.timerCount.Store(int64(len(h.heap)))
-		l.runCallback(&t.task)
-		fired++
-	}
-	return fired
 }
-
-// untilTimer returns how long it is from now until the earliest timer: negative for none.
-func (l *Loop) untilTimer(now int64) time.Duration {
-	if len(l.timers.heap) == 0 {
-		return -1
-	}
-	return time.Duration(max(l.timers.heap[0].when-now, 0))
-}
-
-// sinceBase turns a time into a number, which is cheap to compare. The base has a monotonic
-// reading where the clock has one.
-func (l *Loop) sinceBase(t time.Time) int64 { return int64(t.Sub(l.base)) }
-
-// nowSinceBase returns the current time since the loop's base. Of the wall clock only the monotonic
-// half is read, which costs half as much. Any goroutine.
-func (l *Loop) nowSinceBase() int64 {
-	if l.cfg.Clock == nil {
-		return int64(time.Since(l.base))
-	}
-	return l.sinceBase(l.clock.Now())
-}
-
-// armHosted sets the timerfd to the earliest timer, if it is not set to it already.
-func (l *Loop) armHosted() {
-	next := int64(never)
-	if len(l.timers.heap) > 0 {
-		next = l.timers.heap[0].when
-	}
-	if next == l.armed {
-		return
-	}
-	if err := l.embedded.armTimer(l.untilTimer(l.nowSinceBase())); err != nil {
-		l.log.Error("eventloop: timerfd", "loop", l.cfg.Name, "err", err)
-		return
-	}
-	l.armed = next
-}
-
-const never = math.MaxInt64

@@ -1,5 +1,10 @@
 package eventloop
 
+import (
+	"sync/atomic"
+	"time"
+)
+
 // deadline is the time at which a timer fires, and its task.
 type deadline struct {
 	task  Runnable // timerFunc
@@ -11,8 +16,38 @@ type deadline struct {
 // timerHeap is a binary heap by time, then by order of arming. Each packet arms a timer, and
 // package heap's calls through an interface take 1.7 times as long (BenchmarkTimer).
 type timerHeap struct {
-	heap []*deadline
-	seq  uint64
+	heap  []*deadline
+	seq   uint64
+	count atomic.Int64 // of heap, for any goroutine to read
+}
+
+// fire runs the timers that are due at now, and returns how many ran. It leaves out those that are
+// armed while it runs: otherwise a timer that arms itself for now would keep the turn from ending.
+func (h *timerHeap) fire(now int64, calls *callbacks) (fired int) {
+	for last := h.seq; len(h.heap) > 0; fired++ {
+		t := h.heap[0]
+		if t.when > now || t.seq > last {
+			break
+		}
+		h.remove(t)
+		calls.run(&t.task)
+	}
+	return fired
+}
+
+// until returns how long it is from now until the earliest timer: negative for none.
+func (h *timerHeap) until(now int64) time.Duration {
+	if len(h.heap) == 0 {
+		return -1
+	}
+	return time.Duration(max(h.heap[0].when-now, 0))
+}
+
+// clear disarms all timers.
+func (h *timerHeap) clear() {
+	for len(h.heap) > 0 {
+		h.remove(h.heap[0])
+	}
 }
 
 func (t *deadline) before(u *deadline) bool {
@@ -29,6 +64,7 @@ func (h *timerHeap) put(t *deadline) {
 	}
 	t.index = len(h.heap)
 	h.heap = append(h.heap, t)
+	h.count.Store(int64(len(h.heap)))
 	h.up(t.index)
 }
 
@@ -39,6 +75,7 @@ func (h *timerHeap) remove(t *deadline) {
 	moved := h.heap[last]
 	h.heap[last] = nil
 	h.heap = h.heap[:last]
+	h.count.Store(int64(last))
 	if i != last {
 		h.heap[i] = moved
 		moved.index = i

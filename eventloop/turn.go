@@ -7,19 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deferRounds bounds the rounds in which a turn runs deferred work that was deferred by deferred
-// work.
-const deferRounds = 8
-
 // runTurn waits up to timeout, then does everything there is to do, once: ready fds, due timers,
 // queued work, deferred work. A turn that does not wait may glance at the last fd instead of
 // asking about all.
 func (l *Loop) runTurn(timeout time.Duration, mayGlance bool) (worked bool, err error) {
-	l.turns.Add(1)
+	l.calls.turns.Add(1)
 	n := 0
 	if mayGlance && timeout == 0 && l.glanceAtLast() {
 		n++
-		l.meter.beginTurn(l.sinceBase(l.Now()))
+		l.meter.beginTurn(l.time.since(l.Now()))
 	} else {
 		k, err := l.pollFDs(timeout)
 		if err != nil {
@@ -27,14 +23,14 @@ func (l *Loop) runTurn(timeout time.Duration, mayGlance bool) (worked bool, err 
 		}
 		n = k
 	}
-	n += l.fireTimers()
+	n += l.timers.fire(l.time.since(l.time.now), &l.calls)
 	if l.handoff > 1 {
 		l.handoff = 1
 		l.yield()
 	}
 	n += l.runQueue()
-	n += l.runDeferred()
-	l.holder.Store(nil)
+	n += l.deferred.run(&l.queue.mu, &l.calls)
+	l.calls.holder.Store(nil)
 	l.meter.worked = n > 0
 	return n > 0, nil
 }
@@ -51,13 +47,11 @@ func (l *Loop) pollFDs(timeout time.Duration) (n int, err error) {
 		}
 		n = 0
 	}
-	l.now, l.stale = l.clock.Now(), false
-	l.meter.beginTurn(l.sinceBase(l.now))
+	l.time.read()
+	l.meter.beginTurn(l.time.since(l.time.now))
 	l.glancing.chooseFD(&l.fds, l.events[:n])
-	if n > 0 {
-		if l.looked++; l.looked%lookEvery == 0 {
-			l.findStrays(l.events[:n])
-		}
+	if n > 0 && l.strays.mustLook() {
+		l.logStrays(l.events[:n])
 	}
 	l.at.reports, l.at.delivered = n, 0
 	l.deliverReady()
@@ -75,14 +69,14 @@ func (l *Loop) deliverReady() {
 // prepareWait returns how long the next wait may block. If it may block, it announces that: from
 // then on queueing work wakes the loop.
 func (l *Loop) prepareWait() time.Duration {
-	if len(l.deferred) > 0 || l.cfg.Wait == Busy || l.queue.hasWork() {
+	if len(l.deferred.next) > 0 || l.cfg.Wait == Busy || l.queue.hasWork() {
 		return 0
 	}
-	now := l.nowSinceBase()
-	if l.cfg.Wait == Spin && now-l.sinceBase(l.lastWork) < int64(l.cfg.SpinFor) {
+	now := l.time.elapsed()
+	if l.cfg.Wait == Spin && now-l.time.since(l.lastWork) < int64(l.cfg.SpinFor) {
 		return 0
 	}
-	timeout := l.untilTimer(now)
+	timeout := l.timers.until(now)
 	if timeout == 0 {
 		return 0
 	}
@@ -108,7 +102,7 @@ const yieldEvery = 8
 // processor only while the processor has nothing else to do.
 func (l *Loop) endPolledTurn(worked bool) {
 	if worked {
-		l.lastWork, l.idle = l.now, 0
+		l.lastWork, l.idle = l.time.now, 0
 		return
 	}
 	if l.idle++; l.handoff > 0 || l.idle%yieldEvery == 0 {
@@ -128,7 +122,7 @@ func (l *Loop) runQueue() (ran int) {
 		}
 		ran++
 		l.at.ran = ran
-		if l.runCallback(r) {
+		if l.calls.run(r) {
 			l.queue.pushAgain(*r)
 			spent += RunBudget - 1
 		}
@@ -143,25 +137,4 @@ func (l *Loop) countRuns() {
 		l.runs.Add(uint64(l.at.ran))
 		l.at.ran = 0
 	}
-}
-
-// runDeferred runs the turn's deferred work. It is moved to flushing under the queue's lock, so
-// that the watchdog may read it there while Defer appends elsewhere without one.
-func (l *Loop) runDeferred() (ran int) {
-	for round := 0; round < deferRounds && len(l.deferred) > 0; round++ {
-		l.queue.mu.Lock()
-		clear(l.flushing)
-		l.flushing = append(l.flushing[:0], l.deferred...)
-		l.queue.mu.Unlock()
-		clear(l.deferred)
-		l.deferred = l.deferred[:0]
-		for i := range l.flushing {
-			l.at.flushed = i + 1
-			if l.runCallback(&l.flushing[i]) {
-				l.deferred = append(l.deferred, l.flushing[i])
-			}
-		}
-		ran += len(l.flushing)
-	}
-	return ran
 }

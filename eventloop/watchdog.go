@@ -6,115 +6,140 @@ import (
 	"log/slog"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 )
 
-func (l *Loop) startWatchdog() {
-	w := &l.watchdog
-	if l.cfg.StallAfter < 0 || w.stop != nil {
-		return
-	}
-	w.stop, w.done, w.awake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	go l.runWatchdog()
+// watchdog looks for callbacks that occupy a loop for too long.
+type watchdog struct {
+	cfg   *Config
+	log   *slog.Logger
+	life  *life
+	calls *callbacks
+
+	ended     chan struct{} // closed at the loop's end; nil: not started
+	done      chan struct{}
+	awake     chan struct{} // holds a token when the loop has work again
+	asleep    atomic.Bool   // the watchdog sleeps, as the loop had no work
+	reporting atomic.Bool   // OnStall is running
+
+	// The watchdog's own, or that of the goroutine that takes its place.
+	last  sight
+	since time.Time
+	due   time.Duration // duration of the stall at the next report
 }
 
-func (l *Loop) stopWatchdog() {
-	if l.watchdog.stop == nil {
-		return
+// wakeUp ends the watchdog's sleep. Loop goroutine.
+func (w *watchdog) wakeUp() {
+	w.asleep.Store(false)
+	select {
+	case w.awake <- struct{}{}:
+	default:
 	}
-	close(l.watchdog.stop)
-	<-l.watchdog.done
 }
 
-func (l *Loop) currentSight() sight { return sight{l.turns.Load(), l.holder.Load(), l.blamed.Load()} }
+func (w *watchdog) start() {
+	if w.cfg.StallAfter < 0 || w.ended != nil {
+		return
+	}
+	w.ended, w.done, w.awake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	go w.run()
+}
 
-// runWatchdog checks a few times per StallAfter whether the loop is still in the same callback.
-// While the loop has nothing to do the watchdog sleeps, so that it does not wake an idle process.
-func (l *Loop) runWatchdog() {
-	w := &l.watchdog
+func (w *watchdog) stop() {
+	if w.ended == nil {
+		return
+	}
+	close(w.ended)
+	<-w.done
+}
+
+// run checks a few times per StallAfter whether the loop is still in the same callback. While the
+// loop has nothing to do the watchdog sleeps, so that it does not wake an idle process.
+func (w *watchdog) run() {
 	id := goroutineID()
-	l.life.watcher.Store(id)
-	owners.add(id, &l.life)
+	w.life.watcher.Store(id)
+	owners.add(id, w.life)
 	over := false
 	defer func() {
-		owners.remove(id, &l.life)
+		owners.remove(id, w.life)
 		if over {
 			close(w.done)
 		} else {
-			go l.runWatchdog() // OnStall ended this goroutine
+			go w.run() // OnStall ended this goroutine
 		}
 	}()
-	tick := time.NewTicker(max(l.cfg.StallAfter/4, time.Millisecond))
+	tick := time.NewTicker(max(w.cfg.StallAfter/4, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
-		case <-w.stop:
+		case <-w.ended:
 			over = true
 			return
 		case <-tick.C:
 		}
-		now, s := time.Now(), l.currentSight()
+		now, s := time.Now(), w.calls.sight()
 		switch lasted := now.Sub(w.since); {
 		case s != w.last:
-			w.last, w.since, w.due = s, now, l.cfg.StallAfter
+			w.last, w.since, w.due = s, now, w.cfg.StallAfter
 		case s.holder == nil:
 			tick.Stop()
-			if !l.sleepWatchdog() {
+			if !w.sleep() {
 				over = true
 				return
 			}
-			tick.Reset(max(l.cfg.StallAfter/4, time.Millisecond))
+			tick.Reset(max(w.cfg.StallAfter/4, time.Millisecond))
 		case lasted >= w.due:
-			first := w.due == l.cfg.StallAfter
+			first := w.due == w.cfg.StallAfter
 			w.due = 2 * lasted
-			l.raiseAlarm(first, lasted)
+			w.raiseAlarm(first, lasted)
 		}
 	}
 }
 
-// sleepWatchdog waits until the loop has work to do. Not ok: the loop has ended.
-func (l *Loop) sleepWatchdog() (ok bool) {
-	l.watchdog.asleep.Store(true)
-	if l.holder.Load() != nil { // a callback has started since, and may not have seen the mark
-		l.watchdog.asleep.Store(false)
+// sleep waits until the loop has work to do. Not ok: the loop has ended.
+func (w *watchdog) sleep() (ok bool) {
+	w.asleep.Store(true)
+	if w.calls.holder.Load() != nil { // a callback has started since, and may not have seen the mark
+		w.asleep.Store(false)
 		return true
 	}
 	select {
-	case <-l.watchdog.stop:
+	case <-w.ended:
 		return false
-	case <-l.watchdog.awake:
+	case <-w.awake:
 		return true
 	}
 }
 
 // raiseAlarm reports that a callback occupies the loop: first to OnStall, once, then to those that
 // wait on the Alarm, even if OnStall panics.
-func (l *Loop) raiseAlarm(first bool, lasted time.Duration) {
-	if l.cfg.Alarm != nil {
-		defer l.cfg.Alarm.notifyWaiters()
+func (w *watchdog) raiseAlarm(first bool, lasted time.Duration) {
+	if w.cfg.Alarm != nil {
+		defer w.cfg.Alarm.notifyWaiters()
 	}
 	if first {
-		l.reportStall(lasted)
+		w.reportStall(lasted)
 	}
 }
 
-func (l *Loop) reportStall(lasted time.Duration) {
-	s := Stall{Loop: l.cfg.Name, Holder: l.Holder(), For: lasted, Stack: l.ownerStack()}
+func (w *watchdog) reportStall(lasted time.Duration) {
+	s := Stall{Loop: w.cfg.Name, Holder: w.calls.currentHolder(), For: lasted, Stack: stackOf(w.life.owner.Load())}
 	if s.Holder.Kind == "" {
 		return // the callback has just returned
 	}
-	if l.cfg.OnStall != nil {
-		l.watchdog.reporting.Store(true)
+	if w.cfg.OnStall != nil {
+		w.reporting.Store(true)
 		defer func() {
-			l.watchdog.reporting.Store(false)
+			w.reporting.Store(false)
 			if v := recover(); v != nil {
-				l.log.Error("eventloop: OnStall panicked", "loop", l.cfg.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+				w.log.Error("eventloop: OnStall panicked", "loop", w.cfg.Name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			}
 		}()
-		l.cfg.OnStall(s)
+		w.cfg.OnStall(s)
 		return
 	}
-	s.Log(l.log)
+	s.Log(w.log)
 }
 
 // Log logs the stall as a loop does that has no Config.OnStall.
@@ -122,19 +147,19 @@ func (s Stall) Log(to *slog.Logger) {
 	to.Warn("eventloop: stalled", "loop", s.Loop, "holder", s.Holder.String(), "for", s.For, "stack", string(s.Stack))
 }
 
-// stackOf is the largest number of goroutines with which the loop's stack is read. Go returns
+// maxGoroutines is the largest number of goroutines with which the loop's stack is read. Go returns
 // another goroutine's stack only together with those of all goroutines, and stops all of them for
 // that time.
-const stackOf = 1000
+const maxGoroutines = 1000
 
-// ownerStack returns the stack of the loop's goroutine.
-func (l *Loop) ownerStack() []byte {
-	if runtime.NumGoroutine() > stackOf {
+// stackOf returns the stack of a goroutine.
+func stackOf(id uint64) []byte {
+	if runtime.NumGoroutine() > maxGoroutines {
 		return nil
 	}
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
-	at := bytes.Index(all, fmt.Appendf(nil, "goroutine %d [", l.life.owner.Load()))
+	at := bytes.Index(all, fmt.Appendf(nil, "goroutine %d [", id))
 	if at < 0 {
 		return nil
 	}

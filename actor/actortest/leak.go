@@ -103,7 +103,7 @@ func (w *World) hangs() {
 		switch _, own := w.own[id]; {
 		case strings.Contains(stack, "actortest.Run.func") && strings.Contains(stack, "testing.tRunner("):
 			test = stack
-		case own, strings.Contains(stack, "eventlooptest.(*Poller).Wait("), strings.Contains(stack, "eventloop.(*Loop).runWatchdog("),
+		case own, strings.Contains(stack, "eventlooptest.(*Poller).Wait("), strings.Contains(stack, "eventloop.(*watchdog).run("),
 			strings.Contains(stack, "actortest.(*World).hangs("):
 		default:
 			others = append(others, stack)

@@ -219,7 +219,7 @@ func askLoops[T any](fn func() T, within time.Duration) (v T, ok bool) {
 func blockedStacks() string {
 	s := "an actor that blocks a loop (rdma.OffLoop is for those that may):"
 	for _, stack := range bubbleGoroutines() {
-		if strings.Contains(stack, "eventloop.(*Loop).runCallback(") {
+		if strings.Contains(stack, "eventloop.(*callbacks).run(") {
 			s += "\n" + stack
 		}
 	}
