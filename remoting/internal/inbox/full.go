@@ -41,7 +41,7 @@ func (in *Inbox) Stops(target string) bool {
 	if l == nil {
 		return false
 	}
-	in.refreshLine(l)
+	l.refresh()
 	return l.pendingBytes() > in.window/4
 }
 
@@ -72,9 +72,9 @@ func (in *Inbox) releaseRetained() {
 // consumes something.
 func (in *Inbox) lookAtAll() {
 	for _, l := range in.order {
-		in.refreshLine(l)
-		for l.route != nil && l.route.inFlight() > l.route.forgotten && in.awaitConsumed(l.route) {
-			in.refreshLine(l)
+		l.refresh()
+		for l.route != nil && l.route.inFlight() > l.route.forgotten && l.route.awaitConsumed() {
+			l.refresh()
 		}
 	}
 }
@@ -83,9 +83,9 @@ func (in *Inbox) lookAtAll() {
 func (in *Inbox) pumpSlow() {
 	for i := 0; i < len(in.slow); i++ { // it may grow
 		l := in.slow[i]
-		in.refreshLine(l)
-		in.pumpLine(l)
-		in.meterConsumed(l)
+		l.refresh()
+		l.pump()
+		l.meterConsumed()
 	}
 	in.slow = slices.DeleteFunc(in.slow, func(l *line) bool {
 		l.slow = l.waiting.Len() > 0 || l.metered
@@ -122,7 +122,7 @@ func (in *Inbox) lookAround() {
 func (in *Inbox) touchAgain() {
 	for _, l := range in.owingLines() {
 		if l.route != nil {
-			in.touchLate(l.route)
+			l.route.touchLate()
 		}
 	}
 }
@@ -138,19 +138,19 @@ func (in *Inbox) owingLines() []*line {
 // noteProgress notes which targets have consumed something since the last time.
 func (in *Inbox) noteProgress(lines []*line) {
 	for _, l := range lines {
-		if in.refreshLine(l); l.route == nil || l.route.hasProgressed() {
+		if l.refresh(); l.route == nil || l.route.hasProgressed() {
 			l.since, l.logged = in.local.Now(), false
 		}
 	}
 }
 
 // isStuck reports whether a line's target has consumed nothing for Patience while that mattered.
-func (in *Inbox) isStuck(l *line) bool {
+func (l *line) isStuck() bool {
 	since := l.since
-	if (in.full || in.left) && !l.metered && in.since.After(since) {
-		since = in.since
+	if (l.in.full || l.in.left) && !l.metered && l.in.since.After(since) {
+		since = l.in.since
 	}
-	return in.local.Now().Sub(since) >= in.cfg.Patience
+	return l.in.local.Now().Sub(since) >= l.in.cfg.Patience
 }
 
 // logStuck logs, once, whose messages have waited for long.
@@ -166,9 +166,9 @@ func (in *Inbox) logStuck() {
 }
 
 // touchLate touches an actor again whose last Touch is overdue.
-func (in *Inbox) touchLate(r *route) {
-	if r.touches && r.inFlight() > 0 && !in.local.Now().Before(r.again) {
-		in.sendTouch(r)
+func (r *route) touchLate() {
+	if r.touches && r.inFlight() > 0 && !r.in.local.Now().Before(r.again) {
+		r.sendTouch()
 	}
 }
 
@@ -185,12 +185,12 @@ func (in *Inbox) giveUp() {
 		if in.left && most.backlogBytes() == 0 {
 			continue
 		}
-		if most.pendingBytes() == 0 || !in.isStuck(most) {
+		if most.pendingBytes() == 0 || !most.isStuck() {
 			continue
 		}
-		in.rejectWaiting(most, ErrSlow)
+		most.rejectWaiting(ErrSlow)
 		if most.route != nil {
-			in.forgetUnconsumed(most.route)
+			most.route.forgetUnconsumed()
 			most.refused, most.had = true, most.route.seen
 		}
 	}
@@ -209,43 +209,43 @@ func (l *line) pendingBytes() int64 {
 
 // rejectWaiting refuses the waiting messages of a line, and the user messages that its goroutine
 // has not yet sent.
-func (in *Inbox) rejectWaiting(l *line, why error) {
+func (l *line) rejectWaiting(why error) {
 	if r := l.route; r != nil {
 		for _, it := range r.lanes[0].takeAll() {
-			in.countUnsent(r, it)
+			r.countUnsent(it)
 			if it.mark == nil {
-				in.reportRefused(it.message, why)
+				l.in.reportRefused(it.message, why)
 			}
 		}
 	}
 	for l.waiting.Len() > 0 {
 		m := l.waiting.Pop()
 		l.bytes -= m.cost
-		in.pending -= m.cost
-		in.reportRefused(m, why)
+		l.in.pending -= m.cost
+		l.in.reportRefused(m, why)
 	}
 }
 
 // countUnsent counts a message as not sent.
-func (in *Inbox) countUnsent(r *route, it item) {
+func (r *route) countUnsent(it item) {
 	if it.mark != nil {
-		in.answers.remove(it.mark)
+		r.in.answers.remove(it.mark)
 		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m == it.mark })
 		return
 	}
 	r.sent -= it.cost
-	in.pending -= it.cost
+	r.in.pending -= it.cost
 }
 
 // canReadmit reports whether a line that was refused may take messages again, for that process.
-func (in *Inbox) canReadmit(l *line, process actor.Process) bool {
-	in.refreshLine(l)
+func (l *line) canReadmit(process actor.Process) bool {
+	l.refresh()
 	r := l.route
 	a, _ := process.(*actor.ActorProcess)
-	if r == nil || r.process != a || r.inFlight() == 0 || r.seen > l.had && r.inFlight() <= in.window/2 {
+	if r == nil || r.process != a || r.inFlight() == 0 || r.seen > l.had && r.inFlight() <= l.in.window/2 {
 		l.refused = false
 		return true
 	}
-	in.touchLate(r)
+	r.touchLate()
 	return false
 }

@@ -126,7 +126,7 @@ func New(ctx actor.Context, cfg Config) *Inbox {
 	}
 	in.home, _ = cfg.System.ProcessRegistry.GetLocal(in.self.Id)
 	in.wakeup, in.tick = &woken{in}, &ticked{in}
-	in.nobody = &line{}
+	in.nobody = &line{in: in}
 	in.order = append(in.order, in.nobody)
 	return in
 }
@@ -163,7 +163,7 @@ func (in *Inbox) acceptMessage(m message, from *rdma.Received) {
 		return
 	}
 	if r := &in.recent; r.target == m.target && !m.system {
-		in.acceptUser(r.line, r.process, m)
+		r.line.acceptUser(r.process, m)
 		in.checkFull(from)
 		return
 	}
@@ -176,10 +176,10 @@ func (in *Inbox) acceptMessage(m message, from *rdma.Received) {
 	l := in.lineOf(m.target, process)
 	if m.system {
 		in.recent = recent{} // it may be the end of the actor
-		in.sendSystem(l, process, m)
+		l.sendSystem(process, m)
 	} else {
 		in.recent = recent{m.target, process, l}
-		in.acceptUser(l, process, m)
+		l.acceptUser(process, m)
 	}
 	in.checkFull(from)
 }
@@ -295,9 +295,9 @@ func (in *Inbox) Close() {
 	in.closed = true
 	in.reportFailed()
 	for _, l := range in.order {
-		in.rejectWaiting(l, ErrClosed)
+		l.rejectWaiting(ErrClosed)
 		if l.route != nil {
-			in.releaseRoute(l.route)
+			l.route.release()
 		}
 	}
 	in.releaseRetained()

@@ -106,7 +106,7 @@ func (l *lane) isIdle() bool {
 func (r *route) lanesIdle() bool { return r.lanes[0].isIdle() && r.lanes[1].isIdle() }
 
 // queueItem queues a message for the lane's goroutine.
-func (in *Inbox) queueItem(r *route, it item) {
+func (r *route) queueItem(it item) {
 	l := &r.lanes[0]
 	if it.system {
 		l = &r.lanes[1]
@@ -114,16 +114,16 @@ func (in *Inbox) queueItem(r *route, it item) {
 	if !l.push(it) {
 		return
 	}
-	s := in.cfg.Runtime.Scheduler()
+	s := r.in.cfg.Runtime.Scheduler()
 	if !r.spawned.IsZero() {
-		if d := r.spawned.Sub(in.local.Now()); d > 0 {
+		if d := r.spawned.Sub(r.in.local.Now()); d > 0 {
 			s.AfterFunc(d, func() { r.runLane(l) })
 			return
 		}
 		r.spawned = time.Time{}
 	}
 	s.Go(func() { r.runLane(l) })
-	in.local.Woke()
+	r.in.local.Woke()
 }
 
 // turn is how many messages a goroutine sends before it lets others go on.

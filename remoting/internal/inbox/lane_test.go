@@ -166,7 +166,7 @@ func TestAMessageThatFails(t *testing.T) {
 		a.wantNotes(r, "beside it", 3)
 		r.do(func(in *Inbox) {
 			l := in.lines["a"]
-			if in.refreshLine(l); !l.route.touches && l.pendingBytes() != 0 {
+			if l.refresh(); !l.route.touches && l.pendingBytes() != 0 {
 				r.t.Errorf("%d bytes are not consumed", l.pendingBytes())
 			}
 		})

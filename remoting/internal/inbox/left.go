@@ -60,7 +60,7 @@ func (in *Inbox) Trim(most int64) {
 			if !ok {
 				break
 			}
-			in.countUnsent(l.route, it)
+			l.route.countUnsent(it)
 			if over -= it.countedBytes(); it.mark == nil {
 				in.reportRefused(it.message, ErrLeft)
 			}

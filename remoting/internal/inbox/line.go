@@ -11,6 +11,7 @@ import (
 
 // line holds the messages to one name that are not consumed.
 type line struct {
+	in      *Inbox
 	name    string
 	age     uint64 // lines that were made before it
 	waiting ring.Ring[message]
@@ -40,7 +41,7 @@ func (in *Inbox) lineOf(target *actor.PID, process actor.Process) *line {
 			in.sweepLines()
 		}
 		in.born++
-		l = &line{name: target.Id, age: in.born}
+		l = &line{in: in, name: target.Id, age: in.born}
 		in.lines[l.name] = l
 		in.order = append(in.order, l)
 	}
@@ -54,7 +55,7 @@ func (in *Inbox) sweepLines() {
 		if l == in.nobody {
 			return false
 		}
-		if in.refreshLine(l); !l.isIdle() || l.metered {
+		if l.refresh(); !l.isIdle() || l.metered {
 			return false
 		}
 		delete(in.lines, l.name)
@@ -69,66 +70,66 @@ func (l *line) isIdle() bool {
 }
 
 // acceptUser sends a user message to its target, or queues it.
-func (in *Inbox) acceptUser(l *line, process actor.Process, m message) {
-	if l.refused && !in.canReadmit(l, process) {
-		in.reportRefused(m, ErrSlow)
+func (l *line) acceptUser(process actor.Process, m message) {
+	if l.refused && !l.canReadmit(process) {
+		l.in.reportRefused(m, ErrSlow)
 		return
 	}
-	in.pending += m.cost
+	l.in.pending += m.cost
 	if l.waiting.Len() == 0 {
-		r := in.routeTo(l, process)
-		if l.waiting.Len() == 0 && in.hasRoom(r, m.cost) {
-			in.passMessage(r, process, m)
-			in.meterArrived(l, m.cost)
+		r := l.routeTo(process)
+		if l.waiting.Len() == 0 && r.hasRoom(m.cost) {
+			r.passMessage(process, m)
+			l.meterArrived(m.cost)
 			return
 		}
 	}
 	l.waiting.Push(m)
 	l.bytes += m.cost
-	in.noteSlow(l)
-	in.meterArrived(l, m.cost)
+	l.noteSlow()
+	l.meterArrived(m.cost)
 }
 
 // noteSlow registers a line to be checked until nothing waits in it.
-func (in *Inbox) noteSlow(l *line) {
+func (l *line) noteSlow() {
 	if !l.slow {
-		l.slow, l.since, l.logged = true, in.local.Now(), false
+		l.slow, l.since, l.logged = true, l.in.local.Now(), false
 		if l.route != nil {
 			l.route.hasProgressed()
 		}
-		in.slow = append(in.slow, l)
+		l.in.slow = append(l.in.slow, l)
 	}
-	in.armTimer()
+	l.in.armTimer()
 }
 
-// pumpLine sends waiting messages to the target, as long as it has room. It looks for the process
+// pump sends waiting messages to the target, as long as it has room. It looks for the process
 // once: it sends at most a window of messages.
-func (in *Inbox) pumpLine(l *line) {
+func (l *line) pump() {
 	var process actor.Process
-	if l != in.nobody && l.waiting.Len() > 0 { // a dead letter stays one
-		process = in.findProcess(l.waiting.At(0).target)
+	if l != l.in.nobody && l.waiting.Len() > 0 { // a dead letter stays one
+		process = l.in.findProcess(l.waiting.At(0).target)
 	}
 	for l.waiting.Len() > 0 {
-		r := in.routeTo(l, process)
+		r := l.routeTo(process)
 		m := *l.waiting.At(0)
-		if !in.hasRoom(r, m.cost) {
+		if !r.hasRoom(m.cost) {
 			return
 		}
 		l.waiting.Pop()
 		l.bytes -= m.cost
-		in.passMessage(r, process, m)
+		r.passMessage(process, m)
 	}
 }
 
 // sendSystem passes a system message on, ahead of the messages that wait in the line.
-func (in *Inbox) sendSystem(l *line, process actor.Process, m message) {
-	r := in.routeTo(l, process)
-	if most := 2*in.window + r.large; !m.mustDeliver() && r.inFlight()+m.cost > most {
-		if in.updateConsumed(r); r.inFlight() > 0 && r.inFlight()+m.cost > most {
-			in.reportRefused(m, ErrSlow)
+func (l *line) sendSystem(process actor.Process, m message) {
+	r := l.routeTo(process)
+	if most := 2*l.in.window + r.large; !m.mustDeliver() && r.inFlight()+m.cost > most {
+		if r.updateConsumed(); r.inFlight() > 0 && r.inFlight()+m.cost > most {
+			l.in.reportRefused(m, ErrSlow)
 			return
 		}
 	}
-	in.pending += m.cost
-	in.passMessage(r, process, m)
+	l.in.pending += m.cost
+	r.passMessage(process, m)
 }

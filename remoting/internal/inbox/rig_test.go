@@ -133,7 +133,7 @@ func (r *rig) check() {
 		}
 		var debt int64
 		for _, l := range in.order {
-			in.refreshLine(l)
+			l.refresh()
 			debt += l.pendingBytes()
 			if l.pendingBytes() < 0 || l.bytes < 0 || l.route != nil && l.route.inFlight() < 0 {
 				r.t.Errorf("%q owes %d bytes, %d wait", l.name, l.pendingBytes(), l.bytes)

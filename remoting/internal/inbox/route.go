@@ -51,33 +51,33 @@ func (r *route) inFlight() int64 { return r.sent - r.seen }
 
 // routeTo returns the line's way to process; nil: to dead letters. If another process has taken the
 // name, it also gets the messages that were not yet sent to the previous one.
-func (in *Inbox) routeTo(l *line, process actor.Process) *route {
+func (l *line) routeTo(process actor.Process) *route {
 	a, _ := process.(*actor.ActorProcess)
 	if r := l.route; r != nil && r.process == a {
-		in.moveToLoop(l, r)
+		l.moveToLoop(r)
 		return r
 	}
 	if l.route != nil {
-		in.putBack(l)
-		in.releaseRoute(l.route)
+		l.putBack()
+		l.route.release()
 		l.refused = false
 	}
-	l.route = in.newRoute(l, a)
+	l.route = l.newRoute(a)
 	return l.route
 }
 
-func (in *Inbox) newRoute(l *line, a *actor.ActorProcess) *route {
-	r := &route{in: in, process: a}
+func (l *line) newRoute(a *actor.ActorProcess) *route {
+	r := &route{in: l.in, process: a}
 	r.wake.Store(never)
 	if a != nil {
-		r.box, r.carried = in.cfg.Runtime.MailboxOf(l.name, a)
+		r.box, r.carried = l.in.cfg.Runtime.MailboxOf(l.name, a)
 	}
 	if r.off = !r.carried; r.off && a != nil {
-		if r.touches = in.kinds.needsTouch(a); r.touches {
-			r.queue = in.kinds.mailboxOf(a)
+		if r.touches = l.in.kinds.needsTouch(a); r.touches {
+			r.queue = l.in.kinds.mailboxOf(a)
 		}
-		if in.mayBeSpawning(l.name, a) {
-			r.spawned = in.local.Now().Add(spawnTime)
+		if l.in.mayBeSpawning(l.name, a) {
+			r.spawned = l.in.local.Now().Add(spawnTime)
 		}
 	}
 	return r
@@ -100,7 +100,7 @@ func (in *Inbox) mayBeSpawning(name string, a *actor.ActorProcess) bool {
 }
 
 // moveToLoop switches an actor's messages to the loop, once that cannot block.
-func (in *Inbox) moveToLoop(l *line, r *route) {
+func (l *line) moveToLoop(r *route) {
 	if !r.off || r.process == nil || !r.lanesIdle() {
 		return
 	}
@@ -109,14 +109,14 @@ func (in *Inbox) moveToLoop(l *line, r *route) {
 		return
 	}
 	if !r.touches { // it may have been in the middle of its spawn
-		if r.box, r.carried = in.cfg.Runtime.MailboxOf(l.name, r.process); r.carried {
+		if r.box, r.carried = l.in.cfg.Runtime.MailboxOf(l.name, r.process); r.carried {
 			r.off = false
 		}
 	}
 }
 
 // putBack returns the messages that a goroutine has not yet sent to the line's process to the line.
-func (in *Inbox) putBack(l *line) {
+func (l *line) putBack() {
 	back := l.route.lanes[0].takeAll()
 	if len(back) == 0 {
 		return
@@ -129,69 +129,69 @@ func (in *Inbox) putBack(l *line) {
 		l.bytes += it.cost
 		l.route.sent -= it.cost
 	}
-	in.noteSlow(l)
-	in.wakeActor()
+	l.noteSlow()
+	l.in.wakeActor()
 }
 
-// releaseRoute stops waiting for messages that were sent to a process. The route is not used again.
-func (in *Inbox) releaseRoute(r *route) {
-	in.updateConsumed(r)
-	in.forgetUnconsumed(r)
+// release stops waiting for messages that were sent to a process. The route is not used again.
+func (r *route) release() {
+	r.updateConsumed()
+	r.forgetUnconsumed()
 	r.wake.Store(never)
 	for _, m := range r.marks {
-		in.answers.remove(m)
+		r.in.answers.remove(m)
 	}
 	r.marks = nil
 }
 
 // forgetUnconsumed stops counting the unconsumed bytes of a process.
-func (in *Inbox) forgetUnconsumed(r *route) {
-	in.pending -= r.inFlight() - r.forgotten
+func (r *route) forgetUnconsumed() {
+	r.in.pending -= r.inFlight() - r.forgotten
 	r.forgotten = r.inFlight()
 }
 
 // updateConsumed updates the count of consumed bytes.
-func (in *Inbox) updateConsumed(r *route) {
+func (r *route) updateConsumed() {
 	d := r.done.Load() - r.seen
 	r.seen += d
 	f := min(d, r.forgotten)
 	r.forgotten -= f
-	in.pending -= d - f
+	r.in.pending -= d - f
 	if d > 0 {
 		r.marks = slices.DeleteFunc(r.marks, func(m *mark) bool { return m.upTo <= r.seen })
 		r.gap = 0
 	}
 }
 
-// refreshLine calls updateConsumed, and notices that the line's process has ended.
-func (in *Inbox) refreshLine(l *line) {
+// refresh calls updateConsumed, and notices that the line's process has ended.
+func (l *line) refresh() {
 	r := l.route
 	if r == nil {
 		return
 	}
-	in.updateConsumed(r)
+	r.updateConsumed()
 	if r.process == nil || r.inFlight() == 0 || r.carried {
 		return
 	}
-	if p, _ := in.cfg.System.ProcessRegistry.GetLocal(l.name); p != actor.Process(r.process) {
-		in.putBack(l)
-		in.releaseRoute(r)
+	if p, _ := l.in.cfg.System.ProcessRegistry.GetLocal(l.name); p != actor.Process(r.process) {
+		l.putBack()
+		r.release()
 		l.route, l.refused = nil, false
 	}
 }
 
 // hasRoom reports whether the target may have a message of that cost. If not, the inbox is woken
 // when that may have changed.
-func (in *Inbox) hasRoom(r *route, cost int64) bool {
+func (r *route) hasRoom(cost int64) bool {
 	for {
-		if n := r.inFlight(); n == 0 || n+cost <= in.window {
+		if n := r.inFlight(); n == 0 || n+cost <= r.in.window {
 			return true
 		}
-		in.updateConsumed(r)
-		if n := r.inFlight(); n == 0 || n+cost <= in.window {
+		r.updateConsumed()
+		if n := r.inFlight(); n == 0 || n+cost <= r.in.window {
 			return true
 		}
-		if !in.awaitConsumed(r) {
+		if !r.awaitConsumed() {
 			return false
 		}
 	}
@@ -199,11 +199,11 @@ func (in *Inbox) hasRoom(r *route, cost int64) bool {
 
 // awaitConsumed arranges that the inbox is woken when the target has consumed half of its
 // unconsumed bytes. True: it has done so already.
-func (in *Inbox) awaitConsumed(r *route) (consumed bool) {
+func (r *route) awaitConsumed() (consumed bool) {
 	at := r.sent - r.inFlight()/2
 	if r.touches {
 		if len(r.marks) == 0 {
-			in.sendTouch(r)
+			r.sendTouch()
 			r.gap = 0
 		}
 		at = r.marks[0].upTo
@@ -213,31 +213,31 @@ func (in *Inbox) awaitConsumed(r *route) (consumed bool) {
 }
 
 // passMessage sends the target a message.
-func (in *Inbox) passMessage(r *route, process actor.Process, m message) {
+func (r *route) passMessage(process actor.Process, m message) {
 	r.sent += m.cost
 	if !m.system {
-		if r.large = 0; m.cost > in.window { // all earlier messages are consumed
+		if r.large = 0; m.cost > r.in.window { // all earlier messages are consumed
 			r.large = m.cost
 		}
 	}
 	switch {
 	case r.off:
 		if process == nil {
-			process = in.cfg.System.DeadLetter
+			process = r.in.cfg.System.DeadLetter
 		}
-		in.queueItem(r, item{message: m, process: process})
+		r.queueItem(item{message: m, process: process})
 	case !r.carried:
-		in.callGuarded(m, func() { sendTo(r.process, m) }) // it counts until the next Touch
+		r.in.callGuarded(m, func() { sendTo(r.process, m) }) // it counts until the next Touch
 		r.countPosted(m)
-		in.local.Woke()
+		r.in.local.Woke()
 	case m.system:
 		r.process.SendSystemMessage(m.target, m.msg)
-		in.sendParcel(r, message{cost: m.cost})
+		r.sendParcel(message{cost: m.cost})
 	default:
-		in.sendParcel(r, m)
+		r.sendParcel(m)
 	}
-	if r.touches && r.sent-r.marked >= in.window/2 {
-		in.sendTouch(r)
+	if r.touches && r.sent-r.marked >= r.in.window/2 {
+		r.sendTouch()
 	}
 }
 
@@ -275,7 +275,7 @@ var parcels sync.Pool
 
 // sendParcel sends a message to an OnLoop or OffLoop actor. Without a message, it only reports when
 // all earlier messages are consumed.
-func (in *Inbox) sendParcel(r *route, m message) {
+func (r *route) sendParcel(m message) {
 	p, ok := parcels.Get().(*parcel)
 	if !ok {
 		p = new(parcel)
@@ -288,7 +288,7 @@ func (in *Inbox) sendParcel(r *route, m message) {
 			p.handleConsumed()
 		}
 	}()
-	carried = in.callGuarded(m, func() { r.box.Carry(&p.Carrier) })
+	carried = r.in.callGuarded(m, func() { r.box.Carry(&p.Carrier) })
 }
 
 // handleConsumed counts a consumed message, and keeps the parcel for another one. Any goroutine.

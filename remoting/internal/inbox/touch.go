@@ -82,20 +82,20 @@ const mostMarks = 8
 
 // sendTouch sends the actor a Touch, behind all earlier messages. It may be lost: another one
 // follows later and later.
-func (in *Inbox) sendTouch(r *route) {
+func (r *route) sendTouch() {
 	if n := len(r.marks); n == mostMarks {
-		in.answers.remove(r.marks[n-1])
+		r.in.answers.remove(r.marks[n-1])
 		r.marks = r.marks[:n-1]
 	}
-	m := in.answers.add(r, r.sent)
+	m := r.in.answers.add(r, r.sent)
 	r.marks = append(r.marks, m)
 	r.marked = r.sent
-	answer := &actor.PID{Address: in.cfg.System.Address(), Id: Name, RequestId: m.id}
+	answer := &actor.PID{Address: r.in.cfg.System.Address(), Id: Name, RequestId: m.id}
 	env := &actor.MessageEnvelope{Message: &actor.Touch{}, Sender: answer}
-	r.gap = min(max(2*r.gap, in.pause), time.Minute)
-	r.again = in.local.Now().Add(r.gap)
+	r.gap = min(max(2*r.gap, r.in.pause), time.Minute)
+	r.again = r.in.local.Now().Add(r.gap)
 	if r.off {
-		in.queueItem(r, item{message{target: answer, msg: env}, r.process, m})
+		r.queueItem(item{message{target: answer, msg: env}, r.process, m})
 		return
 	}
 	r.process.SendUserMessage(answer, env)

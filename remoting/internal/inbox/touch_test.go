@@ -207,14 +207,14 @@ func TestAwaitWhatIsThere(t *testing.T) {
 		r.deliver(a.pid, 1000, notes(2)...)
 		r.do(func(in *Inbox) {
 			to := in.lines["a"].route
-			if in.awaitConsumed(to) || to.wake.Load() == never {
+			if to.awaitConsumed() || to.wake.Load() == never {
 				r.t.Error("nothing was consumed")
 			}
 			to.countConsumed(to.sent / 2)
 			if to.wake.Load() != never || !in.woken.Load() {
 				r.t.Error("the inbox is not woken")
 			}
-			if !in.awaitConsumed(to) || to.wake.Load() != never {
+			if !to.awaitConsumed() || to.wake.Load() != never {
 				r.t.Error("half was consumed")
 			}
 			to.done.Add(-to.sent / 2)
