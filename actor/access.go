@@ -29,7 +29,7 @@ func (tn *tenancy) startOperation(cmd oneSided, sender *actor.PID) error {
 	if err := tn.checkSpan(s); err != nil {
 		return err
 	}
-	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, Imm: s.imm, AtomicOperands: s.AtomicOperands, Owner: a}
+	a.posted = datapath.OneSided{Op: s.op, Fence: s.fence, Imm: s.imm, AtomicOperands: s.AtomicOperands, Issuer: a}
 	if s.n > 0 {
 		a.posted.Near = verbs.SGE{MR: s.memory.mr, Offset: uint32(s.at), Length: uint32(s.n)}
 		a.posted.Addr, a.posted.RKey = s.key.Addr+uint64(s.offset), s.key.RKey
@@ -94,7 +94,7 @@ func (tn *tenancy) checkSpan(s span) error {
 	return nil
 }
 
-// Ended implements datapath.OpOwner.
+// Ended implements datapath.OpIssuer.
 func (a *access) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
 	if err == nil && o.Op.Atomic() {
 		a.found = binary.NativeEndian.Uint64(o.Near.MR.Bytes[o.Near.Offset:])
@@ -103,7 +103,7 @@ func (a *access) Ended(_ *datapath.Conn, o *datapath.OneSided, err error) {
 	a.sendAnswer(err)
 }
 
-// Abandoned implements datapath.OpOwner.
+// Abandoned implements datapath.OpIssuer.
 func (a *access) Abandoned(*datapath.Conn, *datapath.OneSided) { a.sendAnswer(datapath.Flushed()) }
 
 // releaseMemory returns the command and the memory to the owner.

@@ -96,7 +96,7 @@ func TestOneSidedAllocatesNothing(t *testing.T) {
 			q, n := &instant{QP: c.QP}, new(counting)
 			c.QP = q
 			o := r.op(verbs.Read, 0, 64)
-			o.Owner = n
+			o.Issuer = n
 			if per := testing.AllocsPerRun(1000, func() {
 				if err := c.OneSided(o); err != nil {
 					w.Error(err)

@@ -90,7 +90,7 @@ func (w *world) alloc(rt *Runtime, id *actor.PID, n int, access verbs.Access) (m
 // op returns an operation on n bytes at the same offset of both sides.
 func (r *reach) op(op verbs.Opcode, off, n int) *datapath.OneSided {
 	return &datapath.OneSided{
-		Op: op, Near: verbs.SGE{MR: r.near, Offset: uint32(off), Length: uint32(n)}, Addr: r.far.Addr + uint64(off), RKey: r.far.RKey, Owner: r.noted,
+		Op: op, Near: verbs.SGE{MR: r.near, Offset: uint32(off), Length: uint32(n)}, Addr: r.far.Addr + uint64(off), RKey: r.far.RKey, Issuer: r.noted,
 	}
 }
 

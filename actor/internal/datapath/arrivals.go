@@ -60,7 +60,7 @@ func (b *arrivals) readOffers(granted bool) {
 		o := &b.reads[b.Begun%ReadsMax]
 		*o = OneSided{
 			Op: verbs.Read, Near: verbs.SGE{MR: a.m.Chunk.SGE.MR, Offset: a.m.Chunk.SGE.Offset + a.asked, Length: n},
-			Addr: a.from.Addr + uint64(a.asked), RKey: a.from.Key, Owner: b,
+			Addr: a.from.Addr + uint64(a.asked), RKey: a.from.Key, Issuer: b,
 		}
 		a.asked += n
 		b.Begun++
@@ -135,7 +135,7 @@ func (b *arrivals) Grant() {
 	b.readOffers(true)
 }
 
-// Ended implements OpOwner. Reads end in order, so its bytes belong to the oldest offer that is
+// Ended implements OpIssuer. Reads end in order, so its bytes belong to the oldest offer that is
 // incomplete.
 func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	b.Done++
@@ -147,10 +147,10 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrRemoteAccess):
-		c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
+		c.identifier.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("an offer cannot be read: %v", err)})
 		return
 	case !errors.Is(err, ErrFlushed): // refused by this side's device: no fault of the peer's
-		c.up.BreakOff(&QueuePairError{Op: verbs.Read, Err: err})
+		c.identifier.BreakOff(&QueuePairError{Op: verbs.Read, Err: err})
 		return
 	default: // the cause of the end is reported elsewhere
 		b.ended = true
@@ -169,7 +169,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 		switch {
 		case c.Sec != nil:
 			if err := b.beginOpening(a); err != nil {
-				c.up.BreakOff(err)
+				c.identifier.BreakOff(err)
 				return
 			}
 		case i == 0:
@@ -180,7 +180,7 @@ func (b *arrivals) Ended(c *Conn, _ *OneSided, err error) {
 	c.Device.queuePump(c)
 }
 
-// Abandoned implements OpOwner. A Read has no sender to answer.
+// Abandoned implements OpIssuer. A Read has no sender to answer.
 func (b *arrivals) Abandoned(*Conn, *OneSided) {}
 
 // deliverReady delivers the messages up to the first offer that is still to be read.
@@ -250,7 +250,7 @@ func (b *arrivals) checkReads() {
 			b.timer.Reset(ReadPatience / readLooks)
 			return
 		}
-		b.c.up.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
+		b.c.identifier.BreakOff(&wire.ProtocolError{What: fmt.Sprintf("a Read of what was offered was not answered within %v", ReadPatience)})
 		return
 	}
 	b.watchReads()
@@ -301,7 +301,7 @@ func (b *arrivals) runSegment() {
 	switch more, err := a.open.Next(); {
 	case more:
 	case err != nil:
-		b.c.up.BreakOff(err)
+		b.c.identifier.BreakOff(err)
 	default:
 		a.open = nil
 		b.deliverReady()

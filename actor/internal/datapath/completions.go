@@ -156,7 +156,7 @@ func (c *Conn) Completed(number uint32, status verbs.Status) {
 			if status == verbs.StatusSuccess {
 				c.traffic.operationSucceeded(p.op)
 			}
-			p.op.Owner.Ended(c, p.op, opError(status))
+			p.op.Issuer.Ended(c, p.op, opError(status))
 		case p.Send == nil:
 		case status == verbs.StatusSuccess || c.Out.Flight.head != number+1:
 			c.Out.answerSent(p.Send, &free)
@@ -176,7 +176,7 @@ func (out *sending) answerSent(first *Outgoing, free *outgoingChain) {
 		s := first
 		first = s.next
 		if s.notify {
-			out.c.up.Sent(s)
+			out.c.identifier.Sent(s)
 		}
 		free.add(s)
 	}

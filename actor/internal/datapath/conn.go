@@ -15,13 +15,13 @@ import (
 // New makes the queue pair of id and its receives. id must have a device: it is a request, or its
 // route was resolved. a is the Area of the owner's one-sided operations; nil: there are none. h
 // makes it a secured connection; nil: it is not to be.
-func New(l *Loop, id *cmid.ID, up Identifier, t Terms, a *Area, h Handshake) (*Conn, error) {
+func New(l *Loop, id *cmid.ID, identifier Identifier, t Terms, a *Area, h Handshake) (*Conn, error) {
 	dev := id.Device()
 	if dev == nil {
 		return nil, fmt.Errorf("the identifier has no device: %w", unix.ENODEV)
 	}
 	d := l.deviceOf(dev)
-	c := &Conn{ID: id, up: up, l: l, terms: t, Device: d}
+	c := &Conn{ID: id, identifier: identifier, l: l, terms: t, Device: d}
 	c.Out.c, c.In.c = c, c
 	size := min(t.Messages, maxRawMessage)
 	c.Out.sizes.initLargest(t.bareLimit(size))
@@ -182,7 +182,7 @@ func (c *Conn) checkDrained() {
 		return
 	}
 	c.setState(connDrained)
-	c.up.Drained()
+	c.identifier.Drained()
 }
 
 // Stop ends the data path. Waiting messages are reported as failed. The device flushes its postings
@@ -214,11 +214,11 @@ func (c *Conn) Stop() {
 func (out *sending) failQueued() {
 	for out.queue.messages.Len() > 0 {
 		out.c.traffic.messageUnsent()
-		out.c.up.SendFailed(out.queue.popMessage(), Flushed())
+		out.c.identifier.SendFailed(out.queue.popMessage(), Flushed())
 	}
 	for out.queue.ops.Len() > 0 {
 		o := out.queue.popOp()
-		o.Owner.Ended(out.c, o, Flushed())
+		o.Issuer.Ended(out.c, o, Flushed())
 	}
 }
 
@@ -245,7 +245,7 @@ func (c *Conn) CatchUp() { c.Device.Drain() }
 
 func (c *Conn) reportCounts() {
 	if c.l.Observed {
-		c.up.Counted()
+		c.identifier.Counted()
 	}
 }
 

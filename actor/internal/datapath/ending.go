@@ -165,9 +165,9 @@ func (c *Conn) SayGoodbye() bool {
 	if !c.Out.Flight.hasRoom() {
 		return true // a completion makes room
 	}
-	switch err := c.goodbyePost(); {
+	switch err := c.Out.postGoodbye(); {
 	case err == nil:
-		c.end.goodbyePosted(c.lastNumber())
+		c.end.goodbyePosted(c.Out.lastNumber())
 	case errors.Is(err, errNoRoom):
 	default:
 		c.end.setGoodbye(goodbyeLeft)
@@ -191,7 +191,7 @@ func (c *Conn) goodbyeResume() {
 		return
 	}
 	c.end.setGoodbye(goodbyeLeft)
-	c.up.GoodbyeLeft()
+	c.identifier.GoodbyeLeft()
 }
 
 // postControl posts a message that is only a header.
@@ -261,11 +261,11 @@ func (c *Conn) queuePairFailed(e *QueuePairError) {
 	switch {
 	case c.Over() || !iwarp && !c.isConnected():
 	case !iwarp && !e.isConsequence():
-		c.up.BreakOff(e)
+		c.identifier.BreakOff(e)
 	default:
 		c.end.queuePairFailed(e, c.l.el, func() {
 			if c.isConnected() { // its end was not reported
-				c.up.BreakOff(c.end.cause)
+				c.identifier.BreakOff(c.end.cause)
 			}
 		})
 	}
@@ -290,21 +290,21 @@ func (c *Conn) FailedByItself() {
 	c.queuePairFailed(&QueuePairError{})
 }
 
-// goodbyePost posts the last message.
-func (c *Conn) goodbyePost() error {
-	if c.Sec != nil && c.Sec.alert != nil {
-		return c.Sec.postFrame(c.Sec.alert)
+// postGoodbye posts the last message.
+func (out *sending) postGoodbye() error {
+	if out.c.Sec != nil && out.c.Sec.alert != nil {
+		return out.c.Sec.postFrame(out.c.Sec.alert)
 	}
-	if c.Sec != nil && c.Sec.refusal != nil {
-		return c.Sec.sendFirst(c.Sec.last, c.Sec.refusal)
+	if out.c.Sec != nil && out.c.Sec.refusal != nil {
+		return out.c.Sec.sendFirst(out.c.Sec.last, out.c.Sec.refusal)
 	}
-	return c.Out.postControl(wire.TypeGoodbye, 0)
+	return out.postControl(wire.TypeGoodbye, 0)
 }
 
 // lastNumber returns the number of the last posting, or of the next if it is owed.
-func (c *Conn) lastNumber() uint32 {
-	if c.Sec != nil && c.Sec.owed.due {
-		return c.Out.Flight.nextNumber()
+func (out *sending) lastNumber() uint32 {
+	if out.c.Sec != nil && out.c.Sec.owed.due {
+		return out.Flight.nextNumber()
 	}
-	return c.Out.Flight.nextNumber() - 1
+	return out.Flight.nextNumber() - 1
 }

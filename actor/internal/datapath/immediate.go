@@ -35,7 +35,7 @@ func (in *intake) handleWritten(chunk *memory.Chunk, n, imm uint32) {
 	}
 	if err != nil {
 		in.reuseReceive(chunk)
-		in.c.up.BreakOff(err)
+		in.c.identifier.BreakOff(err)
 		return
 	}
 	chunk, b := in.keepOrCopy(chunk, chunk.Bytes()[:0])

@@ -138,7 +138,7 @@ func (c *Conn) Challenge(answered func()) (begun bool) {
 func (b *heartbeat) challengePeer(c *Conn, answered func()) {
 	b.stopLooks()
 	b.startAt(c, challenge)
-	b.quiet, b.heard, b.answered = looksIdle-1, c.countSigns(), answered
+	b.quiet, b.heard, b.answered = looksIdle-1, b.countSigns(c), answered
 	b.lookAt(c)
 }
 
@@ -202,7 +202,7 @@ func (b *heartbeat) lookAt(c *Conn) {
 		b.challengeAnswered(c)
 		return
 	}
-	if heard := c.countSigns(); heard != b.heard {
+	if heard := b.countSigns(c); heard != b.heard {
 		b.heard, b.quiet = heard, 0
 		b.challengeAnswered(c)
 		return
@@ -213,12 +213,12 @@ func (b *heartbeat) lookAt(c *Conn) {
 	b.quiet++
 	switch {
 	case b.quiet >= b.lookout.gone && c.Session.Goodbye():
-		c.up.BreakOff(nil) // it has announced its end
+		c.identifier.BreakOff(nil) // it has announced its end
 	case b.quiet >= b.lookout.gone && b.answered != nil:
-		c.up.BreakOff(&LostError{fmt.Errorf("it has not answered a challenge within %v: %w", ChallengeTime, unix.ETIMEDOUT)})
+		c.identifier.BreakOff(&LostError{fmt.Errorf("it has not answered a challenge within %v: %w", ChallengeTime, unix.ETIMEDOUT)})
 	case b.quiet >= b.lookout.gone:
 		silence := time.Duration(b.quiet) * b.lookout.every
-		c.up.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
+		c.identifier.BreakOff(&LostError{fmt.Errorf("nothing was heard from it for %v, nor an answer to a probe: %w", silence, unix.ETIMEDOUT)})
 	case b.quiet >= looksIdle:
 		if b.quiet == looksIdle {
 			b.moved = unknown
@@ -242,7 +242,7 @@ func (b *heartbeat) sendSign(c *Conn) {
 }
 
 // countSigns counts the signs of the peer.
-func (c *Conn) countSigns() uint64 {
+func (b *heartbeat) countSigns(c *Conn) uint64 {
 	n := c.Session.Signs()
 	if c.In.Arrivals != nil {
 		n += uint64(c.In.Arrivals.Done)
@@ -274,6 +274,6 @@ func (b *heartbeat) sendProbe(c *Conn) {
 		return
 	}
 	if c.Out.sendControl(wire.TypeProbe, 0) { // else the next look tries again
-		b.probe = c.lastNumber()
+		b.probe = c.Out.lastNumber()
 	}
 }

@@ -141,7 +141,7 @@ type Inbound struct {
 	Imm, Written uint32
 }
 
-// OneSided is a Read, a Write or an atomic operation for Conn.OneSided. It is part of its owner's
+// OneSided is a Read, a Write or an atomic operation for Conn.OneSided. It is part of its issuer's
 // value, so that it costs no allocation, and must not change until it has ended. Loop goroutine.
 type OneSided struct {
 	Op    verbs.Opcode
@@ -153,7 +153,7 @@ type OneSided struct {
 	RKey uint32
 	Imm  uint32 // of verbs.WriteWithImm
 	AtomicOperands
-	Owner OpOwner
+	Issuer OpIssuer
 
 	seq uint32 // its place in the queue
 }
@@ -163,8 +163,8 @@ type AtomicOperands struct {
 	CompareAdd, Swap uint64
 }
 
-// OpOwner gets an operation's end.
-type OpOwner interface {
+// OpIssuer gets an operation's end.
+type OpIssuer interface {
 	// Ended is called once for every operation that Conn.OneSided took, possibly from within that
 	// call: the device is finished with it and with its memory. err: opError's, or PostSend's;
 	// errFlushed if the queue pair had ended before.

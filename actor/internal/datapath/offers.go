@@ -171,7 +171,7 @@ func (o *offers) releaseRead(unread int) {
 		o.releaseOffer(m)
 		s := m.send
 		if s.notify {
-			o.c.up.Sent(s)
+			o.c.identifier.Sent(s)
 		}
 		switch {
 		case m.chunk != nil:
@@ -216,7 +216,7 @@ func (o *offers) failUnread() {
 		if m.mr != nil {
 			m.send.class = -1 // a peer may still be reading it
 		}
-		o.c.up.SendFailed(m.send, Flushed())
+		o.c.identifier.SendFailed(m.send, Flushed())
 		m.send = nil
 	}
 	if o.wait {
@@ -315,7 +315,7 @@ func (o *offers) sealAbandon() {
 	o.sealing = sealing{}
 	s := m.send
 	o.releaseOffer(m)
-	o.c.up.SendFailed(s, Flushed())
+	o.c.identifier.SendFailed(s, Flushed())
 }
 
 // offerMessage posts the offer of s, which is ready, or starts to seal s.

@@ -43,10 +43,10 @@ func (out *sending) postOp(o *OneSided) (ok bool) {
 		out.pumpLater()
 		return false
 	case errors.Is(err, verbs.ErrQPState): // the connection is over; the cause is yet to come
-		o.Owner.Ended(out.c, o, Flushed())
+		o.Issuer.Ended(out.c, o, Flushed())
 		out.c.queuePairRefused(o.Op, err)
 	default:
-		o.Owner.Ended(out.c, o, err)
+		o.Issuer.Ended(out.c, o, err)
 		// else it is this one that cannot be
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, verbs.ErrNotSupported) {
 			out.c.queuePairRefused(o.Op, err)

@@ -24,7 +24,7 @@ func (b *heartbeat) watchFirst(c *Conn) {
 
 // firstProbe sends a probe if the peer may have overlooked something.
 func (b *heartbeat) firstProbe(c *Conn) {
-	if c.mayPost() && c.Out.Flight.nextNumber() != 0 && c.countSigns() == 0 {
+	if c.mayPost() && c.Out.Flight.nextNumber() != 0 && b.countSigns(c) == 0 {
 		b.sendProbe(c)
 	}
 }

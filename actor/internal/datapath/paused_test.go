@@ -254,7 +254,7 @@ func TestWindowGoesOnWhenThereIsMemory(t *testing.T) {
 				s.Held += others
 			}
 			c, tap, held := s.holder(ModeRaw, slices.Repeat([]int{size}, tt.retains)...)
-			c.up = keeper{}
+			c.identifier = keeper{}
 			if tt.gives {
 				s.countReturned(c, held[0])
 			}

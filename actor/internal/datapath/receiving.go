@@ -25,7 +25,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 		h, from, n, err := c.In.accountMessage(b)
 		if err != nil {
 			c.In.reuseReceive(chunk)
-			c.up.BreakOff(err)
+			c.identifier.BreakOff(err)
 			return
 		}
 		c.In.resize.shrinkReceives()
@@ -72,7 +72,7 @@ func (c *Conn) Receive(chunk *memory.Chunk, n int) {
 // deliverInbound delivers a message to the owner.
 func (in *intake) deliverInbound(m *Inbound) {
 	in.c.traffic.messageReceived(len(m.Data))
-	in.c.up.Deliver(m)
+	in.c.identifier.Deliver(m)
 }
 
 // accountMessage parses the header of a message, and the body of an offer or of a bundle, which

@@ -55,7 +55,7 @@ func (in *intake) reliefCheck() {
 	}
 	switch {
 	case r.due == reliefSoon:
-	case (in.Arrivals == nil || in.Arrivals.Waiting.Len() == 0) && in.c.up.Idle():
+	case (in.Arrivals == nil || in.Arrivals.Waiting.Len() == 0) && in.c.identifier.Idle():
 		r.due = reliefSoon
 		r.timer.Reset(0)
 	case r.due == reliefStopped:

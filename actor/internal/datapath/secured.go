@@ -129,7 +129,7 @@ func (s *security) openRecord(sealed []byte) (b []byte, ok bool) {
 		err = s.takeFirst(b)
 	}
 	if err != nil {
-		s.c.up.BreakOff(err)
+		s.c.identifier.BreakOff(err)
 	}
 	return nil, false
 }
@@ -215,7 +215,7 @@ func (s *security) sealAndPost(m *Outgoing, b []byte, quiet bool) error {
 		if o.posting.chunk != nil {
 			o.posting.chunk.Free()
 		}
-		s.c.up.BreakOff(err)
+		s.c.identifier.BreakOff(err)
 		return err
 	}
 	s.sealed++
@@ -314,7 +314,7 @@ func (s *security) updateKey() bool {
 	s.sealed = 0
 	s.rekeyed++
 	if err := seal.Update(); err != nil {
-		s.c.up.BreakOff(err)
+		s.c.identifier.BreakOff(err)
 		return false
 	}
 	return true

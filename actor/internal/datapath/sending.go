@@ -25,10 +25,10 @@ func (out *sending) submitMessage(s *Outgoing, now bool) {
 	case !out.c.maySubmit():
 		err := out.c.NotSending()
 		out.c.traffic.messageUnsent()
-		out.c.up.SendRefused(s, err, err)
+		out.c.identifier.SendRefused(s, err, err)
 		s.Recycle()
 	case s.Len() > out.sizes.largest:
-		out.c.up.SendFailed(s, out.sizes.tooLarge(s.Len()))
+		out.c.identifier.SendFailed(s, out.sizes.tooLarge(s.Len()))
 		out.c.traffic.messageUnsent()
 	case bundled && out.mustGather():
 		out.queue.pushMessage(s)
@@ -39,7 +39,7 @@ func (out *sending) submitMessage(s *Outgoing, now bool) {
 			out.queue.noteRefused()
 			out.c.traffic.messageUnsent()
 			err := fmt.Errorf("%d messages wait for the peer: %w (%w)", limit, ErrQueueFull, unix.ENOBUFS)
-			out.c.up.SendRefused(s, ErrQueueFull, err)
+			out.c.identifier.SendRefused(s, ErrQueueFull, err)
 			s.Recycle()
 			return
 		}
@@ -167,11 +167,11 @@ func (out *sending) postMessage(s *Outgoing, quiet bool) (ok bool) {
 		return false
 	case errors.Is(err, unix.ENOMEM) && out.c.terms.Stream: // a stream must not have a hole
 		out.c.traffic.messageUnsent()
-		out.c.up.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
-		out.c.up.BreakOff(fmt.Errorf("a message of %d bytes could not be sent: %w", n, err))
+		out.c.identifier.SendFailed(s, fmt.Errorf("%w: %w", ErrFlushed, err))
+		out.c.identifier.BreakOff(fmt.Errorf("a message of %d bytes could not be sent: %w", n, err))
 	case errors.Is(err, unix.ENOMEM): // no completion will make room, but the connection lives on
 		out.c.traffic.messageUnsent()
-		out.c.up.SendFailed(s, err)
+		out.c.identifier.SendFailed(s, err)
 	default:
 		out.failUnsent(s, err)
 	}
@@ -192,7 +192,7 @@ func (out *sending) failSends(first *Outgoing, err error) {
 	for first != nil {
 		s := first
 		first, s.next = s.next, nil
-		out.c.up.SendFailed(s, err)
+		out.c.identifier.SendFailed(s, err)
 	}
 }
 
@@ -223,7 +223,7 @@ func (c *Conn) Pump() {
 		c.Out.creditWaitNeeded()
 	}
 	if !c.Over() && c.Out.queue.takeWritable(c.l.limits.Queue) {
-		c.up.Writable()
+		c.identifier.Writable()
 	}
 	if c.Closing() && c.Out.queue.isEmpty() {
 		c.Session.Finish() // behind the last that takes a credit
@@ -261,7 +261,7 @@ func (out *sending) renewMessage(s *Outgoing) (ok bool) {
 	}
 	defer func() {
 		if value := recover(); value != nil {
-			out.c.up.RenewFailed(value) // the end answers it and all other messages
+			out.c.identifier.RenewFailed(value) // the end answers it and all other messages
 		}
 	}()
 	s.buf = s.buf[:headerRoom+min(len(s.renew(s.Bytes())), s.Len())]
@@ -282,7 +282,7 @@ func (c *Conn) Abandon() {
 			}
 			c.Out.failSends(s, Flushed())
 		} else if p.op != nil {
-			p.op.Owner.Abandoned(c, p.op)
+			p.op.Issuer.Abandoned(c, p.op)
 		}
 	}
 }

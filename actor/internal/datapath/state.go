@@ -137,13 +137,13 @@ type recvPool struct {
 // Conn is an identifier's data path: its queue pair, its credits, and what it sends and receives.
 // doc.go lists its parts. Loop goroutine.
 type Conn struct {
-	ID     *cmid.ID
-	up     Identifier
-	l      *Loop
-	terms  Terms // its Mode becomes ModeForeign if the peer sends no hello
-	Device *Device
-	res    resources
-	QP     verbs.QP
+	ID         *cmid.ID
+	identifier Identifier
+	l          *Loop
+	terms      Terms // its Mode becomes ModeForeign if the peer sends no hello
+	Device     *Device
+	res        resources
+	QP         verbs.QP
 
 	Out     sending
 	In      intake

@@ -66,7 +66,7 @@ func (t *traffic) largeReceived() { t.counts.LargeReceived++ }
 
 // operationSucceeded counts a one-sided operation of the owner.
 func (t *traffic) operationSucceeded(o *OneSided) {
-	if _, large := o.Owner.(*arrivals); large {
+	if _, large := o.Issuer.(*arrivals); large {
 		return // a part of a large message
 	}
 	switch n := uint64(o.Near.Length); {
