@@ -32,7 +32,7 @@ func (w *world) openSlow(cost time.Duration, cfg ...Config) (*Runtime, *slowDevi
 	w.Helper()
 	d := &slowDevice{Driver: w.f.Driver(), poller: eventlooptest.NewPoller(), cost: cost}
 	c := one(cfg)
-	c.Device, c.Loops = d, []eventloop.Config{{Poller: d.poller, CheckOwner: true}}
+	c.Device, c.Loops = d, []eventloop.Config{{Poller: d.poller, CheckGoroutine: true}}
 	return openRuntime(w, w.sys, c), d
 }
 

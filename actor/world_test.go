@@ -79,7 +79,7 @@ func virtual(given []eventloop.Config) []eventloop.Config {
 	loops := make([]eventloop.Config, max(len(given), 1))
 	copy(loops, given)
 	for i := range loops {
-		loops[i].Poller, loops[i].CheckOwner = eventlooptest.NewPoller(), true
+		loops[i].Poller, loops[i].CheckGoroutine = eventlooptest.NewPoller(), true
 	}
 	return loops
 }

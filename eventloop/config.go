@@ -79,10 +79,10 @@ type Config struct {
 	OnPanic func(Panic)
 	// Logger gets the errors that cannot be returned to any caller. nil: slog.Default.
 	Logger *slog.Logger
-	// CheckOwner makes methods that belong to the loop's goroutine panic when they are called on
-	// another one. The check costs some µs per call, so it is for tests. Without it only the race
-	// detector finds such calls.
-	CheckOwner bool
+	// CheckGoroutine makes methods that belong to the loop's goroutine panic when they are called
+	// on another one. The check costs some µs per call, so it is for tests. Without it only the
+	// race detector finds such calls.
+	CheckGoroutine bool
 }
 
 const eventsPerWait = 128

@@ -15,8 +15,8 @@
 // [Loop.Name]. Any goroutine but the loop's may call [Loop.Shutdown]. Before the loop runs, one
 // goroutine may prepare it as if it were the loop's. It must have finished before another one calls
 // Shutdown. Callbacks must not block, because nothing else happens on the loop until they return. A
-// watchdog reports those that do (Config.StallAfter). Config.CheckOwner finds callers on the wrong
-// goroutine.
+// watchdog reports those that do (Config.StallAfter). Config.CheckGoroutine finds callers on the
+// wrong goroutine.
 //
 // A file descriptor that is added stays the caller's. The caller calls [Registration.Remove] first
 // and closes it afterwards. The goroutine of an embedded loop belongs to its host between two

@@ -77,10 +77,10 @@ func (l *Loop) enterTurn() error {
 	if l.life.inTurn {
 		return ErrRunning
 	}
-	l.checkOwner()
+	l.checkGoroutine()
 	l.life.inTurn, l.between = true, false
-	if l.life.owner.Load() == 0 {
-		l.life.setOwner()
+	if l.life.goroutine.Load() == 0 {
+		l.life.setGoroutine()
 		l.watchdog.start()
 	}
 	return nil
@@ -111,7 +111,7 @@ func (l *Loop) leaveTurn(whole *bool) {
 	closing := l.life.closing.Load()
 	if closing {
 		l.life.mode = ending
-		l.life.clearOwner()
+		l.life.clearGoroutine()
 	}
 	l.life.mu.Unlock()
 	if closing {

@@ -32,7 +32,7 @@ func (l *Loop) glanceAtLast() (worked bool) {
 // ENOMEM, and the errors of a custom Poller, such as EMFILE and ENFILE; ErrClosed after the end.
 // Loop goroutine, or before the loop runs.
 func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
-	l.checkOwner()
+	l.checkGoroutine()
 	if l.life.over.Load() {
 		return nil, l.opError("add", fd, ErrClosed)
 	}
@@ -58,7 +58,7 @@ func (l *Loop) Add(fd int, interest Events, h Handler) (*Registration, error) {
 // Remove.
 func (r *Registration) Modify(interest Events) error {
 	l := r.l
-	l.checkOwner()
+	l.checkGoroutine()
 	if r.removed || l.life.over.Load() {
 		return l.opError("modify", r.fd, ErrClosed)
 	}
@@ -76,7 +76,7 @@ func (r *Registration) Modify(interest Events) error {
 // Limitations in the package comment. A second Remove does nothing.
 func (r *Registration) Remove() error {
 	l := r.l
-	l.checkOwner()
+	l.checkGoroutine()
 	if r.removed {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (e *GoexitError) Error() string {
 // loop; the last registered is called first. Fds and timers have ended by then. Queued work still
 // runs, until Shutdown. err is the first *GoexitError. Loop goroutine.
 func (l *Loop) OnGoexit(end func(err error)) {
-	l.checkOwner()
+	l.checkGoroutine()
 	l.ends = append(l.ends, end)
 }
 
@@ -50,7 +50,7 @@ func (l *Loop) passOn() {
 	l.breakOff()
 	l.life.mu.Lock() // a Shutdown finds the loop's goroutine, or that the loop waits for one
 	defer l.life.mu.Unlock()
-	l.life.clearOwner()
+	l.life.clearGoroutine()
 	l.life.inTurn = false
 	if l.life.mode == hosted && !l.life.closing.Load() {
 		_ = l.poller.Wake() // its FD is readable

@@ -14,7 +14,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // newLoop makes a loop with the ownership checks on.
 func newLoop(t testing.TB, cfg eventloop.Config) *eventloop.Loop {
 	t.Helper()
-	cfg.CheckOwner = true
+	cfg.CheckGoroutine = true
 	if cfg.Name == "" {
 		cfg.Name = "test"
 	}

@@ -23,18 +23,18 @@ const (
 // life is a loop's lifetime from New to its end: what runs it, and which goroutines may not wait
 // for it.
 type life struct {
-	mu      sync.Mutex
-	mode    mode
-	owner   atomic.Uint64         // goroutine id of the loop, 0 while it has none
-	watcher atomic.Uint64         // goroutine id of the watchdog, which may not wait for the loop
-	closing atomic.Bool           // Shutdown has begun
-	abandon atomic.Pointer[error] // why a Shutdown stopped waiting; set: do not drain
-	inTurn  bool                  // a Turn is running; written by the loop's goroutine under mu
-	over    atomic.Bool           // fds and timers have ended, for the loop's own calls
-	failure error                 // a *GoexitError; written by the loop's goroutine
-	err     error                 // why the loop failed; written before done is closed
-	left    error                 // work left undone; likewise
-	done    chan struct{}
+	mu        sync.Mutex
+	mode      mode
+	goroutine atomic.Uint64         // id of the loop's, 0 while it has none
+	watcher   atomic.Uint64         // goroutine id of the watchdog, which may not wait for the loop
+	closing   atomic.Bool           // Shutdown has begun
+	abandon   atomic.Pointer[error] // why a Shutdown stopped waiting; set: do not drain
+	inTurn    bool                  // a Turn is running; written by the loop's goroutine under mu
+	over      atomic.Bool           // fds and timers have ended, for the loop's own calls
+	failure   error                 // a *GoexitError; written by the loop's goroutine
+	err       error                 // why the loop failed; written before done is closed
+	left      error                 // work left undone; likewise
+	done      chan struct{}
 }
 
 // claim lets the caller run the loop in mode m. A hosted loop may be claimed again by its host,
@@ -59,15 +59,15 @@ func (f *life) claimLocked(m mode) error {
 	}
 }
 
-// setOwner makes the calling goroutine the loop's owner.
-func (f *life) setOwner() {
+// setGoroutine makes the calling goroutine the loop's.
+func (f *life) setGoroutine() {
 	id := goroutineID()
-	f.owner.Store(id)
-	owners.add(id, f)
+	f.goroutine.Store(id)
+	goroutines.add(id, f)
 }
 
-// clearOwner leaves the loop without a goroutine.
-func (f *life) clearOwner() { owners.remove(f.owner.Swap(0), f) }
+// clearGoroutine leaves the loop without a goroutine.
+func (f *life) clearGoroutine() { goroutines.remove(f.goroutine.Swap(0), f) }
 
 // hasGoroutine reports whether the loop has its goroutine now: a host's is its own between Turns.
 func (f *life) hasGoroutine() bool {
@@ -82,9 +82,9 @@ func (f *life) giveUp(ctx context.Context) {
 	f.abandon.CompareAndSwap(nil, &why)
 }
 
-// result returns the result of Shutdown for a loop that has ended. A Shutdown that began
-// after another had run out of time knows that the loop is not drained, so this is not reported
-// again: it gets other errors only.
+// result returns the result of Shutdown for a loop that has ended. A Shutdown that began after
+// another had run out of time knows that the loop is not drained, so this is not reported again: it
+// gets other errors only.
 func (f *life) result(knows bool) error {
 	if knows {
 		return f.err
@@ -112,34 +112,34 @@ func (f *life) undoneError(loop string, n int) error {
 	return &ShutdownError{Loop: loop, Undone: n, Err: *why}
 }
 
-// owners has the loops by the ids of their goroutines and of their watchdogs'. A host's goroutine
-// may have several.
-var owners = ownership{lives: make(map[uint64][]*life)}
+// goroutines has the loops by the ids of their goroutines and of their watchdogs'. A host's
+// goroutine may have several.
+var goroutines = goroutineTable{lives: make(map[uint64][]*life)}
 
-type ownership struct {
+type goroutineTable struct {
 	mu    sync.Mutex
 	lives map[uint64][]*life
 }
 
-func (o *ownership) add(id uint64, f *life) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.lives[id] = append(o.lives[id], f)
+func (t *goroutineTable) add(id uint64, f *life) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lives[id] = append(t.lives[id], f)
 }
 
-func (o *ownership) remove(id uint64, f *life) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	left := slices.DeleteFunc(o.lives[id], func(other *life) bool { return other == f })
-	if o.lives[id] = left; len(left) == 0 {
-		delete(o.lives, id)
+func (t *goroutineTable) remove(id uint64, f *life) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	left := slices.DeleteFunc(t.lives[id], func(other *life) bool { return other == f })
+	if t.lives[id] = left; len(left) == 0 {
+		delete(t.lives, id)
 	}
 }
 
-func (o *ownership) livesOf(id uint64) []*life {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.lives[id])
+func (t *goroutineTable) livesOf(id uint64) []*life {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.lives[id])
 }
 
 // MayWait reports whether the calling goroutine may wait for work of loops. It returns ErrOnLoop on
@@ -149,7 +149,7 @@ func (o *ownership) livesOf(id uint64) []*life {
 // well: use it in rare operations, and after an Alarm.
 func MayWait() error {
 	id := goroutineID()
-	for _, f := range owners.livesOf(id) {
+	for _, f := range goroutines.livesOf(id) {
 		if f.hasGoroutine() || f.watcher.Load() == id {
 			return ErrOnLoop
 		}

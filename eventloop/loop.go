@@ -101,19 +101,19 @@ func (l *Loop) Now() time.Time {
 // an allocation, because Go hides goroutine ids well. It is for rare checks, before something that
 // would wait for the loop.
 func (l *Loop) OnLoop() bool {
-	owner := l.life.owner.Load()
-	return owner != 0 && owner == goroutineID()
+	id := l.life.goroutine.Load()
+	return id != 0 && id == goroutineID()
 }
 
-// checkOwner panics when the caller is not on the loop's goroutine. A loop that has no goroutine
-// yet may be prepared on any.
-func (l *Loop) checkOwner() {
-	if !l.cfg.CheckOwner {
+// checkGoroutine panics when the caller is not on the loop's goroutine. A loop that has none yet
+// may be prepared on any.
+func (l *Loop) checkGoroutine() {
+	if !l.cfg.CheckGoroutine {
 		return
 	}
-	if owner := l.life.owner.Load(); owner != 0 && owner != goroutineID() {
+	if id := l.life.goroutine.Load(); id != 0 && id != goroutineID() {
 		panic("eventloop " + l.cfg.Name + ": called on goroutine " + strconv.FormatUint(goroutineID(), 10) +
-			", but the loop's is " + strconv.FormatUint(owner, 10))
+			", but the loop's is " + strconv.FormatUint(id, 10))
 	}
 }
 

@@ -27,9 +27,9 @@ func TestShutdownWhileTheHostEnds(t *testing.T) {
 		_ = l.Turn()
 	}()
 	<-in
-	owners.mu.Lock() // the goroutine waits in clearOwner
+	goroutines.mu.Lock() // the goroutine waits in clearGoroutine
 	close(held)
-	for l.life.owner.Load() != 0 {
+	for l.life.goroutine.Load() != 0 {
 		runtime.Gosched()
 	}
 	ended := make(chan error, 1)
@@ -38,7 +38,7 @@ func TestShutdownWhileTheHostEnds(t *testing.T) {
 		l.life.mu.Unlock()
 		runtime.Gosched()
 	}
-	owners.mu.Unlock()
+	goroutines.mu.Unlock()
 	var gone *GoexitError
 	if err := <-ended; !errors.As(err, &gone) {
 		t.Errorf("Shutdown: %v", err)

@@ -53,7 +53,7 @@ func (l *Loop) Schedule(r Runnable) error {
 // rounds. The rest runs in the next turn, which does not wait. The caller guarantees that r is
 // deferred at most once until its Run begins. Loop goroutine.
 func (l *Loop) Defer(r Runnable) {
-	l.checkOwner()
+	l.checkGoroutine()
 	l.deferred.next = append(l.deferred.next, r)
 	if l.host.embedded != nil && !l.life.inTurn {
 		l.wakeIfAsleep()

@@ -277,7 +277,7 @@ func TestScheduleUntilTheEnd(t *testing.T) {
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	p := &spinPoller{}
-	l, err := eventloop.New(eventloop.Config{Poller: p}) // without CheckOwner, which allocates
+	l, err := eventloop.New(eventloop.Config{Poller: p}) // without CheckGoroutine, which allocates
 	if err != nil {
 		t.Fatal(err)
 	}

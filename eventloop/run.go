@@ -35,7 +35,7 @@ var errOnPanic = errors.New("OnPanic or the Poller has panicked")
 
 // goOn runs a loop on the calling goroutine, which becomes its own.
 func (l *Loop) goOn() error {
-	l.life.setOwner()
+	l.life.setGoroutine()
 	l.between = false
 	returned := false
 	defer func() {
@@ -106,7 +106,7 @@ func (l *Loop) releaseResources(err error) error {
 	left := l.life.undoneError(l.cfg.Name, undone)
 	l.life.closing.Store(true)
 	l.life.over.Store(true)
-	l.life.clearOwner()
+	l.life.clearGoroutine()
 	defer func() {
 		l.life.mu.Lock()
 		l.life.mode, l.life.err, l.life.left = over, err, left

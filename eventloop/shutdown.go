@@ -65,7 +65,7 @@ const (
 // the loop.
 func (l *Loop) beginShutdown() (by ender, err error) {
 	id := goroutineID()
-	onLoop := l.life.owner.Load() == id
+	onLoop := l.life.goroutine.Load() == id
 	l.life.mu.Lock()
 	defer l.life.mu.Unlock()
 	switch l.life.mode {
@@ -75,7 +75,7 @@ func (l *Loop) beginShutdown() (by ender, err error) {
 		switch {
 		case onLoop && !l.life.inTurn:
 			by, onLoop = byCaller, false
-		case l.life.owner.Load() == 0:
+		case l.life.goroutine.Load() == 0:
 			by = byNobody // no Turn yet, or the host is gone
 		}
 	case fresh:

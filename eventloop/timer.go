@@ -41,7 +41,7 @@ func (l *Loop) AfterFunc(d time.Duration, fn func()) *Timer {
 // or less means the next turn. It does nothing when the loop has ended.
 func (t *Timer) Reset(d time.Duration) {
 	l := t.l
-	l.checkOwner()
+	l.checkGoroutine()
 	if l.life.over.Load() {
 		return
 	}
@@ -58,7 +58,7 @@ func (t *Timer) Reset(d time.Duration) {
 // it was due in this turn.
 func (t *Timer) Stop() bool {
 	l := t.l
-	l.checkOwner()
+	l.checkGoroutine()
 	if t.index < 0 {
 		return false
 	}

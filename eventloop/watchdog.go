@@ -59,10 +59,10 @@ func (w *watchdog) stop() {
 func (w *watchdog) run() {
 	id := goroutineID()
 	w.life.watcher.Store(id)
-	owners.add(id, w.life)
+	goroutines.add(id, w.life)
 	over := false
 	defer func() {
-		owners.remove(id, w.life)
+		goroutines.remove(id, w.life)
 		if over {
 			close(w.done)
 		} else {
@@ -100,7 +100,7 @@ func (w *watchdog) run() {
 // sleep waits until the loop has work to do. Not ok: the loop has ended.
 func (w *watchdog) sleep() (ok bool) {
 	w.asleep.Store(true)
-	if w.calls.holder.Load() != nil { // a callback has started since, and may not have seen the mark
+	if w.calls.holder.Load() != nil { // a callback that started since may not have seen the mark
 		w.asleep.Store(false)
 		return true
 	}
@@ -124,7 +124,7 @@ func (w *watchdog) raiseAlarm(first bool, lasted time.Duration) {
 }
 
 func (w *watchdog) reportStall(lasted time.Duration) {
-	s := Stall{Loop: w.cfg.Name, Holder: w.calls.currentHolder(), For: lasted, Stack: stackOf(w.life.owner.Load())}
+	s := Stall{Loop: w.cfg.Name, Holder: w.calls.currentHolder(), For: lasted, Stack: stackOf(w.life.goroutine.Load())}
 	if s.Holder.Kind == "" {
 		return // the callback has just returned
 	}

@@ -39,7 +39,7 @@ func (w *World) openRuntime(host, device string, addrs ...string) *rdma.Runtime 
 		}
 		p := &poller{Poller: eventlooptest.NewPoller(), t: w.t, onStall: w.cfg.OnStall, stopped: &m.stopped, since: time.Now()}
 		w.pollers = append(w.pollers, p)
-		cfg.Loops[i] = eventloop.Config{Name: name, Poller: p, CheckOwner: true, OnPanic: w.panics.handlePanic, OnStall: p.recordStall}
+		cfg.Loops[i] = eventloop.Config{Name: name, Poller: p, CheckGoroutine: true, OnPanic: w.panics.handlePanic, OnStall: p.recordStall}
 	}
 	rt, err := rdma.Open(w.sys, cfg)
 	if err != nil {

@@ -17,7 +17,7 @@ func virtual(t *testing.T, test func(t *testing.T, r *rig)) {
 	synctest.Test(t, func(t *testing.T) {
 		sys := testSystem(t)
 		r := &rig{sys: sys, registry: RegistryOf(sys), off: &Goroutines{}}
-		defer shut(t, r.addLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), CheckOwner: true, Logger: sys.Logger()}))
+		defer shut(t, r.addLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller(), CheckGoroutine: true, Logger: sys.Logger()}))
 		test(t, r)
 	})
 }
