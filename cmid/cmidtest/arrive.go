@@ -128,18 +128,34 @@ func (in *instance) handlePacket(p *packet) {
 		in.gotWork(id, p)
 	default:
 		if id != nil {
-			handlers[p.kind](id, p)
+			id.gotAnswer(p)
 		}
 	}
 	p.release()
 	in.serveWaiting() // the next message may be the end of the connection
 }
 
-// handlers are those of messages that are dropped when their identifier does not exist.
-var handlers = [numMessages]func(*driverID, *packet){
-	MsgMRA: (*driverID).gotMoreTime, MsgRTU: (*driverID).gotReady, MsgREJ: (*driverID).gotReject, MsgDREP: (*driverID).gotDisconnectReply,
-	MsgSIDRREP: (*driverID).gotLookupReply, MsgDatagram: (*driverID).gotDatagram, MsgAck: (*driverID).gotAck,
-	MsgReadResponse: (*driverID).gotReadResponse,
+// gotAnswer handles the messages that are dropped when their identifier does not exist.
+func (id *driverID) gotAnswer(p *packet) {
+	switch p.kind {
+	case MsgMRA:
+		id.gotMoreTime()
+	case MsgRTU:
+		id.gotReady(p)
+	case MsgREJ:
+		id.gotReject(p)
+	case MsgDREP:
+		id.gotDisconnectReply(p)
+	case MsgSIDRREP:
+		id.gotLookupReply(p)
+	case MsgAck:
+		id.qp.gotAck(p)
+	case MsgReadResponse:
+		id.qp.gotReadResponse(p)
+	case MsgDatagram:
+		id.qp.gotDatagram(p)
+	default:
+	}
 }
 
 // driverIDFor returns the identifier that a message is for. A peer that repeats or cancels its

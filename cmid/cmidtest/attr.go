@@ -46,13 +46,15 @@ func (id *driverID) InitQPAttr(s verbs.QPState) (verbs.QPAttr, verbs.QPAttrMask,
 	case id.state < states.Connecting:
 		return attr, maskInit, nil
 	case f.iwarp:
-		return id.attrIWARP(attr)
+		return attrIWARP(attr)
+	case id.state == states.Connecting && s != verbs.QPInit:
+		return verbs.QPAttr{}, 0, unix.EINVAL
 	}
-	return id.attrIB(attr)
+	return id.attrIB(attr, id.wayTo(id.peer.Addr()), id.cm.isPassive())
 }
 
 // attrIWARP returns few attributes, because an iWARP device brings the queue pair to RTS.
-func (id *driverID) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
+func attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	switch attr.State {
 	case verbs.QPInit, verbs.QPRTR:
 		attr.AccessFlags = remoteWrite | remoteRead
@@ -63,31 +65,43 @@ func (id *driverID) attrIWARP(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask
 	return verbs.QPAttr{}, 0, unix.EINVAL
 }
 
-func (id *driverID) attrIB(attr verbs.QPAttr) (verbs.QPAttr, verbs.QPAttrMask, error) {
-	asks := id.in.seenByPeer(id.peers) // the Reads that this side serves, and may request
-	if attr.State != verbs.QPInit && id.state == states.Connecting {
-		return verbs.QPAttr{}, 0, unix.EINVAL
-	}
+// params are the connection parameters of both ends.
+type params struct {
+	own     cmid.ConnParam
+	peers   cmid.ConnParam // the peer's
+	ord     uint8          // how many Reads may be outstanding: as many as the peer serves
+	network transit
+}
+
+// depths returns the Reads that this side serves, and those that it may request. The embedded
+// device reports them.
+func (p *params) depths() cmid.ConnParam {
+	return cmid.ConnParam{ResponderResources: p.own.ResponderResources, InitiatorDepth: p.ord}
+}
+
+// attrIB returns the attributes of a queue pair whose peer is reached by way. passive is true for
+// the queue pair of a request.
+func (p *params) attrIB(attr verbs.QPAttr, way verbs.AHAttr, passive bool) (verbs.QPAttr, verbs.QPAttrMask, error) {
 	switch attr.State {
 	case verbs.QPInit:
 		attr.AccessFlags = remoteWrite
-		if id.own.ResponderResources > 0 {
+		if p.own.ResponderResources > 0 {
 			attr.AccessFlags |= remoteRead | remoteAtomic
 		}
 		return attr, maskInit, nil
 	case verbs.QPRTR:
-		attr.AH, attr.PathMTU, attr.DestQPN, attr.RQPSN = id.wayTo(id.peer.Addr()), mtu1024, id.peers.QPNum, id.peers.QPNum
-		attr.MaxDestRDAtomic, attr.AH.GRH.TrafficClass = asks.ResponderResources, id.network.ofRequest
+		attr.AH, attr.PathMTU, attr.DestQPN, attr.RQPSN = way, mtu1024, p.peers.QPNum, p.peers.QPNum
+		attr.MaxDestRDAtomic, attr.AH.GRH.TrafficClass = p.peers.InitiatorDepth, p.network.ofRequest
 		return attr, maskRTR, nil
 	case verbs.QPRTS:
-		attr.Timeout, attr.RetryCount, attr.RNRRetry = ackTimeout, id.peers.RetryCount, id.peers.RNRRetryCount
-		if id.isActive() {
-			attr.RetryCount = id.own.RetryCount
+		attr.Timeout, attr.RetryCount, attr.RNRRetry = ackTimeout, p.peers.RetryCount, p.peers.RNRRetryCount
+		if !passive {
+			attr.RetryCount = p.own.RetryCount
 		}
-		if id.network.waits {
-			attr.Timeout = id.network.ack
+		if p.network.waits {
+			attr.Timeout = p.network.ack
 		}
-		attr.SQPSN, attr.MaxRDAtomic = id.own.QPNum, asks.InitiatorDepth
+		attr.SQPSN, attr.MaxRDAtomic = p.own.QPNum, p.peers.ResponderResources
 		return attr, maskRTS, nil
 	}
 	return verbs.QPAttr{}, 0, unix.EINVAL
@@ -103,22 +117,19 @@ type transit struct {
 	path      cmid.Path
 }
 
-// isActive reports whether the identifier is not a request's.
-func (id *driverID) isActive() bool { return id.key.in == nil }
-
 // noteQPSetup notes how a queue pair of the driver's is set up, before the connection is
 // established.
 func (id *driverID) noteQPSetup(p *cmid.ConnParam) {
 	if id.qp == nil {
 		return
 	}
-	n := &id.network
-	rtr, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTR}) // it is no longer Connecting
-	rts, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTS})
-	if !id.isActive() && n.chosen {
+	n, way, passive := &id.network, id.wayTo(id.peer.Addr()), id.cm.isPassive()
+	rtr, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTR}, way, passive)
+	rts, _, _ := id.attrIB(verbs.QPAttr{State: verbs.QPRTS}, way, passive)
+	if passive && n.chosen {
 		rtr.AH.GRH.TrafficClass = n.class
 	}
-	if !id.isActive() && p != nil && p.RetryCount > 0 {
+	if passive && p != nil && p.RetryCount > 0 {
 		rts.RetryCount = p.RetryCount
 	}
 	rts.RetryCount = min(rts.RetryCount, retries)
@@ -161,20 +172,20 @@ func (id *driverID) QueryPath() ([]byte, error) {
 
 // QueryGID returns the addresses in the form of RoCE v2. On iWARP the kernel's answer has no
 // meaning, so the twin returns the same there.
-func (id *driverID) QueryGID() (local, peer cmid.Addr, err error) {
-	if id.in.f.embedded {
+func (a *addresses) QueryGID() (local, peer cmid.Addr, err error) {
+	if a.self.in.f.embedded {
 		return cmid.Addr{}, cmid.Addr{}, cmid.ErrNotSupported
 	}
-	return id.asIB(id.local), id.asIB(id.peer), nil
+	return asIB(a.ps, a.local), asIB(a.ps, a.peer), nil
 }
 
-func (id *driverID) asIB(a cmid.Addr) cmid.Addr {
+func asIB(ps cmid.PortSpace, a cmid.Addr) cmid.Addr {
 	ip := a.Addr()
 	if !ip.IsValid() {
 		ip = netip.IPv6Unspecified()
 	}
 	return cmid.Addr{IB: &cmid.SockaddrIB{
-		PKey: 0xffff, GID: ip.As16(), SID: uint64(id.ps)<<16 | uint64(a.Port()), SIDMask: ^uint64(0),
+		PKey: 0xffff, GID: ip.As16(), SID: uint64(ps)<<16 | uint64(a.Port()), SIDMask: ^uint64(0),
 	}}
 }
 

@@ -7,31 +7,43 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
-	"github.com/rdmactor/rdmactor/states"
 )
 
-// bindAddr binds the identifier, as rdma_bind_addr(3) does.
-func (id *driverID) bindAddr(a cmid.Addr) error {
+// addresses are the two addresses of an identifier, its device and its port.
+type addresses struct {
+	self        endpoint // the identifier, as peers know it: on the instance that has made it
+	ps          cmid.PortSpace
+	local, peer cmid.Addr
+	dev         *device
+	port        *binding // nil while not bound
+	strayed     bool     // was bound to an interface without a device: the kernel never forgets
+	reuse       bool
+	afOnly      bool
+	afOnlySet   bool
+}
+
+// bind takes a local address and its port, as rdma_bind_addr(3) does.
+func (a *addresses) bind(to cmid.Addr) error {
 	// neither RoCE nor iWARP has addresses of IP over InfiniBand
-	if a.IB != nil || !a.Addr().IsValid() || id.ps == cmid.PortSpaceIPOIB {
+	if to.IB != nil || !to.Addr().IsValid() || a.ps == cmid.PortSpaceIPOIB {
 		return unix.EINVAL
 	}
-	f := id.in.f
+	f := a.self.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	dev, err := id.placeLocked(a.Addr())
+	dev, err := a.placeLocked(to.Addr())
 	if err != nil {
 		return err
 	}
-	return id.takePortLocked(a, dev)
+	return a.takePortLocked(to, dev)
 }
 
 // placeLocked finds the device of a local address. The device is nil for a wildcard, and for
 // loopback unless the device is embedded.
-func (id *driverID) placeLocked(ip netip.Addr) (*device, error) {
-	host := id.in.host
+func (a *addresses) placeLocked(ip netip.Addr) (*device, error) {
+	host := a.self.in.host
 	switch {
-	case id.in.f.embedded && ip.IsLoopback() && len(host.devices) > 0:
+	case host.f.embedded && ip.IsLoopback() && len(host.devices) > 0:
 		return host.devices[0], nil // its TCP streams run over loopback too
 	case isAny(ip):
 		return nil, nil
@@ -43,24 +55,24 @@ func (id *driverID) placeLocked(ip netip.Addr) (*device, error) {
 		return nil, unix.ENODEV
 	}
 	switch {
-	case id.strayed:
+	case a.strayed:
 		return nil, unix.ENODEV
 	case dev != nil:
 		return dev, nil
 	case host.isPlainLocked(ip):
-		id.strayed = true
+		a.strayed = true
 		return nil, unix.ENODEV
 	}
 	return nil, unix.EADDRNOTAVAIL
 }
 
 // takePortLocked binds the identifier to a port.
-func (id *driverID) takePortLocked(a cmid.Addr, dev *device) error {
-	b := &binding{id: id, ip: a.Addr(), port: port{id.ps, a.Port()}, reuse: id.reuse, afOnly: id.afOnlyFor(a.Addr())}
-	host := id.in.host
+func (a *addresses) takePortLocked(to cmid.Addr, dev *device) error {
+	b := &binding{owner: a.self, ip: to.Addr(), port: port{a.ps, to.Port()}, reuse: a.reuse, afOnly: a.afOnlyFor(to.Addr())}
+	host := a.self.in.host
 	switch {
 	case b.port.num == 0:
-		if b.port.num = host.freePortLocked(id.ps); b.port.num == 0 {
+		if b.port.num = host.freePortLocked(a.ps); b.port.num == 0 {
 			return unix.EADDRNOTAVAIL
 		}
 	case b.port.num < privileged:
@@ -70,48 +82,47 @@ func (id *driverID) takePortLocked(a cmid.Addr, dev *device) error {
 		return err
 	}
 	host.ports[b.port] = append(host.ports[b.port], b)
-	id.port, id.dev = b, dev
-	id.local = cmid.AddrFrom(a.Addr(), b.port.num)
-	id.state = states.Bound
+	a.port, a.dev = b, dev
+	a.local = cmid.AddrFrom(to.Addr(), b.port.num)
 	return nil
 }
 
 // afOnlyFor returns OptionAFOnly's value. By default an IPv4 listener gets only requests of its
 // family.
-func (id *driverID) afOnlyFor(ip netip.Addr) bool {
-	return id.afOnly || !id.afOnlySet && ip.Is4()
+func (a *addresses) afOnlyFor(ip netip.Addr) bool {
+	return a.afOnly || !a.afOnlySet && ip.Is4()
 }
 
 // freePort frees the port.
-func (id *driverID) freePort() {
-	if id.port == nil {
+func (a *addresses) freePort() {
+	if a.port == nil {
 		return
 	}
-	f := id.in.f
+	f := a.self.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ports, at := id.in.host.ports, id.port.port
-	ports[at] = slices.DeleteFunc(ports[at], func(b *binding) bool { return b == id.port })
-	id.port.listening = false
-	id.port = nil
+	ports, at := a.self.in.host.ports, a.port.port
+	ports[at] = slices.DeleteFunc(ports[at], func(b *binding) bool { return b == a.port })
+	a.port.listening = false
+	a.port = nil
 }
 
-// startListening implements rdma_listen(3). It fails on a port that is shared with REUSEADDR.
-func (id *driverID) startListening(c *cmid.Listen) error {
-	if id.port == nil {
+// listen makes the port take requests, as rdma_listen(3) does. It fails on a port that is shared
+// with REUSEADDR.
+func (a *addresses) listen(backlog int) error {
+	if a.port == nil {
 		return unix.EINVAL // its bind inside ResolveAddr failed
 	}
-	f := id.in.f
+	f := a.self.in.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := id.in.host.conflictLocked(id.port, false); err != nil {
+	if err := a.self.in.host.conflictLocked(a.port, false); err != nil {
 		return err
 	}
-	id.port.listening, id.port.backlog = true, c.Backlog
-	if c.Backlog <= 0 || c.Backlog > maxBacklog {
-		id.port.backlog = maxBacklog
+	a.port.listening, a.port.backlog = true, backlog
+	if backlog <= 0 || backlog > maxBacklog {
+		a.port.backlog = maxBacklog
 	}
-	id.state = states.Listening
 	return nil
 }
 
@@ -126,14 +137,15 @@ const (
 	foundSilence        // the address is unused
 )
 
-// findListener finds the listener at the destination.
-func (id *driverID) findListener() (*binding, found) {
-	f, dst := id.in.f, id.peer
+// findListener finds the listener at the destination. asked is the one that has the request
+// already, or will have it.
+func (a *addresses) findListener(asked endpoint) (*binding, found) {
+	host, dst := a.self.in.host, a.peer
+	f := host.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	host := id.in.host
 	if !isAny(dst.Addr()) {
-		d := f.reachLocked(host, id.local.Addr(), dst.Addr())
+		d := f.reachLocked(host, a.local.Addr(), dst.Addr())
 		if d == nil {
 			return nil, foundSilence
 		}
@@ -141,7 +153,7 @@ func (id *driverID) findListener() (*binding, found) {
 	}
 	var best *binding
 	what := foundNobody
-	for _, b := range host.ports[port{id.ps, dst.Port()}] {
+	for _, b := range host.ports[port{a.ps, dst.Port()}] {
 		switch {
 		case !b.listening:
 		case !b.hearsLocked(dst.Addr()):
@@ -153,26 +165,10 @@ func (id *driverID) findListener() (*binding, found) {
 	switch {
 	case best == nil:
 		return nil, what
-	case id.far == best.id.ownEndpoint():
-		return best, foundListener // it has the request already, or will have it
+	case best.owner == asked:
+		return best, foundListener
 	case best.unread > best.backlog, best.unread == best.backlog && !f.embedded:
 		return nil, foundFull // TCP's backlog has room for one more
 	}
 	return best, foundListener
-}
-
-// sendRequest sends a request to a listener. A cancellation goes to the listener too, until the
-// reply names the other end (see instance.driverIDFor). A repeated request does not count against
-// the backlog.
-func (id *driverID) sendRequest(p packet, b *binding) {
-	p.to = b.id.ownEndpoint()
-	if id.far != p.to {
-		id.in.f.mu.Lock()
-		b.unread++
-		id.in.f.mu.Unlock()
-		p.listener = b
-	}
-	if id.far = p.to; !id.in.f.sendPacket(p) {
-		id.far = endpoint{}
-	}
 }

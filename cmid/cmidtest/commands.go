@@ -19,13 +19,13 @@ func (id *driverID) Do(cmd cmid.Command) error {
 	}
 	switch c := cmd.(type) {
 	case *cmid.BindAddr:
-		return id.bindAddr(c.Addr)
+		return id.enter(states.Bound, id.bind(c.Addr))
 	case *cmid.ResolveAddr:
 		return id.resolveAddr(c)
 	case *cmid.ResolveRoute:
 		return id.resolveRoute(c)
 	case *cmid.Listen:
-		return id.startListening(c)
+		return id.enter(states.Listening, id.listen(c.Backlog))
 	case *cmid.Connect:
 		return id.connect(c)
 	case *cmid.Accept:
@@ -41,9 +41,9 @@ func (id *driverID) Do(cmd cmid.Command) error {
 	case *cmid.Notify:
 		return id.notify(c)
 	case *cmid.JoinMulticast:
-		return id.joinMulticast(c)
+		return id.groups.join(c)
 	case *cmid.LeaveMulticast:
-		return id.leaveMulticast(c.Addr)
+		return id.groups.leave(c.Addr)
 	case *cmid.SetIBPath:
 		if !id.in.f.embedded {
 			return id.setIBPath(c.Paths)
@@ -92,10 +92,10 @@ func (id *driverID) notify(c *cmid.Notify) error {
 }
 
 // Info returns the addresses and the device.
-func (id *driverID) Info() cmid.Info {
-	info := cmid.Info{Local: id.local, Peer: id.peer}
-	if id.dev != nil {
-		info.Device, info.Port = id.dev.name, 1
+func (a *addresses) Info() cmid.Info {
+	info := cmid.Info{Local: a.local, Peer: a.peer}
+	if a.dev != nil {
+		info.Device, info.Port = a.dev.name, 1
 	}
 	return info
 }

@@ -59,28 +59,28 @@ func (id *driverID) connect(c *cmid.Connect) error {
 	id.network.ofRequest = m.class
 	id.state = states.Connecting
 	if id.in.f.iwarp {
-		return id.openStream(c, m)
+		return id.stream.open(c, m)
 	}
 	id.requestConnection(m)
-	id.repeatSend(func() { id.requestConnection(m) }, id.failUnanswered)
+	id.cm.repeat(func() { id.requestConnection(m) }, id.failUnanswered)
 	return nil
 }
 
 // requestConnection sends a REQ or SIDR REQ to the listener that the destination has now.
 func (id *driverID) requestConnection(m *message) {
-	p := id.newPacket(MsgREQ, m)
+	p := id.cm.newPacket(MsgREQ, m)
 	if id.ps.Datagram() {
 		p.kind = MsgSIDRREQ
 	}
-	b, what := id.findListener()
-	if child, ok := id.askedBefore(); ok && what != foundSilence {
+	b, what := id.findListener(id.cm.far)
+	if child, ok := id.cm.requested(); ok && what != foundSilence {
 		p.to = child // whether its listener is still there, or has room, or not
 		id.in.f.sendPacket(p)
 		return
 	}
 	switch what {
 	case foundListener:
-		id.sendRequest(p, b)
+		id.cm.sendRequest(p, b)
 	case foundNobody:
 		id.in.f.rejectUnaccepted(&p, endpoint{}, cmid.RejectInvalidServiceID, sidrUnsupported)
 	case foundOther:
@@ -91,18 +91,6 @@ func (id *driverID) requestConnection(m *message) {
 		} // else it is dropped, and its repetition may find room
 	case foundSilence:
 	}
-}
-
-// askedBefore returns the peer's identifier that an earlier REQ has made.
-func (id *driverID) askedBefore() (child endpoint, ok bool) {
-	if id.far.in == nil {
-		return child, false
-	}
-	asked, ok := id.far.in.host.requests.Load(id.ownEndpoint())
-	if ok {
-		child = asked.(endpoint)
-	}
-	return child, ok
 }
 
 // rejectUnaccepted answers p as a kernel does for a request that no program accepts.
@@ -120,7 +108,7 @@ func (f *Fabric) rejectUnaccepted(p *packet, from endpoint, reason cmid.RejectRe
 // gotRequest makes the identifier of a new request, and delivers the ConnectRequest.
 func (in *instance) gotRequest(listener *driverID, p *packet) {
 	in.f.countRead(p.listener)
-	if listener != nil && listener.key == p.from {
+	if listener != nil && listener.cm.key == p.from {
 		listener.requestedAgain()
 		return
 	}
@@ -143,13 +131,13 @@ func (in *instance) gotRequest(listener *driverID, p *packet) {
 	if isAny(child.local.Addr()) {
 		child.local = cmid.AddrFrom(loopbackAddr(p.cm.dst.Addr()), p.cm.dst.Port())
 	}
-	child.far, child.key, child.dev = p.from, p.from, dev
+	child.cm.far, child.cm.key, child.dev = p.from, p.from, dev
 	// until the program answers, own has the parameters of an Accept without any
 	child.own, child.peers, child.network.ofRequest = p.cm.param, p.cm.param, p.cm.class
 	if in.f.embedded { // as from accept(2)
 		child.network.class = listener.network.class
 	}
-	in.host.requests.Store(p.from, child.ownEndpoint())
+	in.host.requests.Store(p.from, child.self)
 	in.deliverEvent(listener, cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child, PrivateData: in.padPrivateData(p.cm.private, child.maxPrivateData(ibConnect, udConnect)), Param: in.seenByPeer(p.cm.param),
 	})
@@ -160,28 +148,28 @@ func (id *driverID) requestedAgain() {
 	switch id.state {
 	case states.ConnectRequested:
 		if !id.ps.Datagram() {
-			id.sendMessage(MsgMRA, nil)
+			id.cm.send(MsgMRA, nil)
 		}
 	case states.Accepting, states.Failed, states.Connected:
-		if id.sent.kind == MsgREP || id.sent.kind == MsgREJ || id.sent.kind == MsgSIDRREP {
-			id.in.f.sendPacket(id.sent)
+		if id.cm.sent.kind == MsgREP || id.cm.sent.kind == MsgREJ || id.cm.sent.kind == MsgSIDRREP {
+			id.in.f.sendPacket(id.cm.sent)
 		}
 	default:
 	}
 }
 
 // gotMoreTime handles the peer's notice (MRA) that it has the request and needs more time.
-func (id *driverID) gotMoreTime(*packet) {
-	if id.state == states.Connecting && id.patience < cmPatience {
-		id.patience++
-		id.tries = 0
+func (id *driverID) gotMoreTime() {
+	if id.state == states.Connecting && id.cm.patience < cmPatience {
+		id.cm.patience++
+		id.cm.tries = 0
 	}
 }
 
 // accept implements rdma_accept(3). If it fails, the peer is rejected.
 func (id *driverID) accept(c *cmid.Accept) error {
 	switch {
-	case id.state != states.ConnectRequested && id.reset:
+	case id.state != states.ConnectRequested && id.stream.reset:
 		return unix.ECONNRESET
 	case id.state != states.ConnectRequested:
 		return unix.EINVAL
@@ -205,16 +193,20 @@ func (id *driverID) accept(c *cmid.Accept) error {
 		id.answerLookup(0, m)
 	case id.in.f.iwarp:
 		id.state = states.Connected
-		id.sendMessage(MsgREP, m)
+		id.cm.send(MsgREP, m)
+		ev := cmid.DriverEvent{Kind: states.KindEstablished}
+		if id.in.f.embedded {
+			ev.Param = id.depths()
+		}
 		id.runLater(func() {
 			if id.state == states.Connected {
-				id.in.deliverEvent(id, cmid.DriverEvent{Kind: states.KindEstablished, Param: id.agreedDepths(id.ord)})
+				id.in.deliverEvent(id, ev)
 			}
 		})
 	default:
 		id.state = states.Accepting
 		id.noteQPSetup(c.Param)
-		id.sendUntilAnswered(MsgREP, m, id.failUnanswered)
+		id.cm.sendUntilAnswered(MsgREP, m, id.failUnanswered)
 	}
 	return nil
 }
@@ -243,7 +235,7 @@ func (id *driverID) turnDown(private []byte, reason int32) {
 	if id.in.f.iwarp {
 		reason = connReset // iWARP does not carry the reason
 	}
-	id.sendAnswer(MsgREJ, &message{private: private, status: reason})
+	id.cm.sendAnswer(MsgREJ, &message{private: private, status: reason})
 }
 
 // gotReply handles the peer's accept.
@@ -253,7 +245,7 @@ func (in *instance) gotReply(id *driverID, p *packet) {
 		in.f.rejectUnaccepted(p, p.to, cmid.RejectInvalidCommID, 0)
 	case id.state == states.Connecting:
 		id.timer.stop()
-		id.far, id.peers = p.from, p.cm.param
+		id.cm.far, id.peers = p.from, p.cm.param
 		id.ord = min(id.own.InitiatorDepth, p.cm.param.ResponderResources)
 		ev := cmid.DriverEvent{
 			Kind: states.KindEstablished, PrivateData: in.padPrivateData(p.cm.private, ibAccept), Param: in.seenByPeer(p.cm.param),
@@ -262,19 +254,19 @@ func (in *instance) gotReply(id *driverID, p *packet) {
 		case in.f.iwarp:
 			id.state = states.Connected
 			if in.f.embedded {
-				ev.Param = id.agreedDepths(id.ord)
+				ev.Param = id.depths()
 			}
 		case id.qp != nil: // librdmacm does RTR, RTS and RTU
 			id.state = states.Connected
 			id.noteQPSetup(nil)
-			id.sendStatus(MsgRTU, 0)
+			id.cm.sendStatus(MsgRTU, 0)
 		default:
 			id.state = states.Responded
 			ev.Kind = states.KindConnectResponse
 		}
 		in.deliverEvent(id, ev)
 	case id.state == states.Connected && !in.f.iwarp:
-		id.sendStatus(MsgRTU, 0) // the first one was lost
+		id.cm.sendStatus(MsgRTU, 0) // the first one was lost
 	}
 }
 
@@ -284,13 +276,13 @@ func (id *driverID) establish() error {
 		return unix.EINVAL // the peer has given up
 	}
 	id.state = states.Connected
-	id.sendStatus(MsgRTU, 0)
+	id.cm.sendStatus(MsgRTU, 0)
 	return nil
 }
 
 // gotReady handles the peer's RTU.
 func (id *driverID) gotReady(p *packet) {
-	if id.far == p.from {
+	if id.cm.far == p.from {
 		id.becomeEstablished()
 	}
 }
@@ -308,7 +300,7 @@ func (id *driverID) gotReject(p *packet) {
 			Kind: states.KindRejected, Status: p.cm.status, PrivateData: id.in.padPrivateData(p.cm.private, ibReject),
 		})
 	case states.Connected, states.Disconnecting: // the peer has not got the RTU
-		if id.far == p.from {
+		if id.cm.far == p.from {
 			id.timer.stop()
 			id.changeState(states.Timewait, states.KindDisconnected, connReset) // as in cmid/ucm
 		}
@@ -326,7 +318,7 @@ const (
 func (id *driverID) answerLookup(status int32, m *message) {
 	m.status = status
 	m.param.QKey = globalQKey
-	id.sendAnswer(MsgSIDRREP, m)
+	id.cm.sendAnswer(MsgSIDRREP, m)
 }
 
 // gotLookupReply handles the answer to a service lookup.
@@ -341,7 +333,7 @@ func (id *driverID) gotLookupReply(p *packet) {
 		id.state = states.Failed
 		ev.Kind, ev.Status = states.KindUnreachable, p.cm.status
 	default:
-		id.state, id.far = states.Connected, p.from
+		id.state, id.cm.far = states.Connected, p.from
 		ev.Kind, ev.Param, ev.AH = states.KindEstablished, p.cm.param, id.wayTo(id.peer.Addr())
 	}
 	id.in.deliverEvent(id, ev)

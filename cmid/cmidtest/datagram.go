@@ -48,9 +48,9 @@ func (v *view) CreateAH(named verbs.PD, attr *verbs.AHAttr) (verbs.AH, error) {
 	return &ah{o, src, dst}, nil
 }
 
-// wayTo returns the address vector from id's address to ip.
-func (id *driverID) wayTo(ip netip.Addr) verbs.AHAttr {
-	return id.dev.wayTo(id.local.Addr().WithZone(""), ip.WithZone(""))
+// wayTo returns the address vector from the local address to ip.
+func (a *addresses) wayTo(ip netip.Addr) verbs.AHAttr {
+	return a.dev.wayTo(a.local.Addr().WithZone(""), ip.WithZone(""))
 }
 
 // wayTo returns the address vector from one of the device's addresses to another host's.
@@ -129,9 +129,9 @@ func (q *qp) postDatagram(wr *verbs.SendWR) error {
 		return unix.ENOMEM
 	}
 	e := sendEntry{wr: *wr, n: n, done: true}
-	p := packet{kind: MsgDatagram, from: q.id.ownEndpoint(), src: h.src, imm: wr.Imm, flags: e.wireFlags()}
+	p := packet{kind: MsgDatagram, from: q.id.self, src: h.src, imm: wr.Imm, flags: e.wireFlags()}
 	for _, m := range q.in.f.receiversOf(h.dst, wr.RemoteQPN) {
-		p.to, p.dst, p.data = m.q.id.ownEndpoint(), m.ip, e.gatherBytes()
+		p.to, p.dst, p.data = m.q.id.self, m.ip, e.gatherBytes()
 		p.ud = datagram{to: m.q.num, from: q.num, key: wr.RemoteQKey}
 		if h.dst.IsMulticast() {
 			p.ud.group = h.dst
@@ -161,11 +161,10 @@ func (f *Fabric) receiversOf(ip netip.Addr, num uint32) []member {
 }
 
 // gotDatagram puts a datagram into a receive, or drops it.
-func (id *driverID) gotDatagram(p *packet) {
-	if id.qp == nil || id.qp.over || id.qp.num != p.ud.to || p.ud.key != globalQKey {
+func (q *qp) gotDatagram(p *packet) {
+	if q == nil || q.over || q.num != p.ud.to || p.ud.key != globalQKey {
 		return
 	}
-	q := id.qp
 	wr, ok := q.takeRecv()
 	switch {
 	case !ok || q.over:
@@ -218,9 +217,15 @@ func (f *Fabric) detachLocked(group netip.Addr, q *qp) {
 	}
 }
 
-// joinMulticast does what RoCE does: it accepts IPv4 groups only. For others it returns 524
-// (ENOTSUPP), which is internal to the kernel and leaks out of it.
-func (id *driverID) joinMulticast(c *cmid.JoinMulticast) error {
+// groups are the multicast groups that an identifier has joined.
+type groups struct {
+	id     *driverID
+	joined map[netip.Addr]*cmid.JoinMulticast
+}
+
+// join does what RoCE does: it accepts IPv4 groups only. For others it returns 524 (ENOTSUPP),
+// which is internal to the kernel and leaks out of it.
+func (g *groups) join(c *cmid.JoinMulticast) error {
 	const notSupported = unix.Errno(524)
 	group := c.Addr.Addr()
 	switch {
@@ -228,15 +233,16 @@ func (id *driverID) joinMulticast(c *cmid.JoinMulticast) error {
 		return unix.EINVAL
 	case group.Is6():
 		return notSupported
-	case id.groups[group] != nil:
+	case g.joined[group] != nil:
 		return unix.EADDRINUSE
 	}
-	if id.groups == nil {
-		id.groups = make(map[netip.Addr]*cmid.JoinMulticast)
+	if g.joined == nil {
+		g.joined = make(map[netip.Addr]*cmid.JoinMulticast)
 	}
-	id.groups[group] = c
+	g.joined[group] = c
+	id := g.id
 	id.runLater(func() {
-		if id.groups[group] != c {
+		if g.joined[group] != c {
 			return // left again
 		}
 		if id.qp != nil && !c.SendOnly {
@@ -258,16 +264,16 @@ const (
 	globalQKey   = 0x01234567 // RDMA_UDP_QKEY
 )
 
-func (id *driverID) leaveMulticast(a cmid.Addr) error {
-	if id.groups[a.Addr()] == nil {
+func (g *groups) leave(a cmid.Addr) error {
+	if g.joined[a.Addr()] == nil {
 		return unix.EADDRNOTAVAIL
 	}
-	delete(id.groups, a.Addr())
-	if id.qp != nil {
-		f := id.in.f
+	delete(g.joined, a.Addr())
+	if q := g.id.qp; q != nil {
+		f := q.in.f
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.detachLocked(a.Addr(), id.qp)
+		f.detachLocked(a.Addr(), q)
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ func (id *driverID) destroyInPlace() {
 	if id.qp != nil {
 		id.qp.release()
 	}
-	if id.key.in != nil {
-		id.in.host.requests.CompareAndDelete(id.key, id.ownEndpoint())
+	if id.cm.isPassive() {
+		id.in.host.requests.CompareAndDelete(id.cm.key, id.self)
 	}
 	id.in.host.countDriverIDs(-1)
 	id.state = states.Destroying
@@ -35,7 +35,7 @@ func (id *driverID) letGo() {
 	id.notifyPeer()
 	id.freePort()
 	id.timer.stop()
-	id.clearStall()
+	id.stream.setStalled(false)
 }
 
 // notifyPeer notifies the peer that the identifier is gone.
@@ -49,22 +49,22 @@ func (id *driverID) notifyPeer() {
 	case id.in.f.iwarp:
 		switch id.state {
 		case states.Connected: // FIN
-			id.sendStatus(MsgDREQ, 0)
+			id.cm.sendStatus(MsgDREQ, 0)
 		case states.Connecting, states.ConnectRequested:
-			id.sendStatus(MsgDREQ, connReset)
+			id.cm.sendStatus(MsgDREQ, connReset)
 		default:
 		}
 		return
 	}
 	switch id.state {
 	case states.Connecting:
-		id.sendStatus(MsgREJ, int32(cmid.RejectTimeout))
+		id.cm.sendStatus(MsgREJ, int32(cmid.RejectTimeout))
 	case states.ConnectRequested, states.Responded, states.Accepting:
-		id.sendStatus(MsgREJ, int32(cmid.RejectConsumerDefined))
+		id.cm.sendStatus(MsgREJ, int32(cmid.RejectConsumerDefined))
 	case states.Connected:
-		id.sendStatus(MsgDREQ, 0)
+		id.cm.sendStatus(MsgDREQ, 0)
 	case states.PeerDisconnected:
-		id.sendStatus(MsgDREP, 0)
+		id.cm.sendStatus(MsgDREP, 0)
 	default:
 	}
 }
@@ -75,7 +75,7 @@ func (id *driverID) removeDevice() {
 	silent := id.state == states.ConnectRequested
 	id.letGo()
 	id.qp.fail()
-	id.opening = nil
+	id.stream.opening = nil
 	id.state = states.Removed
 	if !silent {
 		id.reportKind(states.KindDeviceRemoval, 0)

@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -19,18 +18,16 @@ func (id *driverID) disconnect() error {
 	id.qp.fail()
 	switch {
 	case f.iwarp:
-		id.sendStatus(MsgDREQ, 0)
+		id.cm.sendStatus(MsgDREQ, 0)
 		id.state = states.Timewait
-		end := cmp.Or(id.lost, &message{})
-		id.runLater(func() {
-			id.in.deliverEvent(id, cmid.DriverEvent{Kind: states.KindDisconnected, Status: end.status, Err: end.err})
-		})
+		end := cmp.Or(id.stream.lost, &message{})
+		id.runLater(func() { id.reportEnd(end) })
 	case id.state == states.PeerDisconnected:
-		id.sendStatus(MsgDREP, 0)
+		id.cm.sendStatus(MsgDREP, 0)
 		id.enterTimewait()
 	default:
 		id.state = states.Disconnecting
-		id.sendUntilAnswered(MsgDREQ, &message{}, func() { id.finishDisconnect(-int32(unix.ETIMEDOUT)) })
+		id.cm.sendUntilAnswered(MsgDREQ, &message{}, func() { id.finishDisconnect(-int32(unix.ETIMEDOUT)) })
 	}
 	return nil
 }
@@ -51,7 +48,7 @@ func (in *instance) gotDisconnect(id *driverID, p *packet) {
 	switch {
 	case in.f.iwarp:
 		if id != nil {
-			id.gotEndOfStream(p)
+			id.stream.gotEnd(p)
 		}
 	case id == nil:
 		in.f.answerPacket(p, p.to, MsgDREP, 0)
@@ -61,37 +58,18 @@ func (in *instance) gotDisconnect(id *driverID, p *packet) {
 			id.timer.stop()
 			id.changeState(states.PeerDisconnected, states.KindDisconnected, 0)
 		case states.Disconnecting: // both simultaneously
-			id.sendStatus(MsgDREP, 0)
+			id.cm.sendStatus(MsgDREP, 0)
 			id.finishDisconnect(0)
 		case states.Timewait:
-			id.sendStatus(MsgDREP, 0) // the first one was lost
+			id.cm.sendStatus(MsgDREP, 0) // the first one was lost
 		default:
 		}
 	}
 }
 
 func (id *driverID) gotDisconnectReply(p *packet) {
-	if id.state == states.Disconnecting && id.far == p.from {
+	if id.state == states.Disconnecting && id.cm.far == p.from {
 		id.finishDisconnect(0)
-	}
-}
-
-// gotEndOfStream handles a FIN, a Terminate or a RST on iWARP.
-func (id *driverID) gotEndOfStream(p *packet) {
-	switch id.state {
-	case states.ConnectRequested:
-		id.state, id.reset = states.Failed, true // no event: the accept will fail
-	case states.Connecting:
-		id.failConnection(states.KindRejected, connReset)
-	case states.Connected:
-		// A FIN and a Terminate come after the messages that wait for a receive.
-		if q := id.qp; q != nil && q.waiting.Len() > 0 && id.lost == nil && (p.cm.status == 0 || p.cm.err != nil) {
-			q.waiting.Push(*p)
-			q.handleOverlooked()
-			return
-		}
-		id.failLost(p.cm)
-	default:
 	}
 }
 
@@ -100,6 +78,6 @@ func (id *driverID) breakConnection() {
 	if id.ps.Datagram() || id.state != states.Connected && id.state != states.Accepting {
 		return
 	}
-	id.sendStatus(MsgDREQ, connReset)
-	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.far, to: id.ownEndpoint(), cm: &message{status: connReset}})
+	id.cm.sendStatus(MsgDREQ, connReset)
+	id.in.gotDisconnect(id, &packet{kind: MsgDREQ, from: id.cm.far, to: id.self, cm: &message{status: connReset}})
 }

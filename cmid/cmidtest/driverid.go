@@ -1,7 +1,6 @@
 package cmidtest
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/rdmactor/rdmactor/cmid"
@@ -12,39 +11,23 @@ import (
 // driverID is the device's part of an identifier. Its state may be ahead of the state that cmid
 // has.
 type driverID struct {
-	in          *instance // has it now; Detach and Attach change it
-	home        *instance // has made it; peers send to this one
-	h           cmid.Handle
-	ps          cmid.PortSpace
-	state       states.State
-	local, peer cmid.Addr
-	dev         *device
-	port        *binding // nil while not bound
-	strayed     bool     // was bound to an interface without a device: the kernel never forgets
-	reuse       bool
-	afOnly      bool
-	afOnlySet   bool
-	qp          *qp
-	groups      map[netip.Addr]*cmid.JoinMulticast // joined
-	network     transit
+	in    *instance // has it now; Detach and Attach change it
+	h     cmid.Handle
+	state states.State
+	addresses
+	params
+	cm     exchange
+	stream stream
+	groups groups
+	qp     *qp
+	timer  alarm
+}
 
-	far      endpoint // the other end
-	key      endpoint // the end whose request made this identifier
-	own      cmid.ConnParam
-	peers    cmid.ConnParam // the peer's
-	ord      uint8          // how many Reads may be outstanding: as many as the peer serves
-	reset    bool           // a request whose peer gave up (iWARP)
-	opening  *cmid.Connect  // its stream is not open yet (iWARP)
-	sent     packet         // repeated until it is answered
-	tries    int
-	patience int // how often the peer has asked for more time
-	timer    clock
-	due      time.Time // of timer
-	onTimer  func()
-
-	lost     *message // iWARP: how the connection was lost, while messages wait
-	stall    clock    // iWARP: TCP's timer for a link that is cut
-	stalling bool     // it runs
+// alarm is an identifier's timer. An identifier waits for one thing at a time.
+type alarm struct {
+	clock
+	due time.Time
+	fn  func()
 }
 
 // clock is a timer that is made when it is first needed.
@@ -62,13 +45,20 @@ func (c *clock) start(l *eventloop.Loop, d time.Duration, fn func()) {
 func (c *clock) stop() bool { return c.t != nil && c.t.Stop() }
 
 func (in *instance) newDriverID(h cmid.Handle, ps cmid.PortSpace) *driverID {
-	id := &driverID{in: in, home: in, h: h, ps: ps}
+	id := &driverID{in: in, h: h, addresses: addresses{self: endpoint{in, h}, ps: ps}}
+	id.cm.id, id.stream.id, id.groups.id = id, id, id
 	in.ids[h] = id
 	in.host.countDriverIDs(1)
 	return id
 }
 
-func (id *driverID) ownEndpoint() endpoint { return endpoint{id.home, id.h} }
+// enter moves the identifier to a state, unless err has prevented it.
+func (id *driverID) enter(s states.State, err error) error {
+	if err == nil {
+		id.state = s
+	}
+	return err
+}
 
 func (id *driverID) isAlive() bool { return id.in.ids[id.h] == id }
 
@@ -91,54 +81,11 @@ func (id *driverID) runAfter(d time.Duration, fn func()) {
 	id.runLater(fn)
 }
 
-// setTimer runs fn after d. It replaces the fn of the call before, because an identifier waits for
-// one thing at a time.
+// setTimer runs fn after d. It replaces the fn of the call before.
 func (id *driverID) setTimer(d time.Duration, fn func()) {
-	id.onTimer = fn
-	id.due = id.in.loop.Now().Add(d)
-	id.timer.start(id.in.loop, d, func() { id.onTimer() })
-}
-
-func (id *driverID) newPacket(kind Message, m *message) packet {
-	return packet{kind: kind, by: id, from: id.ownEndpoint(), to: id.far, src: id.local.Addr(), dst: id.peer.Addr(), cm: m}
-}
-
-// sendMessage sends a message to the other end.
-func (id *driverID) sendMessage(kind Message, m *message) {
-	id.in.f.sendPacket(id.newPacket(kind, m))
-}
-
-// sendStatus sends a message that has only a kind and a status.
-func (id *driverID) sendStatus(kind Message, status int32) {
-	id.sendMessage(kind, &message{status: status})
-}
-
-// sendAnswer sends a message. It is sent again whenever the peer repeats its own.
-func (id *driverID) sendAnswer(kind Message, m *message) {
-	id.sent = id.newPacket(kind, m)
-	id.in.f.sendPacket(id.sent)
-}
-
-// sendUntilAnswered sends a message and repeats it. giveUp runs when no answer comes.
-func (id *driverID) sendUntilAnswered(kind Message, m *message, giveUp func()) {
-	id.sendAnswer(kind, m)
-	id.repeatSend(func() { id.in.f.sendPacket(id.sent) }, giveUp)
-}
-
-// repeatSend calls send again and again, and at last giveUp. An answer stops the timer, and so ends
-// it.
-func (id *driverID) repeatSend(send, giveUp func()) {
-	id.tries = 0
-	var again func()
-	again = func() {
-		if id.tries++; id.tries > cmRetries {
-			giveUp()
-			return
-		}
-		id.setTimer(cmTimeout, again)
-		send()
-	}
-	id.setTimer(cmTimeout, again)
+	t := &id.timer
+	t.fn, t.due = fn, id.in.loop.Now().Add(d)
+	t.start(id.in.loop, d, func() { t.fn() })
 }
 
 // Handle returns the identifier's handle.
@@ -193,23 +140,8 @@ func (in *instance) seenByPeer(p cmid.ConnParam) cmid.ConnParam {
 	return p
 }
 
-// agreedDepths returns the depths that the embedded device reports for a connection: the Reads that
-// this side serves, and those that it may request.
-func (id *driverID) agreedDepths(ask uint8) cmid.ConnParam {
-	if !id.in.f.embedded {
-		return cmid.ConnParam{}
-	}
-	return cmid.ConnParam{ResponderResources: id.own.ResponderResources, InitiatorDepth: ask}
-}
-
 // cloneBytes copies b. The copy of an empty slice is nil.
 func cloneBytes(b []byte) []byte { return append([]byte(nil), b...) }
-
-// clearStall stops TCP's timer.
-func (id *driverID) clearStall() {
-	id.stalling = false
-	id.stall.stop()
-}
 
 const (
 	deviceDepth   = 16 // reads a queue pair can hold, each way

@@ -174,8 +174,8 @@ func (in *instance) closeAll() {
 		if id.state == states.Removed {
 			continue
 		}
-		if id.state == states.Connected && unread[id.ownEndpoint()] {
-			id.sendStatus(MsgDREQ, connReset)
+		if id.state == states.Connected && unread[id.self] {
+			id.cm.sendStatus(MsgDREQ, connReset)
 			id.state = states.Timewait // nothing more is sent
 		}
 		id.removeDevice()

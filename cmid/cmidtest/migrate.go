@@ -21,8 +21,8 @@ func (in *instance) detachDriverID(id *driverID) *detached {
 	d := &detached{from: in, id: id}
 	delete(in.ids, id.h)
 	d.ticking = id.timer.stop()
-	id.clearStall() // until then a cut link goes unnoticed
-	id.timer, id.stall = clock{}, clock{}
+	id.stream.setStalled(false) // until then a cut link goes unnoticed
+	id.timer.clock, id.stream.stall = clock{}, clock{}
 	in.delivering = d.takeEvents(in.delivering)
 	in.kept = d.takeEvents(in.kept)
 	mine := func(p *packet) bool { return p.to.h == id.h }
@@ -69,7 +69,7 @@ func (d *detached) attachTo(to *instance) {
 		child.attachTo(to)
 	}
 	if d.ticking {
-		id.setTimer(max(id.due.Sub(to.loop.Now()), 0), id.onTimer)
+		id.setTimer(max(id.timer.due.Sub(to.loop.Now()), 0), id.timer.fn)
 	}
 	for _, e := range d.kept {
 		to.kept = append(to.kept, e)

@@ -106,7 +106,11 @@ func (f *Fabric) dropUnsent(from endpoint) {
 // setStalled starts or stops TCP's timer for a stream whose bytes wait for a link.
 func (f *Fabric) setStalled(who endpoint, yes bool) {
 	if f.iwarp && who.in != nil {
-		who.in.runLater(func() { who.in.setStalled(who, yes) })
+		who.in.runLater(func() {
+			if id := who.in.ids[who.h]; id != nil {
+				id.stream.setStalled(yes)
+			}
+		})
 	}
 }
 

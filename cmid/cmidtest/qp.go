@@ -69,7 +69,7 @@ func (q *qp) fail() {
 	q.rnr.stop()
 	q.flushSends()
 	if !q.in.f.iwarp { // TCP always repeats a stream's bytes
-		q.in.f.dropUnsent(q.id.ownEndpoint())
+		q.in.f.dropUnsent(q.id.self)
 	}
 	for q.recvs.Len() > 0 {
 		q.rq.add(verbs.WC{ID: q.recvs.Pop().ID, Status: verbs.StatusFlushed, Op: verbs.Recv, QP: q}, false)

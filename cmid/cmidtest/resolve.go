@@ -34,7 +34,7 @@ func (id *driverID) resolveAddr(c *cmid.ResolveAddr) error {
 		if src.IsZero() {
 			src = cmid.AddrFrom(wildcardOf(dst.Addr()), 0)
 		}
-		if err := id.bindAddr(src); err != nil {
+		if err := id.enter(states.Bound, id.bind(src)); err != nil {
 			return err
 		}
 	}
@@ -88,9 +88,10 @@ func (id *driverID) finishResolve(p path, dst cmid.Addr) {
 }
 
 // routeLocked finds the way to dst.
-func (id *driverID) routeLocked(dst netip.Addr) (path, error) {
-	host, f := id.in.host, id.in.f
-	if dst.Is4() != id.local.Addr().Is4() {
+func (a *addresses) routeLocked(dst netip.Addr) (path, error) {
+	host := a.self.in.host
+	f := host.f
+	if dst.Is4() != a.local.Addr().Is4() {
 		return path{}, unix.EINVAL
 	}
 	if isAny(dst) {
@@ -102,25 +103,25 @@ func (id *driverID) routeLocked(dst netip.Addr) (path, error) {
 	if lacksZone(dst) {
 		return path{}, unix.EINVAL
 	}
-	delay := f.latencyLocked(id.local.Addr(), dst)
+	delay := f.latencyLocked(a.local.Addr(), dst)
 	// The kernel never forgets an interface without a device. RoCE has no GID for loopback.
-	if id.strayed || !f.iwarp && id.local.Addr().IsLoopback() {
+	if a.strayed || !f.iwarp && a.local.Addr().IsLoopback() {
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	if d := host.ownLocked(dst); d != nil {
-		if id.dev != nil && id.dev != d {
+		if a.dev != nil && a.dev != d {
 			return path{silence: true}, nil // the ports of two devices do not reach each other
 		}
 		src, _ := d.sourceAddr(dst) // the first address in the subnet, as in the routing table
 		return path{dev: d, src: src, delay: delay}, nil
 	}
 	if host.isPlainLocked(dst) {
-		id.strayed = true
+		a.strayed = true
 		return path{errno: unix.ENODEV, delay: delay}, nil
 	}
 	devices := host.devices
-	if id.dev != nil { // even if it was removed: DeviceRemoval is on its way
-		devices = []*device{id.dev}
+	if a.dev != nil { // even if it was removed: DeviceRemoval is on its way
+		devices = []*device{a.dev}
 	}
 	for _, d := range devices {
 		if src, ok := d.sourceAddr(dst); ok {

@@ -25,7 +25,7 @@ var messageOf = [...]Message{
 func (q *qp) issueSends() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
-		if e.done || q.id.lost != nil { // it has failed, or the connection is lost: nothing leaves
+		if e.done || q.id.stream.lost != nil { // it has failed, or the connection is lost: nothing leaves
 			return
 		}
 		if e.awaitsData() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {
@@ -39,7 +39,7 @@ func (q *qp) issueSends() {
 		}
 		q.seq++
 		e.seq = q.seq
-		p := q.id.newPacket(messageOf[e.wr.Op], nil)
+		p := q.id.cm.newPacket(messageOf[e.wr.Op], nil)
 		p.seq, p.imm, p.flags = e.seq, e.wr.Imm, e.wireFlags()
 		p.mem = memory.Remote{Addr: e.wr.RemoteAddr, Key: e.wr.RKey, Len: e.n}
 		p.atomic = atomicOp{swaps: e.wr.Op == verbs.AtomicCmpSwap, compareAdd: e.wr.CompareAdd, swap: e.wr.Swap}
@@ -131,14 +131,13 @@ func (q *qp) failAt(i int, st verbs.Status) {
 
 // answeredIndex returns the index of the work request that p answers. ok is false when none waits
 // for p. The peer handles work requests in order, so those before it are done as well.
-func (id *driverID) answeredIndex(p *packet) (q *qp, i int, ok bool) {
-	if id.qp == nil || id.qp.over || id.far != p.from || id.qp.next == 0 {
-		return nil, 0, false
+func (q *qp) answeredIndex(p *packet) (i int, ok bool) {
+	if q == nil || q.over || q.id.cm.far != p.from || q.next == 0 {
+		return 0, false
 	}
-	q = id.qp
 	first := q.sends.At(0).seq
 	if p.seq < first || p.seq-first >= uint64(q.next) {
-		return nil, 0, false
+		return 0, false
 	}
 	i = int(p.seq - first)
 	for before := range i {
@@ -146,13 +145,13 @@ func (id *driverID) answeredIndex(p *packet) (q *qp, i int, ok bool) {
 			e.done = true
 		}
 	}
-	return q, i, true
+	return i, true
 }
 
 // gotAck handles the peer's report of how a Send or a Write ended, or why a Read or an atomic
 // operation failed.
-func (id *driverID) gotAck(p *packet) {
-	q, i, ok := id.answeredIndex(p)
+func (q *qp) gotAck(p *packet) {
+	i, ok := q.answeredIndex(p)
 	switch {
 	case !ok:
 	case p.status == ackWait:
@@ -167,8 +166,8 @@ func (id *driverID) gotAck(p *packet) {
 }
 
 // gotReadResponse handles the bytes that a Read or an atomic operation asked for.
-func (id *driverID) gotReadResponse(p *packet) {
-	q, i, ok := id.answeredIndex(p)
+func (q *qp) gotReadResponse(p *packet) {
+	i, ok := q.answeredIndex(p)
 	if !ok || q.sends.At(i).done {
 		return
 	}

@@ -16,7 +16,7 @@ const rnrTimer = 655 * time.Millisecond
 
 // gotWork handles a Send, a Write, a Read or an atomic operation of the peer.
 func (in *instance) gotWork(id *driverID, p *packet) {
-	if id == nil || id.qp == nil || id.qp.over || id.lost != nil || id.far != p.from {
+	if id == nil || id.qp == nil || id.qp.over || id.stream.lost != nil || id.cm.far != p.from {
 		// This end has given up the stream, and the other does not know. TCP answers with a reset.
 		if in.f.iwarp {
 			in.f.answerPacket(p, p.to, MsgDREQ, connReset)
@@ -38,7 +38,7 @@ func (in *instance) gotWork(id *driverID, p *packet) {
 		return // an earlier one was lost
 	}
 	q.came++
-	if q.came == 1 && id.key.in != nil && in.f.isOverlooked() {
+	if q.came == 1 && id.cm.isPassive() && in.f.isOverlooked() {
 		q.missed = true
 	} else if q.waiting.Len() == 0 {
 		if q.serveRequest(p) {
@@ -89,7 +89,7 @@ func (q *qp) serveRequest(p *packet) (done bool) {
 		return true
 	case MsgDREQ:
 		if q.id.state == states.Connected {
-			q.id.endStream(p.cm)
+			q.id.stream.end(p.cm)
 		}
 		return true
 	default:
@@ -115,7 +115,7 @@ func (q *qp) reachMemory(p *packet, access verbs.Access, what string) (b []byte,
 
 // sendReadResponse sends the peer the bytes that it asked for.
 func (q *qp) sendReadResponse(p *packet, b []byte) {
-	r := q.id.newPacket(MsgReadResponse, nil)
+	r := q.id.cm.newPacket(MsgReadResponse, nil)
 	r.seq, r.data = p.seq, buffers.Get().(*buffer)
 	r.data.b = append(r.data.b[:0], b...)
 	q.in.f.sendPacket(r)
@@ -219,7 +219,7 @@ func (q *qp) sendAck(p *packet, st ack) {
 	if q.in.f.iwarp {
 		return
 	}
-	a := q.id.newPacket(MsgAck, nil)
+	a := q.id.cm.newPacket(MsgAck, nil)
 	a.seq, a.status = p.seq, st
 	q.in.f.sendPacket(a)
 }
@@ -278,10 +278,10 @@ func (q *qp) retryNow() {
 			return
 		}
 		p.release()
-		if q.id.lost != nil && !q.over {
-			q.id.waitLost()
+		if q.id.stream.lost != nil && !q.over {
+			q.id.stream.awaitReceives()
 		}
 	}
 	q.rnr.stop()
-	q.id.endLost()
+	q.id.stream.endLost()
 }

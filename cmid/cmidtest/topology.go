@@ -82,7 +82,7 @@ type port struct {
 
 // binding is the use of a port by an identifier. The Fabric's mutex guards it.
 type binding struct {
-	id        *driverID // other loops use only its constant fields
+	owner     endpoint
 	ip        netip.Addr
 	port      port
 	reuse     bool

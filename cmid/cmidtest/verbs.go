@@ -168,7 +168,7 @@ func (*qp) Contained(int) {}
 func (q *qp) Destroy() error {
 	if !q.gone {
 		q.release()
-		q.id.endLost()
+		q.id.stream.endLost()
 	}
 	return nil
 }
