@@ -3,7 +3,6 @@
 package native
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -153,7 +152,7 @@ func (a *adapter) Query() (hca.Caps, error) {
 		return hca.Caps{}, err
 	}
 	c.Attr.MaxMessage = port.MaxMsgSz
-	if mtu := port.ActiveMTU; !c.IWARP && mtu >= 1 && mtu <= mtu4096 {
+	if mtu := port.ActiveMTU; !c.IWARP && mtu >= 1 && mtu <= hca.MTU4096 {
 		c.Attr.MaxDatagram = 128 << mtu
 	}
 	a.caps = c
@@ -313,11 +312,4 @@ func (a *adapter) ackEvents(p *page, o *object) {
 		p.invoke(a.ackCQEvents.addr, o.addr, uintptr(o.unacked))
 		o.unacked = 0
 	}
-}
-
-// toBigEndian returns a number whose bytes in memory are x in big endian order.
-func toBigEndian(x uint32) uint32 {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], x)
-	return binary.NativeEndian.Uint32(b[:])
 }

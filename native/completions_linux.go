@@ -3,6 +3,7 @@
 package native
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"github.com/rdmactor/rdmactor/internal/hca"
@@ -99,32 +100,24 @@ func (q *completions) Take(c *hca.CQE) bool {
 		q.made = q.made[1:]
 		return true
 	}
-	w := typedAt[wc](q.mem, q.next*sizeOf[wc]())
+	w := typedAt[hca.WC](q.mem, q.next*sizeOf[hca.WC]())
 	q.next++
 	*c = hca.CQE{
-		Cookie: w.WRID, QPN: w.QPNum, Status: statusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0,
+		Cookie: w.WRID, QPN: w.QPNum, Status: hca.StatusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&hca.WCGRH != 0,
 		Last: q.next == q.n && q.n < polled && len(q.made) == 0,
 	}
 	switch { // the two share memory
-	case w.WCFlags&wcWithImm != 0:
-		c.HasImm, c.Imm = true, toBigEndian(w.Imm)
-	case w.WCFlags&wcWithInv != 0:
-		c.InvalidatedRKey = w.Imm
+	case w.WCFlags&hca.WCWithImm != 0:
+		c.HasImm, c.Imm = true, binary.BigEndian.Uint32(w.Ex[:])
+	case w.WCFlags&hca.WCWithInv != 0:
+		c.InvalidatedRKey = binary.NativeEndian.Uint32(w.Ex[:])
 	}
-	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == wcRecvWrite
+	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == hca.WCRecvWrite
 	return true
 }
 
 // Close does nothing: the queue belongs to the library.
 func (q *completions) Close() error { return nil }
-
-// statusOf converts a value of enum ibv_wc_status. Package verbs uses the same numbers.
-func statusOf(s uint32) verbs.Status {
-	if s > uint32(verbs.StatusGeneral) {
-		return verbs.StatusGeneral
-	}
-	return verbs.Status(s)
-}
 
 // Foresee makes the next post of sends, or the next call of Empty, poll the queue and request the
 // event.

@@ -56,19 +56,19 @@ func (a *adapter) NextCompletion() (uint64, error) {
 // NextEvent reads an asynchronous event. It is acknowledged immediately, because an object is not
 // destroyed before.
 func (a *adapter) NextEvent() (hca.Event, error) {
-	ev, at := scratchVar[asyncEvent](a.page, 0)
+	ev, at := scratchVar[hca.AsyncEvent](a.page, 0)
 	if err := a.readEvent(a.getAsyncEvent, a.ctx, at); err != nil {
 		return hca.Event{}, err
 	}
 	e := hca.Event{Type: ev.EventType}
 	switch t := ev.EventType; {
-	case t >= eventQPFirst && t <= eventQPLast, t == eventQPLastWQE:
+	case t >= hca.EventQPFatal && t <= hca.EventPathMigErr, t == hca.EventLastWQE:
 		e.Object = peek[uint64](uintptr(ev.Element), qpContext)
-	case t == eventSRQError, t == eventSRQLimit:
+	case t == hca.EventSRQError, t == hca.EventSRQLimit:
 		e.Object = peek[uint64](uintptr(ev.Element), srqContext)
-	case t >= eventPortFirst && t <= eventPortLast, t == eventReregister, t == eventGIDChange:
+	case t >= hca.EventPortActive && t <= hca.EventSMChange, t == hca.EventReregister, t == hca.EventGIDChange:
 		e.Object = uint64(uint32(ev.Element)) // a number, in the same union
-	case t == eventCQError:
+	case t == hca.EventCQError:
 		e.Object = peek[uint64](uintptr(ev.Element), cqContext)
 	}
 	a.page.invoke(a.ackAsyncEvent.addr, at)

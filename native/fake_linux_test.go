@@ -3,6 +3,7 @@
 package native
 
 import (
+	"encoding/binary"
 	"slices"
 	"testing"
 
@@ -42,7 +43,7 @@ func fakeContext(tb testing.TB) (a *adapter, provide func(off uintptr, fn any)) 
 // newQueues returns a completion queue and a send queue of a fake.
 func newQueues(tb testing.TB, a *adapter, qp uintptr) (*completions, *sendQueue) {
 	tb.Helper()
-	mem, err := mapMemory(polled * sizeOf[wc]())
+	mem, err := mapMemory(polled * sizeOf[hca.WC]())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -136,8 +137,8 @@ func TestInlineBytesAreCopied(t *testing.T) {
 	var got string
 	provide(contextPostSend, func(_, wr, _ uintptr) uintptr {
 		w := peek[sendWR](wr, 0)
-		s := peek[sge](uintptr(w.SGList), 0)
-		if w.SendFlags != sendInline|sendSignaled|sendSolicited || w.NumSGE != 1 {
+		s := peek[hca.Place](uintptr(w.SGList), 0)
+		if w.SendFlags != hca.SendInline|hca.SendSignaled|hca.SendSolicited || w.NumSGE != 1 {
 			t.Errorf("%+v", w)
 		}
 		got = stringAt(uintptr(s.Addr), int(s.Length))
@@ -163,12 +164,12 @@ func TestPoll(t *testing.T) {
 		k := min(left, int(n))
 		left -= k
 		for i := range k {
-			flags := uint32(wcWithImm | wcGRH)
+			flags := uint32(hca.WCWithImm | hca.WCGRH)
 			if next%2 == 1 {
-				flags = wcWithInv | wcGRH
+				flags = hca.WCWithInv | hca.WCGRH
 			}
-			*(*wc)(pointerTo(mem + uintptr(i*sizeOf[wc]()))) = wc{
-				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Imm: toBigEndian(0x01020304), WCFlags: flags, SrcQP: 8,
+			*(*hca.WC)(pointerTo(mem + uintptr(i*sizeOf[hca.WC]()))) = hca.WC{
+				WRID: next, Status: 99, QPNum: 7, ByteLen: 3, Ex: [4]byte{1, 2, 3, 4}, WCFlags: flags, SrcQP: 8,
 			}
 			next++
 		}
@@ -180,7 +181,7 @@ func TestPoll(t *testing.T) {
 		want := hca.CQE{Cookie: i, QPN: 7, Status: verbs.StatusGeneral, Bytes: 3, Imm: 0x01020304, HasImm: true, SrcQPN: 8, GRH: true}
 		want.Last = i == polled+2 // the last completion of a poll that could have returned more
 		if i%2 == 1 {
-			want.HasImm, want.Imm, want.InvalidatedRKey = false, 0, toBigEndian(0x01020304)
+			want.HasImm, want.Imm, want.InvalidatedRKey = false, 0, binary.NativeEndian.Uint32([]byte{1, 2, 3, 4})
 		}
 		if cq.Empty() || !cq.Take(&e) || e != want {
 			t.Fatalf("completion %d is %+v", i, e)

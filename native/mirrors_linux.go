@@ -2,6 +2,8 @@
 
 package native
 
+import "github.com/rdmactor/rdmactor/internal/hca"
+
 // The structs of infiniband/verbs.h that are passed between Go and C, with similar names. Addresses
 // are uint64. No field has moved since libibverbs 1.1, and new ones were added at the ends: a
 // struct of the newest size suits every version.
@@ -75,12 +77,6 @@ type portAttr struct {
 	_            [16]byte // fields of later versions
 }
 
-type sge struct {
-	Addr   uint64
-	Length uint32
-	LKey   uint32
-}
-
 type sendWR struct {
 	WRID      uint64
 	Next      uint64
@@ -88,31 +84,17 @@ type sendWR struct {
 	NumSGE    int32
 	Opcode    uint32
 	SendFlags uint32
-	Imm       uint32 // big endian
+	Imm       [4]byte // big endian
 	WR        [32]byte
 	_         [56]byte
 }
 
-// The members of sendWR's union.
-type (
-	rdmaWR struct {
-		RemoteAddr uint64
-		RKey       uint32
-		_          uint32
-	}
-	atomicWR struct {
-		RemoteAddr uint64
-		CompareAdd uint64
-		Swap       uint64
-		RKey       uint32
-		_          uint32
-	}
-	udWR struct {
-		AH         uint64
-		RemoteQPN  uint32
-		RemoteQKey uint32
-	}
-)
+// udWR is a member of sendWR's union, as are hca.RDMAWR and hca.AtomicWR.
+type udWR struct {
+	AH         uint64
+	RemoteQPN  uint32
+	RemoteQKey uint32
+}
 
 type recvWR struct {
 	WRID   uint64
@@ -120,23 +102,6 @@ type recvWR struct {
 	SGList uint64
 	NumSGE int32
 	_      uint32
-}
-
-type wc struct {
-	WRID      uint64
-	Status    uint32
-	Opcode    uint32
-	VendorErr uint32
-	ByteLen   uint32
-	Imm       uint32 // big endian
-	QPNum     uint32
-	SrcQP     uint32
-	WCFlags   uint32
-	PKeyIndex uint16
-	SLID      uint16
-	SL        uint8
-	DLIDPath  uint8
-	_         [2]byte
 }
 
 type qpCap struct {
@@ -170,26 +135,6 @@ type srqInitAttr struct {
 	_          uint32
 }
 
-type globalRoute struct {
-	DGID         [16]byte
-	FlowLabel    uint32
-	SGIDIndex    uint8
-	HopLimit     uint8
-	TrafficClass uint8
-	_            uint8
-}
-
-type ahAttr struct {
-	GRH         globalRoute
-	DLID        uint16
-	SL          uint8
-	SrcPathBits uint8
-	StaticRate  uint8
-	IsGlobal    uint8
-	PortNum     uint8
-	_           uint8
-}
-
 type qpAttr struct {
 	QPState         uint32
 	CurQPState      uint32
@@ -201,8 +146,8 @@ type qpAttr struct {
 	DestQPNum       uint32
 	QPAccessFlags   uint32
 	Cap             qpCap
-	AHAttr          ahAttr
-	AltAHAttr       ahAttr
+	AHAttr          hca.AHAttr
+	AltAHAttr       hca.AHAttr
 	PKeyIndex       uint16
 	AltPKeyIndex    uint16
 	EnSQDAsync      uint8
@@ -219,12 +164,6 @@ type qpAttr struct {
 	_               uint8
 	RateLimit       uint32
 	_               uint32
-}
-
-type asyncEvent struct {
-	Element   uint64
-	EventType uint32
-	_         uint32
 }
 
 // Offsets in structs of the library's memory. The fields that are read precede the first mutex,
@@ -258,35 +197,9 @@ const (
 	qpNum            = 52
 )
 
-// Values of enums.
+// Values of enums that package hca does not have.
 const (
-	nodeRNIC        = 4 // IBV_NODE_RNIC
-	mtu4096         = 5
-	qpStateRTS      = 3
-	srqLimit        = 1 << 1 // IBV_SRQ_LIMIT
-	wrWrite         = 0
-	wrWriteWithImm  = 1
-	wrSend          = 2
-	wrSendWithImm   = 3
-	wrRead          = 4
-	wrCmpSwap       = 5
-	wrFetchAdd      = 6
-	sendFence       = 1 << 0
-	sendSignaled    = 1 << 1
-	sendSolicited   = 1 << 2
-	sendInline      = 1 << 3
-	wcGRH           = 1 << 0
-	wcWithImm       = 1 << 1
-	wcWithInv       = 1 << 3
-	wcRecvWrite     = 1<<7 | 1 // IBV_WC_RECV_RDMA_WITH_IMM
-	eventCQError    = 0
-	eventQPFirst    = 1  // IBV_EVENT_QP_FATAL
-	eventQPLast     = 7  // IBV_EVENT_PATH_MIG_ERR
-	eventPortFirst  = 9  // IBV_EVENT_PORT_ACTIVE
-	eventPortLast   = 13 // IBV_EVENT_SM_CHANGE
-	eventSRQError   = 14 // IBV_EVENT_SRQ_ERR
-	eventSRQLimit   = 15
-	eventQPLastWQE  = 16
-	eventReregister = 17 // IBV_EVENT_CLIENT_REREGISTER
-	eventGIDChange  = 18
+	nodeRNIC   = 4 // IBV_NODE_RNIC
+	qpStateRTS = 3
+	srqLimit   = 1 << 1 // IBV_SRQ_LIMIT
 )

@@ -24,7 +24,7 @@ func (a *adapter) CreateCQ(entries int, event uint64) (hca.CQ, error) {
 	if err != nil {
 		return hca.CQ{}, err
 	}
-	mem, err := mapMemory(polled * sizeOf[wc]())
+	mem, err := mapMemory(polled * sizeOf[hca.WC]())
 	a.recordObject(cqObject, cq, mem)
 	got := int(peek[int32](cq, cqEntries))
 	if err == nil && (got < entries || peek[uint64](cq, cqContext) != event) {
@@ -154,25 +154,11 @@ func (a *adapter) modifyQueuePair(p *page, qp hca.Handle, attr *verbs.QPAttr, ma
 	x, at := scratchVar[qpAttr](p, 0)
 	*x = qpAttr{
 		QPState: uint32(attr.State), CurQPState: uint32(attr.CurState), PathMTU: attr.PathMTU, QKey: attr.QKey, RQPSN: attr.RQPSN,
-		SQPSN: attr.SQPSN, DestQPNum: attr.DestQPN, QPAccessFlags: attr.AccessFlags, AHAttr: mirrorAH(&attr.AH),
+		SQPSN: attr.SQPSN, DestQPNum: attr.DestQPN, QPAccessFlags: attr.AccessFlags, AHAttr: hca.AHAttrOf(&attr.AH),
 		PKeyIndex: attr.PKeyIndex, MaxRDAtomic: attr.MaxRDAtomic, MaxDestRDAtomic: attr.MaxDestRDAtomic,
 		MinRNRTimer: attr.MinRNRTimer, PortNum: attr.Port, Timeout: attr.Timeout, RetryCnt: attr.RetryCount, RNRRetry: attr.RNRRetry,
 	}
 	return p.callStatus(a.modifyQP, uintptr(qp), at, uintptr(mask))
-}
-
-func mirrorAH(a *verbs.AHAttr) ahAttr {
-	x := ahAttr{
-		GRH: globalRoute{
-			DGID: a.GRH.DGID, FlowLabel: a.GRH.FlowLabel, SGIDIndex: a.GRH.SGIDIndex, HopLimit: a.GRH.HopLimit,
-			TrafficClass: a.GRH.TrafficClass,
-		},
-		DLID: a.DLID, SL: a.SL, SrcPathBits: a.SrcPathBits, StaticRate: a.StaticRate, PortNum: a.Port,
-	}
-	if a.Global {
-		x.IsGlobal = 1
-	}
-	return x
 }
 
 // Connected reports whether a queue pair that its driver moves is connected. soft-iWARP does not
@@ -233,8 +219,8 @@ func (a *aside) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
 }
 
 func (a *adapter) newAH(p *page, pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
-	x, at := scratchVar[ahAttr](p, 0)
-	*x = mirrorAH(attr)
+	x, at := scratchVar[hca.AHAttr](p, 0)
+	*x = hca.AHAttrOf(attr)
 	ah, err := p.callObject(a.createAH, uintptr(pd), at)
 	if err != nil {
 		return hca.AH{}, err

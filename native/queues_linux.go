@@ -3,6 +3,7 @@
 package native
 
 import (
+	"encoding/binary"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ const (
 // slot is the memory of one send until it is posted. Then the library copies it.
 type slot struct {
 	wr     sendWR
-	list   [maxSGE]sge
+	list   [maxSGE]hca.Place
 	inline [maxInline]byte
 }
 
@@ -66,11 +67,6 @@ type sendQueue struct {
 	again  bool     // the kernel has not processed the posted sends
 }
 
-var opcodes = [...]uint32{
-	verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm, verbs.AtomicCmpSwap: wrCmpSwap,
-	verbs.AtomicFetchAdd: wrFetchAdd, verbs.WriteWithImm: wrWriteWithImm,
-}
-
 // Put writes a send into a slot.
 func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total uint32, reported bool) bool {
 	s := &q.a.sends
@@ -80,28 +76,26 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total
 	i := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
 	x := s.slotAt(i)
-	x.wr = sendWR{WRID: cookie, Opcode: opcodes[wr.Op], SendFlags: sendFlags(wr, reported), Imm: toBigEndian(wr.Imm)}
+	x.wr = sendWR{WRID: cookie, Opcode: hca.OpcodeOf(wr.Op), SendFlags: hca.SendFlagsOf(wr, reported)}
+	binary.BigEndian.PutUint32(x.wr.Imm[:], wr.Imm)
 	if q.a.caps.Siw && wr.Op == verbs.Read && total == 0 {
-		x.wr.Opcode = wrWrite // siw answers a Read of no bytes with as many bytes as it sent before
+		x.wr.Opcode = hca.WRWrite // siw answers a Read of no bytes with as many bytes as it sent before
 	}
 	if len(wr.Inline) > 0 {
 		copy(x.inline[:], wr.Inline)
-		x.list[0] = sge{Addr: uint64(addressOf(x.inline[:])), Length: uint32(len(wr.Inline))}
+		x.list[0] = hca.Place{Addr: uint64(addressOf(x.inline[:])), Length: uint32(len(wr.Inline))}
 		x.wr.NumSGE = 1
 	} else {
-		for k, p := range list {
-			x.list[k] = sge{Addr: p.Addr, Length: p.Length, LKey: p.LKey}
-		}
-		x.wr.NumSGE = int32(len(list))
+		x.wr.NumSGE = int32(copy(x.list[:], list))
 	}
 	x.wr.SGList = addressIn(&x.list)
 	switch {
 	case q.ud:
 		*typedAt[udWR](x.wr.WR[:], 0) = udWR{AH: q.a.ahOf(wr.AH), RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey}
 	case wr.Op.Writes() || wr.Op == verbs.Read:
-		*typedAt[rdmaWR](x.wr.WR[:], 0) = rdmaWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
+		*typedAt[hca.RDMAWR](x.wr.WR[:], 0) = hca.RDMAWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
 	case wr.Op.Atomic():
-		*typedAt[atomicWR](x.wr.WR[:], 0) = atomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
+		*typedAt[hca.AtomicWR](x.wr.WR[:], 0) = hca.AtomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
 	}
 	if n := len(q.chain); n > 0 {
 		s.slotAt(q.chain[n-1]).wr.Next = addressIn(x)
@@ -110,22 +104,6 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total
 	}
 	q.chain = append(q.chain, i)
 	return true
-}
-
-func sendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
-	if reported {
-		f |= sendSignaled
-	}
-	if wr.Flags&verbs.Fence != 0 {
-		f |= sendFence
-	}
-	if wr.Flags&verbs.Solicited != 0 {
-		f |= sendSolicited
-	}
-	if len(wr.Inline) > 0 {
-		f |= sendInline
-	}
-	return f
 }
 
 // postAll posts all collected sends: one call for each queue, and one crossing for many.
@@ -186,7 +164,7 @@ func (q *sendQueue) completeRefused(bad uint64) error {
 		switch {
 		case status != verbs.StatusSuccess:
 			status = verbs.StatusFlushed
-		case (x.wr.Opcode == wrCmpSwap || x.wr.Opcode == wrFetchAdd) && typedAt[atomicWR](x.wr.WR[:], 0).RemoteAddr%verbs.AtomicLen != 0:
+		case (x.wr.Opcode == hca.WRCmpSwap || x.wr.Opcode == hca.WRFetchAdd) && typedAt[hca.AtomicWR](x.wr.WR[:], 0).RemoteAddr%verbs.AtomicLen != 0:
 			status = verbs.StatusRemInvReq
 		default:
 			status = verbs.StatusLocQPOp
@@ -256,9 +234,9 @@ type recvQueue struct {
 func (q *recvQueue) Put(cookie uint64, place hca.Place) bool {
 	p := q.a.page
 	wr, addr := scratchVar[recvWR](p, 0)
-	s, list := scratchVar[sge](p, 64)
+	s, list := scratchVar[hca.Place](p, 64)
 	_, bad := scratchVar[uint64](p, 128)
-	*s = sge{Addr: place.Addr, Length: place.Length, LKey: place.LKey}
+	*s = place
 	*wr = recvWR{WRID: cookie, SGList: uint64(list), NumSGE: 1}
 	ret, errno := p.invoke(peek[uintptr](q.a.ctx, q.fn), q.queue, addr, bad)
 	return errnoOf(ret, errno) == nil

@@ -34,7 +34,7 @@ type Caps struct {
 	MaxMR      int // memory regions
 }
 
-// Place is one scatter/gather element, as the device finds it.
+// Place is one scatter/gather element, as the device finds it: struct ibv_sge, rxe_sge and siw_sge.
 type Place struct {
 	Addr   uint64
 	Length uint32

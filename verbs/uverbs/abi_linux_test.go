@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/rdmactor/rdmactor/internal/hca"
 )
 
 // layout is a struct of the kernel's headers and its mirror here. fields are the C names of the
@@ -58,8 +60,8 @@ var layouts = []layout{
 	{"ib_uverbs_post_send", "response qp_handle wr_count sge_count wqe_size", postSend{}},
 	{"ib_uverbs_post_send_resp", "bad_wr", postSendResp{}},
 	{"ib_uverbs_send_wr", "", [sendWRSize]byte{}},
-	{"ib_uverbs_global_route", "dgid flow_label sgid_index hop_limit traffic_class reserved", globalRoute{}},
-	{"ib_uverbs_ah_attr", "grh dlid sl src_path_bits static_rate is_global port_num reserved", ahAttr{}},
+	{"ib_uverbs_global_route", "dgid flow_label sgid_index hop_limit traffic_class reserved", hca.GlobalRoute{}},
+	{"ib_uverbs_ah_attr", "grh dlid sl src_path_bits static_rate is_global port_num reserved", hca.AHAttr{}},
 	{"ib_uverbs_create_ah", "response user_handle pd_handle reserved attr", createAH{}},
 	{"ib_uverbs_create_ah_resp", "ah_handle", createAHResp{}},
 	{"ib_uverbs_destroy_ah", "ah_handle", giveBack{}},
@@ -70,10 +72,10 @@ var layouts = []layout{
 	{"ib_uverbs_modify_srq", "srq_handle attr_mask max_wr srq_limit", modifySRQ{}},
 	{"ib_uverbs_destroy_srq", "response srq_handle reserved", destroy{}},
 	{"ib_uverbs_destroy_srq_resp", "events_reported", destroyed{}},
-	{"ib_uverbs_async_event_desc", "element event_type reserved", asyncEventDesc{}},
+	{"ib_uverbs_async_event_desc", "element event_type reserved", hca.AsyncEvent{}},
 	{"ib_uverbs_comp_event_desc", "cq_handle", compEventDesc{}},
 	{"ib_uverbs_wc", "wr_id status opcode vendor_err byte_len ex qp_num src_qp wc_flags pkey_index slid sl dlid_path_bits port_num " +
-		"reserved", uverbsWC{}},
+		"reserved", hca.WC{}},
 
 	{"mminfo", "offset size pad", rxeMinfo{}},
 	{"rxe_create_cq_resp", "mi", rxeCreateCQResp{}},
@@ -82,7 +84,7 @@ var layouts = []layout{
 	{"rxe_modify_srq_cmd", "mmap_info_addr", struct{ A uint64 }{}},
 	{"rxe_create_ah_resp", "ah_num reserved", struct{ A, B uint32 }{}},
 	{"rxe_queue_buf", "log2_elem_size index_mask pad_1 producer_index pad_2 consumer_index pad_3", rxeQueueBuf{}},
-	{"rxe_sge", "addr length lkey", rxeSGE{}},
+	{"rxe_sge", "addr length lkey", place{}},
 	{"rxe_dma_info", "length resid cur_sge num_sge sge_offset reserved", rxeDMAInfo{}},
 	{"rxe_send_wr", "wr_id reserved opcode send_flags ex wr", rxeSendWR{}},
 	{"rxe_send_wqe", "wr status state iova mask first_psn last_psn ack_length ssn has_rd_atomic dma", rxeSendWQE{}},
@@ -92,7 +94,7 @@ var layouts = []layout{
 	{"siw_uresp_create_cq", "cq_id num_cqe cq_key", siwCreateCQResp{}},
 	{"siw_uresp_create_qp", "qp_id num_sqe num_rqe pad sq_key rq_key", siwCreateQPResp{}},
 	{"siw_uresp_create_srq", "num_rqe pad srq_key", siwCreateSRQResp{}},
-	{"siw_sge", "laddr length lkey", siwSGE{}},
+	{"siw_sge", "laddr length lkey", place{}},
 	{"siw_sqe", "id flags rkey raddr sge", siwSQE{}},
 	{"siw_rqe", "id flags unused sge", siwRQE{}},
 	{"siw_cqe", "id flags bytes imm_data qp_id", siwCQE{}},
@@ -102,12 +104,12 @@ var layouts = []layout{
 // members are places inside unions, and inside words that are written in one store: the C
 // expression of the offset, and its value here.
 var members = map[string]uintptr{
-	"offsetof(struct rxe_send_wr, wr.rdma.remote_addr) - offsetof(struct rxe_send_wr, wr)":   offset(rxeRDMA{}, "RemoteAddr"),
-	"offsetof(struct rxe_send_wr, wr.rdma.rkey) - offsetof(struct rxe_send_wr, wr)":          offset(rxeRDMA{}, "RKey"),
-	"offsetof(struct rxe_send_wr, wr.atomic.remote_addr) - offsetof(struct rxe_send_wr, wr)": offset(rxeAtomic{}, "RemoteAddr"),
-	"offsetof(struct rxe_send_wr, wr.atomic.compare_add) - offsetof(struct rxe_send_wr, wr)": offset(rxeAtomic{}, "CompareAdd"),
-	"offsetof(struct rxe_send_wr, wr.atomic.swap) - offsetof(struct rxe_send_wr, wr)":        offset(rxeAtomic{}, "Swap"),
-	"offsetof(struct rxe_send_wr, wr.atomic.rkey) - offsetof(struct rxe_send_wr, wr)":        offset(rxeAtomic{}, "RKey"),
+	"offsetof(struct rxe_send_wr, wr.rdma.remote_addr) - offsetof(struct rxe_send_wr, wr)":   offset(hca.RDMAWR{}, "RemoteAddr"),
+	"offsetof(struct rxe_send_wr, wr.rdma.rkey) - offsetof(struct rxe_send_wr, wr)":          offset(hca.RDMAWR{}, "RKey"),
+	"offsetof(struct rxe_send_wr, wr.atomic.remote_addr) - offsetof(struct rxe_send_wr, wr)": offset(hca.AtomicWR{}, "RemoteAddr"),
+	"offsetof(struct rxe_send_wr, wr.atomic.compare_add) - offsetof(struct rxe_send_wr, wr)": offset(hca.AtomicWR{}, "CompareAdd"),
+	"offsetof(struct rxe_send_wr, wr.atomic.swap) - offsetof(struct rxe_send_wr, wr)":        offset(hca.AtomicWR{}, "Swap"),
+	"offsetof(struct rxe_send_wr, wr.atomic.rkey) - offsetof(struct rxe_send_wr, wr)":        offset(hca.AtomicWR{}, "RKey"),
 	"offsetof(struct rxe_send_wr, wr.ud.remote_qpn) - offsetof(struct rxe_send_wr, wr)":      offset(rxeUD{}, "RemoteQPN"),
 	"offsetof(struct rxe_send_wr, wr.ud.remote_qkey) - offsetof(struct rxe_send_wr, wr)":     offset(rxeUD{}, "RemoteQKey"),
 	"offsetof(struct rxe_send_wr, wr.ud.ah_num) - offsetof(struct rxe_send_wr, wr)":          offset(rxeUD{}, "AHNum"),
@@ -132,15 +134,15 @@ var members = map[string]uintptr{
 	"IB_USER_VERBS_CMD_MODIFY_QP": cmdModifyQP, "IB_USER_VERBS_CMD_DESTROY_QP": cmdDestroyQP, "IB_USER_VERBS_CMD_POST_SEND": cmdPostSend,
 	"IB_USER_VERBS_CMD_ATTACH_MCAST": cmdAttachMcast, "IB_USER_VERBS_CMD_DETACH_MCAST": cmdDetachMcast,
 	"IB_USER_VERBS_CMD_CREATE_SRQ": cmdCreateSRQ, "IB_USER_VERBS_CMD_MODIFY_SRQ": cmdModifySRQ,
-	"IB_USER_VERBS_CMD_DESTROY_SRQ": cmdDestroySRQ, "IB_UVERBS_WR_RDMA_WRITE": wrWrite, "IB_UVERBS_WR_SEND": wrSend,
-	"IB_UVERBS_WR_RDMA_WRITE_WITH_IMM": wrWriteWithImm,
-	"IB_UVERBS_WR_SEND_WITH_IMM":       wrSendWithImm, "IB_UVERBS_WR_RDMA_READ": wrRead,
+	"IB_USER_VERBS_CMD_DESTROY_SRQ": cmdDestroySRQ, "IB_UVERBS_WR_RDMA_WRITE": hca.WRWrite, "IB_UVERBS_WR_SEND": hca.WRSend,
+	"IB_UVERBS_WR_RDMA_WRITE_WITH_IMM": hca.WRWriteWithImm,
+	"IB_UVERBS_WR_SEND_WITH_IMM":       hca.WRSendWithImm, "IB_UVERBS_WR_RDMA_READ": hca.WRRead,
 }
 
 // renamed are the fields that have another name here, by C name. All other names differ only in
 // case and underscores.
 var renamed = map[string]string{
-	"flags": "head", "imm_data": "imm", "rq_mi": "rq", "sq_mi": "sq", "mmap_info_addr": "a", "ah_num": "a", "reserved": "b",
+	"flags": "head", "laddr": "addr", "imm_data": "imm", "rq_mi": "rq", "sq_mi": "sq", "mmap_info_addr": "a", "ah_num": "a", "reserved": "b",
 	"pd_handle": "handle", "mr_handle": "handle", "ah_handle": "handle", "cq_handle": "handle", "qp_handle": "handle", "srq_handle": "handle",
 }
 

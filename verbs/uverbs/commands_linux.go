@@ -58,7 +58,7 @@ func (k *kernel) Query() (hca.Caps, error) {
 		return c, fmt.Errorf("query_port: %w", err)
 	}
 	c.Attr.MaxMessage = port.MaxMsgSz
-	if mtu := port.ActiveMTU; !k.siw && mtu >= 1 && mtu <= portMTU4096 {
+	if mtu := port.ActiveMTU; !k.siw && mtu >= 1 && mtu <= hca.MTU4096 {
 		c.Attr.MaxDatagram = 128 << mtu
 	}
 	return c, nil
@@ -233,14 +233,7 @@ func (k *kernel) Connected(qp hca.Handle) bool { return k.ringDoorbell(uint32(qp
 
 // CreateAH makes an address handle.
 func (k *kernel) CreateAH(pd hca.Handle, attr *verbs.AHAttr) (hca.AH, error) {
-	resp, err := callCommand[createAH, createAHResp](k, cmdCreateAH, createAH{PDHandle: uint32(pd), Attr: ahAttr{
-		GRH: globalRoute{
-			DGID: attr.GRH.DGID, FlowLabel: attr.GRH.FlowLabel, SGIDIndex: attr.GRH.SGIDIndex, HopLimit: attr.GRH.HopLimit,
-			TrafficClass: attr.GRH.TrafficClass,
-		},
-		DLID: attr.DLID, SL: attr.SL, SrcPathBits: attr.SrcPathBits, StaticRate: attr.StaticRate, IsGlobal: bitOf(attr.Global),
-		PortNum: attr.Port,
-	}})
+	resp, err := callCommand[createAH, createAHResp](k, cmdCreateAH, createAH{PDHandle: uint32(pd), Attr: hca.AHAttrOf(attr)})
 	if err != nil {
 		return hca.AH{}, err
 	}

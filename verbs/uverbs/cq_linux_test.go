@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -91,7 +92,7 @@ func TestClosedDeviceIsSilent(t *testing.T) {
 func TestBusyPartLetsOthersThrough(t *testing.T) {
 	f := newFake(t)
 	other := newFakeRing(4*fakeDepth, 6)
-	ring, err := newRxeQueue(other.mem, sizeOf[uverbsWC](), false)
+	ring, err := newRxeQueue(other.mem, sizeOf[hca.WC](), false)
 	f.must(err)
 	f.cq.parts = append(f.cq.parts, &cqPart{q: f.cq, ring: &rxeCompletions{ring}, armed: true})
 	for i := range uint64(4) {
@@ -99,7 +100,7 @@ func TestBusyPartLetsOthersThrough(t *testing.T) {
 		f.recv(0)
 	}
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 9, Flags: verbs.Signaled}))
-	other.produce(uverbsWC{QPNum: 17})
+	other.produce(hca.WC{QPNum: 17})
 	var ids []uint64
 	for range 3 {
 		var wc [2]verbs.WC

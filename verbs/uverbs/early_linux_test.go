@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -41,7 +42,7 @@ func TestMessageBeforeTheOutcome(t *testing.T) {
 	f.d.qps[18] = other
 	f.recv(10)
 	f.recv(11)
-	f.cr.produce(uverbsWC{WRID: recvCookie, QPNum: 18, ByteLen: 3})
+	f.cr.produce(hca.WC{WRID: recvCookie, QPNum: 18, ByteLen: 3})
 	var one [1]verbs.WC
 	if n := f.cq.Poll(one[:]); n != 1 || one[0].QP != verbs.QP(other) || one[0].Bytes != 3 {
 		t.Fatalf("polled %+v, want the other queue pair's message", one[:n])

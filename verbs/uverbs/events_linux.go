@@ -10,31 +10,11 @@ import (
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// Asynchronous events (enum ib_event_type).
-const (
-	eventCQError    = 0
-	eventQPFatal    = 1
-	eventQPReqErr   = 2
-	eventQPAccess   = 3
-	eventCommEst    = 4
-	eventDeviceFail = 8
-	eventPortActive = 9
-	eventPortError  = 10
-	eventLIDChange  = 11
-	eventPKeyChange = 12
-	eventSMChange   = 13
-	eventSRQError   = 14
-	eventSRQLimit   = 15
-	eventLastWQE    = 16
-	eventReregister = 17
-	eventGIDChange  = 18
-)
-
 // deviceEvents are the events that are not a queue's.
 var deviceEvents = map[uint32]verbs.DeviceEvent{
-	eventDeviceFail: verbs.DeviceFatal, eventPortActive: verbs.PortActive, eventPortError: verbs.PortError,
-	eventLIDChange: verbs.LIDChange, eventPKeyChange: verbs.PKeyChange, eventSMChange: verbs.SMChange,
-	eventReregister: verbs.ClientReregister, eventGIDChange: verbs.GIDChange,
+	hca.EventDeviceFail: verbs.DeviceFatal, hca.EventPortActive: verbs.PortActive, hca.EventPortError: verbs.PortError,
+	hca.EventLIDChange: verbs.LIDChange, hca.EventPKeyChange: verbs.PKeyChange, hca.EventSMChange: verbs.SMChange,
+	hca.EventReregister: verbs.ClientReregister, hca.EventGIDChange: verbs.GIDChange,
 }
 
 // compEvents hears that an armed queue has a completion.
@@ -113,23 +93,23 @@ func (d *device) handleAsync(ev hca.Event) {
 	switch x := d.handles[ev.Object].(type) {
 	case *queuePair:
 		switch ev.Type {
-		case eventCommEst:
+		case hca.EventCommEst:
 			x.notifyEvent(verbs.QPCommEst)
-		case eventQPFatal, eventQPReqErr, eventQPAccess:
+		case hca.EventQPFatal, hca.EventQPReqErr, hca.EventQPAccess:
 			x.markEnded()
 			x.notifyEvent(verbs.QPFatal)
-		case eventLastWQE:
+		case hca.EventLastWQE:
 			x.notifyEvent(verbs.QPLastWQE)
 		}
 	case *sharedQueue:
 		switch ev.Type {
-		case eventSRQLimit:
+		case hca.EventSRQLimit:
 			x.limitReached()
-		case eventSRQError:
+		case hca.EventSRQError:
 			d.failQueuePairs(func(q *queuePair) bool { return q.srq == x })
 		}
 	case *cqPart:
-		if ev.Type == eventCQError {
+		if ev.Type == hca.EventCQError {
 			d.failQueuePairs(func(q *queuePair) bool { return q.sendPart == x || q.recvPart == x })
 		}
 	}

@@ -17,7 +17,7 @@ func TestDeviceEvents(t *testing.T) {
 	f := newFake(t)
 	var heard []string
 	all := []uint32{
-		eventPortActive, eventPortError, eventLIDChange, eventPKeyChange, eventSMChange, eventReregister, eventGIDChange,
+		hca.EventPortActive, hca.EventPortError, hca.EventLIDChange, hca.EventPKeyChange, hca.EventSMChange, hca.EventReregister, hca.EventGIDChange,
 	}
 	for range 2 {
 		for i, typ := range all {
@@ -35,7 +35,7 @@ func TestDeviceEvents(t *testing.T) {
 		t.Error("a port's event has ended a queue pair")
 	}
 	heard = nil
-	f.d.handleAsync(hca.Event{Type: eventDeviceFail, Object: 77})
+	f.d.handleAsync(hca.Event{Type: hca.EventDeviceFail, Object: 77})
 	if !slices.Equal(heard, []string{"device fatal 0"}) || f.d.lost != unix.ENODEV { //nolint:errorlint // that very one
 		t.Errorf("heard %q, lost: %v", heard, f.d.lost)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -42,8 +43,8 @@ func step(w *atomic.Uint32, mask uint32) { w.Store((w.Load() + 1) & mask) }
 func (f *fakeRing) consume() { step(atomicWord(&f.h.ConsumerIndex), f.h.IndexMask) }
 
 // produce puts a completion.
-func (f *fakeRing) produce(wc uverbsWC) {
-	*typedAt[uverbsWC](f.mem, f.element(atomicWord(&f.h.ProducerIndex).Load())) = wc
+func (f *fakeRing) produce(wc hca.WC) {
+	*typedAt[hca.WC](f.mem, f.element(atomicWord(&f.h.ProducerIndex).Load())) = wc
 	step(atomicWord(&f.h.ProducerIndex), f.h.IndexMask)
 }
 
@@ -68,7 +69,7 @@ func newFake(tb testing.TB) *fake {
 	f.d = d
 	d.pd = &domain{dev: d, mrs: map[*verbs.MR]region{}}
 	f.cq = &completionQueue{dev: d, notify: func() {}, users: 2}
-	cr, err := newRxeQueue(f.cr.mem, sizeOf[uverbsWC](), false)
+	cr, err := newRxeQueue(f.cr.mem, sizeOf[hca.WC](), false)
 	f.must(err)
 	f.cq.parts = []*cqPart{{q: f.cq, ring: &rxeCompletions{cr}, armed: true}}
 	f.q = &queuePair{
@@ -109,8 +110,8 @@ func (f *fake) send(status verbs.Status) (w rxeSendWQE) {
 	}
 	w = *typedAt[rxeSendWQE](f.sq.mem, off)
 	f.sq.consume()
-	if w.WR.SendFlags&sendSignaled != 0 || status != verbs.StatusSuccess {
-		f.cr.produce(uverbsWC{WRID: w.WR.WRID, Status: uint32(status), QPNum: 17})
+	if w.WR.SendFlags&hca.SendSignaled != 0 || status != verbs.StatusSuccess {
+		f.cr.produce(hca.WC{WRID: w.WR.WRID, Status: uint32(status), QPNum: 17})
 	}
 	return w
 }
@@ -124,7 +125,7 @@ func (f *fake) recv(n int) (w rxeRecvWQE) {
 	}
 	w = *typedAt[rxeRecvWQE](f.rq.mem, off)
 	f.rq.consume()
-	f.cr.produce(uverbsWC{WRID: w.WRID, QPNum: 17, ByteLen: uint32(n), WCFlags: wcGRH})
+	f.cr.produce(hca.WC{WRID: w.WRID, QPNum: 17, ByteLen: uint32(n), WCFlags: hca.WCGRH})
 	return w
 }
 

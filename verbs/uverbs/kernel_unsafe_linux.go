@@ -34,7 +34,7 @@ type kernel struct {
 	stags      uint8
 	channels   hca.Channels // -1 before they are open
 	compEvent  compEventDesc
-	asyncEvent asyncEventDesc
+	asyncEvent hca.AsyncEvent
 
 	mu    sync.Mutex
 	using int    // calls off the loop: the descriptor's number must not become another file's

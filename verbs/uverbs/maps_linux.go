@@ -14,7 +14,7 @@ func (k *kernel) mapCompletions(resp *createCQResp) (cqRing, error) {
 			return newSiwCompletions(mem, r.NumCQE)
 		})
 	}
-	q, err := k.mapRxe(unionOf[rxeCreateCQResp](&resp.Driver).MI, sizeOf[uverbsWC](), false)
+	q, err := k.mapRxe(unionOf[rxeCreateCQResp](&resp.Driver).MI, sizeOf[hca.WC](), false)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (k *kernel) mapQueues(resp *createQPResp, init *hca.QPInit, to *hca.QP) err
 		return k.mapSiwQueues(*unionOf[siwCreateQPResp](&resp.Driver), init, to)
 	}
 	r := *unionOf[rxeCreateQPResp](&resp.Driver)
-	sq, err := k.mapRxe(r.SQ, sizeOf[rxeSendWQE]()+max(init.MaxInline, init.MaxSGE*sizeOf[rxeSGE]()), true)
+	sq, err := k.mapRxe(r.SQ, sizeOf[rxeSendWQE]()+max(init.MaxInline, init.MaxSGE*sizeOf[place]()), true)
 	if err != nil {
 		return err
 	}

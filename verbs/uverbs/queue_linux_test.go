@@ -15,10 +15,10 @@ func TestSendsCompleteInOrderAndGoRound(t *testing.T) {
 	for i := range uint64(100) {
 		f.must(f.q.PostSend(&verbs.SendWR{ID: i, Flags: verbs.Signaled | verbs.Solicited, SGL: []verbs.SGE{f.part(8, 100), f.part(200, 28)}}))
 		off, _ := f.sq.next()
-		sge := *typedAt[rxeSGE](f.sq.mem, off+sizeOf[rxeSendWQE]()+sizeOf[rxeSGE]())
+		sge := *typedAt[place](f.sq.mem, off+sizeOf[rxeSendWQE]()+sizeOf[place]())
 		w := f.send(verbs.StatusSuccess)
-		if w.WR.Opcode != wrSend || w.WR.SendFlags != sendSignaled|sendSolicited || w.DMA.Length != 128 || w.DMA.Resid != 128 ||
-			w.DMA.NumSGE != 2 || w.SSN != uint32(i+1) || sge != (rxeSGE{Addr: 0x10000 + 200, Length: 28, LKey: 5}) {
+		if w.WR.Opcode != hca.WRSend || w.WR.SendFlags != hca.SendSignaled|hca.SendSolicited || w.DMA.Length != 128 || w.DMA.Resid != 128 ||
+			w.DMA.NumSGE != 2 || w.SSN != uint32(i+1) || sge != (place{Addr: 0x10000 + 200, Length: 28, LKey: 5}) {
 			t.Fatalf("send %d is %+v with second element %+v", i, w, sge)
 		}
 		f.want("one send", verbs.WC{ID: i, Op: verbs.Send, Bytes: 128})
@@ -58,7 +58,7 @@ func TestSilentSendsGiveTheirPlacesBack(t *testing.T) {
 		f.want("what is not signaled is not reported")
 		f.must(f.q.PostSend(&verbs.SendWR{ID: 10 + i, Op: verbs.Write, Flags: verbs.Signaled, Inline: []byte("abc"), RemoteAddr: 7, RKey: 8}))
 		off, _ := f.sq.next()
-		u := *unionOf[rxeRDMA](&typedAt[rxeSendWQE](f.sq.mem, off).WR.WR)
+		u := *unionOf[hca.RDMAWR](&typedAt[rxeSendWQE](f.sq.mem, off).WR.WR)
 		if got := string(f.sq.mem[off+sizeOf[rxeSendWQE]():][:3]); got != "abc" || u.RemoteAddr != 7 || u.RKey != 8 {
 			t.Fatalf("inline Write of %q to %+v", got, u)
 		}
@@ -110,7 +110,7 @@ func TestLostDeviceFlushes(t *testing.T) {
 	f := newFake(t)
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 1}))
 	f.must(f.q.PostRecv(verbs.RecvWR{ID: 2}))
-	f.d.handleAsync(hca.Event{Type: eventDeviceFail})
+	f.d.handleAsync(hca.Event{Type: hca.EventDeviceFail})
 	f.want("nobody will complete it", verbs.WC{ID: 1, Op: verbs.Send, Status: verbs.StatusFlushed},
 		verbs.WC{ID: 2, Op: verbs.Recv, Status: verbs.StatusFlushed})
 	if _, err := f.d.Alloc(1, 0); !errors.Is(err, unix.ENODEV) {
@@ -131,7 +131,7 @@ func TestLostDeviceFlushes(t *testing.T) {
 func TestWhatMakesNoSenseReachesNobody(t *testing.T) {
 	f := newFake(t)
 	f.must(f.q.PostSend(&verbs.SendWR{ID: 1, Flags: verbs.Signaled}))
-	for _, wc := range []uverbsWC{
+	for _, wc := range []hca.WC{
 		{QPNum: 18},
 		{QPNum: 17, WRID: 1},
 		{QPNum: 17, WRID: 1<<63 - 1},
@@ -174,11 +174,11 @@ func TestSharedQueueKnowsItsReceives(t *testing.T) {
 		t.Errorf("a receive too many: %v, want ENOMEM", err)
 	}
 	for _, cookie := range []uint64{recvCookie | 2, recvCookie | 1<<40, 1<<64 - 1} {
-		f.cr.produce(uverbsWC{WRID: cookie, QPNum: 17})
+		f.cr.produce(hca.WC{WRID: cookie, QPNum: 17})
 	}
 	f.want("completions of what was never posted")
 	f.recv(0)
-	f.cr.produce(uverbsWC{WRID: recvCookie, QPNum: 17}) // again
+	f.cr.produce(hca.WC{WRID: recvCookie, QPNum: 17}) // again
 	f.want("one receive, once", verbs.WC{ID: 1, Op: verbs.Recv})
 	f.must(s.PostRecv(verbs.RecvWR{ID: 3}))
 	f.recv(0)
@@ -197,7 +197,7 @@ func TestRingsThatAreNone(t *testing.T) {
 	} {
 		f := newFakeRing(16, 6)
 		*f.h = h
-		if _, err := newRxeQueue(f.mem, sizeOf[uverbsWC](), false); !errors.Is(err, unix.EIO) {
+		if _, err := newRxeQueue(f.mem, sizeOf[hca.WC](), false); !errors.Is(err, unix.EIO) {
 			t.Errorf("a queue of %d elements of 2^%d bytes: %v, want EIO", uint64(h.IndexMask)+1, h.Log2ElemSize, err)
 		}
 	}
@@ -257,8 +257,8 @@ func BenchmarkPostPoll(b *testing.B) {
 		send, recv := f.q.sends.head, f.q.recvs.head
 		f.sq.consume()
 		f.rq.consume()
-		f.cr.produce(uverbsWC{WRID: send, QPNum: 17})
-		f.cr.produce(uverbsWC{WRID: recvCookie | recv, QPNum: 17})
+		f.cr.produce(hca.WC{WRID: send, QPNum: 17})
+		f.cr.produce(hca.WC{WRID: recvCookie | recv, QPNum: 17})
 		if n := f.cq.Poll(wc[:]); n != 2 || errR != nil || errS != nil {
 			b.Fatal(n, errR, errS)
 		}
@@ -281,7 +281,7 @@ func FuzzCompletion(f *testing.F) {
 			copy(ring.mem[:sizeOf[siwCQE]()], raw)
 			k.cq.parts[0].ring = ring
 		} else {
-			copy(k.cr.mem[k.cr.element(0):][:sizeOf[uverbsWC]()], raw)
+			copy(k.cr.mem[k.cr.element(0):][:sizeOf[hca.WC]()], raw)
 			step(atomicWord(&k.cr.h.ProducerIndex), k.cr.h.IndexMask)
 		}
 		for _, wc := range k.poll() {
@@ -293,7 +293,7 @@ func FuzzCompletion(f *testing.F) {
 			}
 			_ = wc.Status.String()
 		}
-		var ev asyncEventDesc
+		var ev hca.AsyncEvent
 		copy(bytesOfEvent(&ev), raw)
 		k.d.handles[0], k.d.handles[1] = k.q, &sharedQueue{dev: k.d, gone: true}
 		k.d.handleAsync(hca.Event{Type: ev.EventType, Object: ev.Element})
@@ -315,7 +315,7 @@ func TestMoreBytesThanTheReceive(t *testing.T) {
 	} {
 		f := newFake(t)
 		f.must(f.q.PostRecv(verbs.RecvWR{ID: 1, SGE: f.part(0, 64)}))
-		f.cr.produce(uverbsWC{WRID: recvCookie, QPNum: 17, Opcode: c.opcode, ByteLen: c.bytes})
+		f.cr.produce(hca.WC{WRID: recvCookie, QPNum: 17, Opcode: c.opcode, ByteLen: c.bytes})
 		f.want("whatever the kernel says", c.want)
 		if ended := c.want.Status != verbs.StatusSuccess; (f.q.state == verbs.QPError) != ended {
 			t.Errorf("%d bytes: the queue pair is in state %v", c.bytes, f.q.state)
@@ -341,7 +341,7 @@ func TestGIDChangeIsHeard(t *testing.T) {
 	if !known() {
 		t.Error("what was found is not remembered")
 	}
-	f.d.handleAsync(hca.Event{Object: 1, Type: eventGIDChange})
+	f.d.handleAsync(hca.Event{Object: 1, Type: hca.EventGIDChange})
 	if len(f.d.gids) != 0 {
 		t.Error("a change was reported, and what was found before it is remembered")
 	}
@@ -362,10 +362,10 @@ func TestBrokenQueuesEndTheirQueuePairs(t *testing.T) {
 		event  uint32
 		ends   bool
 	}{
-		{"its completion queue", func(f *fake) any { return f.cq.parts[0] }, eventCQError, true},
-		{"its shared receive queue", func(f *fake) any { f.q.srq = &sharedQueue{dev: f.d}; return f.q.srq }, eventSRQError, true},
-		{"another completion queue", func(f *fake) any { return &cqPart{q: f.cq} }, eventCQError, false},
-		{"another shared receive queue", func(f *fake) any { return &sharedQueue{dev: f.d} }, eventSRQError, false},
+		{"its completion queue", func(f *fake) any { return f.cq.parts[0] }, hca.EventCQError, true},
+		{"its shared receive queue", func(f *fake) any { f.q.srq = &sharedQueue{dev: f.d}; return f.q.srq }, hca.EventSRQError, true},
+		{"another completion queue", func(f *fake) any { return &cqPart{q: f.cq} }, hca.EventCQError, false},
+		{"another shared receive queue", func(f *fake) any { return &sharedQueue{dev: f.d} }, hca.EventSRQError, false},
 	} {
 		f := newFake(t)
 		f.must(f.q.PostSend(&verbs.SendWR{ID: 1}))

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rdmactor/rdmactor/internal/hca"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -72,11 +73,6 @@ type rxeSends struct {
 	ssn       uint32
 }
 
-var rxeOpcodes = [...]uint32{
-	verbs.Send: wrSend, verbs.Write: wrWrite, verbs.Read: wrRead, verbs.SendWithImm: wrSendWithImm, verbs.AtomicCmpSwap: wrCmpSwap,
-	verbs.AtomicFetchAdd: wrFetchAdd, verbs.WriteWithImm: wrWriteWithImm,
-}
-
 func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint32, reported bool) bool {
 	if q.isFull() {
 		return false
@@ -85,18 +81,18 @@ func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	w := typedAt[rxeSendWQE](q.mem, off)
 	*w = rxeSendWQE{}
 	w.WR.WRID = cookie
-	w.WR.Opcode = rxeOpcodes[wr.Op]
-	w.WR.SendFlags = rxeSendFlags(wr, reported)
+	w.WR.Opcode = hca.OpcodeOf(wr.Op)
+	w.WR.SendFlags = hca.SendFlagsOf(wr, reported)
 	binary.BigEndian.PutUint32(w.WR.Ex[:], wr.Imm)
 	switch {
 	case q.ud:
 		ah, _ := wr.AH.(*addressHandle)
 		*unionOf[rxeUD](&w.WR.WR) = rxeUD{RemoteQPN: wr.RemoteQPN, RemoteQKey: wr.RemoteQKey, AHNum: ah.Num}
 	case wr.Op.Writes() || wr.Op == verbs.Read:
-		*unionOf[rxeRDMA](&w.WR.WR) = rxeRDMA{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
+		*unionOf[hca.RDMAWR](&w.WR.WR) = hca.RDMAWR{RemoteAddr: wr.RemoteAddr, RKey: wr.RKey}
 		w.IOVA = wr.RemoteAddr
 	case wr.Op.Atomic():
-		*unionOf[rxeAtomic](&w.WR.WR) = rxeAtomic{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
+		*unionOf[hca.AtomicWR](&w.WR.WR) = hca.AtomicWR{RemoteAddr: wr.RemoteAddr, CompareAdd: wr.CompareAdd, Swap: wr.Swap, RKey: wr.RKey}
 		w.IOVA = wr.RemoteAddr
 	}
 	q.ssn++
@@ -108,28 +104,12 @@ func (q *rxeSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	} else {
 		w.DMA.NumSGE = uint32(len(list))
 		for i := range list {
-			*typedAt[rxeSGE](q.mem, data+i*sizeOf[rxeSGE]()) = rxeSGE{Addr: list[i].Addr, Length: list[i].Length, LKey: list[i].LKey}
+			*typedAt[place](q.mem, data+i*sizeOf[place]()) = list[i]
 		}
 	}
 	q.puts++
 	q.advance()
 	return true
-}
-
-func rxeSendFlags(wr *verbs.SendWR, reported bool) (f uint32) {
-	if reported {
-		f |= sendSignaled
-	}
-	if wr.Flags&verbs.Fence != 0 {
-		f |= sendFence
-	}
-	if wr.Flags&verbs.Solicited != 0 {
-		f |= sendSolicited
-	}
-	if len(wr.Inline) > 0 {
-		f |= sendInline
-	}
-	return f
 }
 
 // Taken uses the device's index, which advances when a work request is done.
@@ -148,7 +128,7 @@ func (q *rxeRecvs) Put(cookie uint64, p place) bool {
 	*typedAt[rxeRecvWQE](q.mem, q.elementOffset()) = rxeRecvWQE{
 		WRID: cookie,
 		DMA:  rxeDMAInfo{Length: p.Length, Resid: p.Length, NumSGE: 1},
-		SGE:  rxeSGE{Addr: p.Addr, Length: p.Length, LKey: p.LKey},
+		SGE:  p,
 	}
 	q.advance()
 	return true
@@ -163,20 +143,12 @@ func (q *rxeCompletions) Take(c *cqe) bool {
 	if q.Empty() {
 		return false
 	}
-	w := typedAt[uverbsWC](q.mem, q.elementOffset())
-	*c = cqe{Cookie: w.WRID, QPN: w.QPNum, Status: rxeStatus(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&wcGRH != 0}
-	if w.WCFlags&wcWithImm != 0 {
+	w := typedAt[hca.WC](q.mem, q.elementOffset())
+	*c = cqe{Cookie: w.WRID, QPN: w.QPNum, Status: hca.StatusOf(w.Status), Bytes: w.ByteLen, SrcQPN: w.SrcQP, GRH: w.WCFlags&hca.WCGRH != 0}
+	if w.WCFlags&hca.WCWithImm != 0 {
 		c.HasImm, c.Imm = true, binary.BigEndian.Uint32(w.Ex[:])
 	}
-	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == wcRecvWrite
+	c.Write = c.Status == verbs.StatusSuccess && w.Opcode == hca.WCRecvWrite
 	q.advance()
 	return true
-}
-
-// rxeStatus converts a value of enum ibv_wc_status. Package verbs uses the same numbers.
-func rxeStatus(s uint32) verbs.Status {
-	if s > uint32(verbs.StatusGeneral) {
-		return verbs.StatusGeneral
-	}
-	return verbs.Status(s)
 }

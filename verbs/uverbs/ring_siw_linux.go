@@ -86,10 +86,8 @@ func (q *siwSends) Put(cookie uint64, wr *verbs.SendWR, list []place, total uint
 	if wr.Flags&verbs.Solicited != 0 {
 		h.Flags |= siwSolicited
 	}
-	w.SGE[0] = siwSGE{}
-	for i := range list {
-		w.SGE[i] = siwSGE{LAddr: list[i].Addr, Length: list[i].Length, LKey: list[i].LKey}
-	}
+	w.SGE[0] = place{}
+	copy(w.SGE[:], list)
 	if n := len(wr.Inline); n > 0 {
 		h.Flags |= siwInline
 		h.NumSGE = 1
@@ -111,7 +109,7 @@ func (q *siwRecvs) Put(cookie uint64, p place) bool {
 	}
 	w := typedAt[siwRQE](q.mem, int(q.puts&q.mask)*sizeOf[siwRQE]())
 	w.ID = cookie
-	w.SGE[0] = siwSGE{LAddr: p.Addr, Length: p.Length, LKey: p.LKey}
+	w.SGE[0] = p
 	storeAs(atomicWord(&w.Head), siwHead{Flags: siwValid, NumSGE: 1})
 	q.puts++
 	return true

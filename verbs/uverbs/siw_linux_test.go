@@ -27,7 +27,7 @@ func TestSiwSendQueueGoesRound(t *testing.T) {
 		}
 		w := *typedAt[siwSQE](q.mem, int(n%4)*sizeOf[siwSQE]())
 		if w.ID != n || w.Head != (siwHead{Flags: siwValid | siwSignalled, NumSGE: 2, Opcode: siwOpWrite}) || w.RAddr != 9 ||
-			w.RKey != 8 || w.SGE[0] != (siwSGE{LAddr: n, Length: 1, LKey: 2}) || w.SGE[1] != (siwSGE{LAddr: 3, Length: 4, LKey: 5}) {
+			w.RKey != 8 || w.SGE[0] != (place{Addr: n, Length: 1, LKey: 2}) || w.SGE[1] != (place{Addr: 3, Length: 4, LKey: 5}) {
 			t.Fatalf("request %d is %+v", n, w)
 		}
 		if q.Taken(n) || q.Left() != 1 {
@@ -61,7 +61,7 @@ func TestSiwReads(t *testing.T) {
 	}
 	siwTake(&q.siwQueue, 0)
 	q.Put(1, &verbs.SendWR{Op: verbs.Read}, nil, 0, true)
-	if w.Head.Opcode != siwOpWrite || w.SGE[0] != (siwSGE{}) {
+	if w.Head.Opcode != siwOpWrite || w.SGE[0] != (place{}) {
 		t.Errorf("a Read of no bytes is %+v of %+v: siw answers one with bytes that nobody has asked for", w.Head, w.SGE[0])
 	}
 }

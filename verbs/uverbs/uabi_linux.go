@@ -1,5 +1,7 @@
 package uverbs
 
+import "github.com/rdmactor/rdmactor/internal/hca"
+
 // Commands (enum ib_uverbs_write_cmds).
 const (
 	cmdGetContext        = 0
@@ -279,32 +281,12 @@ type postSendResp struct {
 // work request follows.
 const sendWRSize = 56
 
-type globalRoute struct {
-	DGID         [16]byte
-	FlowLabel    uint32
-	SGIDIndex    uint8
-	HopLimit     uint8
-	TrafficClass uint8
-	Reserved     uint8
-}
-
-type ahAttr struct {
-	GRH         globalRoute
-	DLID        uint16
-	SL          uint8
-	SrcPathBits uint8
-	StaticRate  uint8
-	IsGlobal    uint8
-	PortNum     uint8
-	Reserved    uint8
-}
-
 type createAH struct {
 	Response   uint64
 	UserHandle uint64
 	PDHandle   uint32
 	Reserved   uint32
-	Attr       ahAttr
+	Attr       hca.AHAttr
 }
 
 type createAHResp struct {
@@ -349,54 +331,6 @@ type modifySRQ struct {
 	Driver    uint64 // struct rxe_modify_srq_cmd: used only for a change of size, but required
 }
 
-type asyncEventDesc struct {
-	Element   uint64
-	EventType uint32
-	Reserved  uint32
-}
-
 type compEventDesc struct {
 	CQHandle uint64
 }
-
-// uverbsWC is struct ib_uverbs_wc, rxe's completion.
-type uverbsWC struct {
-	WRID         uint64
-	Status       uint32
-	Opcode       uint32
-	VendorErr    uint32
-	ByteLen      uint32
-	Ex           [4]byte // immediate data, big endian
-	QPNum        uint32
-	SrcQP        uint32
-	WCFlags      uint32
-	PKeyIndex    uint16
-	SLID         uint16
-	SL           uint8
-	DLIDPathBits uint8
-	PortNum      uint8
-	Reserved     uint8
-}
-
-// Values of struct fields for which package verbs has no constants.
-const (
-	wrWrite        = 0 // enum ib_uverbs_wr_opcode
-	wrWriteWithImm = 1
-	wrSend         = 2
-	wrSendWithImm  = 3
-	wrRead         = 4
-	wrCmpSwap      = 5
-	wrFetchAdd     = 6
-
-	wcRecvWrite = 1<<7 | 1 // enum ib_wc_opcode: IB_WC_RECV_RDMA_WITH_IMM
-
-	sendFence     = 1 // enum ibv_send_flags
-	sendSignaled  = 2
-	sendSolicited = 4
-	sendInline    = 8
-
-	wcGRH     = 1 // enum ibv_wc_flags
-	wcWithImm = 2
-
-	portMTU4096 = 5 // enum ibv_mtu: 1 is 256 bytes
-)

@@ -37,12 +37,6 @@ type rxeQueueBuf struct {
 	Pad3          [31]uint32
 }
 
-type rxeSGE struct {
-	Addr   uint64
-	Length uint32
-	LKey   uint32
-}
-
 type rxeDMAInfo struct {
 	Length    uint32
 	Resid     uint32
@@ -59,22 +53,8 @@ type rxeSendWR struct {
 	Opcode    uint32
 	SendFlags uint32
 	Ex        [4]byte // immediate data, big endian
-	// rxeRDMA, rxeAtomic or rxeUD, and an address vector that only old programs fill in
+	// hca.RDMAWR, hca.AtomicWR or rxeUD, and an address vector that only old programs fill in
 	WR [15]uint64
-}
-
-type rxeRDMA struct {
-	RemoteAddr uint64
-	RKey       uint32
-	Reserved   uint32
-}
-
-type rxeAtomic struct {
-	RemoteAddr uint64
-	CompareAdd uint64
-	Swap       uint64
-	RKey       uint32
-	Reserved   uint32
 }
 
 type rxeUD struct {
@@ -105,5 +85,5 @@ type rxeRecvWQE struct {
 	Reserved uint32
 	Padding  uint32
 	DMA      rxeDMAInfo
-	SGE      rxeSGE // as many as the queue was made for: one
+	SGE      place // as many as the queue was made for: one
 }

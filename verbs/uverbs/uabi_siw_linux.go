@@ -39,12 +39,6 @@ type siwCreateSRQResp struct {
 	SRQKey uint64
 }
 
-type siwSGE struct {
-	LAddr  uint64
-	Length uint32
-	LKey   uint32
-}
-
 // siwHead is the word that hands a work request over to the device. It is written last, in one
 // atomic store.
 type siwHead struct {
@@ -58,14 +52,14 @@ type siwSQE struct {
 	Head  siwHead
 	RKey  uint32
 	RAddr uint64
-	SGE   [siwMaxSGE]siwSGE // inline data begins at the second element
+	SGE   [siwMaxSGE]place // inline data begins at the second element
 }
 
 type siwRQE struct {
 	ID     uint64
 	Head   siwHead
 	Unused uint32
-	SGE    [siwMaxSGE]siwSGE
+	SGE    [siwMaxSGE]place
 }
 
 // siwCQEHead is the word that marks a completion as present.
