@@ -79,7 +79,8 @@ func (q *sendQueue) Put(cookie uint64, wr *verbs.SendWR, list []hca.Place, total
 	x.wr = sendWR{WRID: cookie, Opcode: hca.OpcodeOf(wr.Op), SendFlags: hca.SendFlagsOf(wr, reported)}
 	binary.BigEndian.PutUint32(x.wr.Imm[:], wr.Imm)
 	if q.a.caps.Siw && wr.Op == verbs.Read && total == 0 {
-		x.wr.Opcode = hca.WRWrite // siw answers a Read of no bytes with as many bytes as it sent before
+		// siw answers a Read of no bytes with as many bytes as it sent before
+		x.wr.Opcode = hca.WRWrite
 	}
 	if len(wr.Inline) > 0 {
 		copy(x.inline[:], wr.Inline)

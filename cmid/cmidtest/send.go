@@ -25,7 +25,8 @@ var messageOf = [...]Message{
 func (q *qp) issueSends() {
 	for ; q.next < q.sends.Len(); q.next++ {
 		e := q.sends.At(q.next)
-		if e.done || q.id.stream.lost != nil { // it has failed, or the connection is lost: nothing leaves
+		// it has failed, or the connection is lost: nothing leaves
+		if e.done || q.id.stream.lost != nil {
 			return
 		}
 		if e.awaitsData() && q.reads >= int(q.id.ord) || e.wr.Flags&verbs.Fence != 0 && q.reads > 0 {
