@@ -13,7 +13,7 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 	if c.closeNow {
 		return
 	}
-	c.closeNow, c.phaseAt = true, time.Time{}
+	c.closeSocket()
 	e := &Error{Op: "receive", Errno: unix.ECONNRESET, Text: "connection closed by the peer"}
 	if err != nil {
 		e.Text = err.Error()
@@ -23,15 +23,15 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 	}
 	switch c.state {
 	case stReply:
-		e.Op, e.noReply = "reply", len(c.mpa) == 0
+		e.Op, e.noReply = "reply", len(c.setup.frame) == 0
 		e.Errno = unix.ECONNRESET // whatever the socket's error: rejected
 		c.reportRejected(nil, e)
 	case stIdle, stRequest, stAnswer:
 		e.Op = "request"
 		if c.state == stRequest {
-			e.Text += fmt.Sprintf(", %d bytes of a Request were there", len(c.mpa))
+			e.Text += fmt.Sprintf(", %d bytes of a Request were there", len(c.setup.frame))
 		}
-		c.gone = true
+		c.setup.left = true
 		c.closeProtocol(e)
 	case stAccepted:
 		c.closeProtocol(e)
@@ -39,7 +39,7 @@ func (c *Conn) InputEnd(now time.Time, err error) {
 		switch {
 		case err != nil:
 			c.closeProtocol(e)
-		case c.rx.inMessage():
+		case c.inMessage():
 			e.Text = "connection closed by the peer in the middle of a message"
 			c.closeProtocol(e)
 		default:
@@ -60,8 +60,9 @@ func (c *Conn) Disconnect(now time.Time) {
 	case stAccepted, stOpen, stFinishing:
 		c.state, c.shut = stFinishing, true
 		c.phaseAt = now.Add(fin)
-		c.tx.ctl, c.tx.wireAt = 0, time.Time{}
-		c.cutUnstarted()
+		c.pacing.stop()
+		c.stream.dropUnstarted(&c.out)
+		c.cutDone()
 	case stEnded:
 	}
 }
@@ -77,10 +78,10 @@ func (c *Conn) Abort(now time.Time) {
 		c.phaseAt = now.Add(abortReply)
 		c.closeProtocol(aborted)
 	case stAnswer:
-		c.sendReject(now, nil)
+		c.startLinger(now, c.setup.reject(nil))
 		c.closeProtocol(aborted)
 	case stIdle, stRequest, stAccepted, stOpen, stFinishing, stEnded:
-		c.closeNow, c.phaseAt = true, time.Time{}
+		c.closeSocket()
 		c.closeProtocol(aborted)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
-	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -51,29 +50,18 @@ func (s state) String() string { return stateNames[s] }
 // use.
 type Conn struct {
 	up    Upcalls
-	cfg   Config
 	state state
 
-	closed   bool // Closed was called
-	closeNow bool // the socket is to be closed
-	shut     bool // FIN as soon as everything is out
-	gone     bool // the initiator left before it was answered
-	crc      bool // CRC in use
-	p2p      bool // the initiator owes the first FPDU
-	asked    bool // a responder's Request had the control word
+	closed   bool      // Closed was called
+	closeNow bool      // the socket is to be closed
+	shut     bool      // FIN as soon as everything is out
+	phaseAt  time.Time // when the state has lasted too long; zero: never
 
-	rev      uint8 // a responder: the Request's revision
-	reqFlags wire.Flags
-	peer     wire.Control // the other side's control word
-	ird, ord uint16       // negotiated
-
-	phaseAt time.Time // when the state has lasted too long; zero: never
-	mpa     []byte    // the peer's MPA frame as far as it is here
-
-	sq ring.Ring[send]
-	rq *ring.Ring[verbs.RecvWR] // nil: no receive was posted
-	tx tx
-	rx rx
+	setup  setup
+	pacing pacing
+	in     input
+	out    output
+	stream stream
 }
 
 // Init prepares c. EINVAL for private data longer than MaxPrivateData, an IRD or ORD above MaxIRD,
@@ -97,10 +85,19 @@ func (c *Conn) Init(cfg Config, up Upcalls) error {
 			cfg.SetupTimeout = replyTimeout
 		}
 	}
-	*c = Conn{cfg: cfg, up: up}
+	*c = Conn{up: up}
+	c.setup = setup{
+		initiator: cfg.Initiator, revision: cfg.Revision, peerToPeer: cfg.PeerToPeer, crc: cfg.CRC,
+		ird: cfg.IRD, ord: cfg.ORD, private: cfg.PrivateData, timeout: cfg.SetupTimeout,
+	}
+	c.in.seg.need, c.in.timeout = headLen, cfg.MessageTimeout
+	c.out.pool = cfg.Pool
+	s := &c.stream
+	s.sends.keep = -1
+	s.receives.msn, s.served.msn, s.sends.msn, s.sends.reads.msn = 1, 1, 1, 1
 	c.SetMaxSegment(cfg.MaxSegment)
-	c.tx.msn, c.tx.readMSN, c.rx.msn, c.rx.readMSN = 1, 1, 1, 1
-	c.rx.need = headLen
+	c.SetQueues(cfg.Queues)
+	c.Withhold(cfg.Withheld)
 	return nil
 }
 
@@ -120,41 +117,42 @@ func (c *Conn) SetMaxSegment(n int) {
 	if n <= 0 || n > MaxSegment {
 		n = MaxSegment
 	}
-	c.cfg.MaxSegment = n
+	c.out.maxSegment = uint32(n)
 }
 
 // CRC is true once CRC was agreed on.
-func (c *Conn) CRC() bool { return c.crc }
+func (c *Conn) CRC() bool { return c.out.crc }
 
 // WantClose reports whether to shut down the socket's write side (stays true; do it once), and
 // whether to close the socket and forget c.
-func (c *Conn) WantClose() (shutdownWrite, closeNow bool) { return c.finReady(), c.closeNow }
-
-// finReady reports whether a FIN is wanted and nothing is left to go before it.
-func (c *Conn) finReady() bool {
-	t := &c.tx
-	return c.shut && t.raw == nil && t.batch == nil && t.ctl == 0 && t.owed.Len() == 0 && c.sq.Len() == 0
+func (c *Conn) WantClose() (shutdownWrite, closeNow bool) {
+	return c.shut && c.out.isEmpty() && c.pacing.due == 0 && c.stream.isIdle(), c.closeNow
 }
 
 // SetQueues changes Config.Queues: a responder learns them with its queue pair, after Init and
 // before Accept. Work requests posted before stay.
-func (c *Conn) SetQueues(q Queues) { c.cfg.Queues = q }
+func (c *Conn) SetQueues(q Queues) {
+	s := &c.stream
+	s.sends.limit, s.receives.limit, s.receives.srq = uint32(q.SendWRs), uint32(q.RecvWRs), q.SRQ
+	s.access.pd, s.access.regions = q.PD, q.Regions
+}
 
 // Withhold changes Config.Withheld. A segment that was not checked yet is checked by it.
-func (c *Conn) Withhold(rights verbs.Access) { c.cfg.Withheld = rights }
+func (c *Conn) Withhold(rights verbs.Access) { c.stream.access.withheld = rights }
 
 // TakeReceives moves the receives that were posted to from to c: either c is the next attempt to
 // connect, or it is made only to be aborted. No message has begun to fill one of them, and c has no
 // receives yet. Legal in Upcalls.Rejected.
 func (c *Conn) TakeReceives(from *Conn) {
-	c.rq, from.rq = from.rq, c.rq
+	a, b := &c.stream.receives, &from.stream.receives
+	a.queue, b.queue = b.queue, a.queue
 }
 
 // SetPool changes Config.Pool, for a Conn that moves to another goroutine. The memory of its
 // pending output moves along.
 func (c *Conn) SetPool(p *Pool) {
-	c.cfg.Pool = p
-	if b := c.tx.batch; b != nil {
+	c.out.pool = p
+	if b := c.out.batch; b != nil {
 		b.pool = p
 	}
 }

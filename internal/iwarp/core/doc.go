@@ -15,6 +15,16 @@
 //	// closeNow: close the socket, forget c. shutdownWrite: shutdown(SHUT_WR), once; go on reading.
 //	// arm a timer at c.Deadline, which calls c.Timeout
 //
+// # Parts
+//
+// A Conn has the state and decides when the connection ends. Each of its parts has one concern, and
+// returns what is wrong to the Conn:
+//
+//   - setup: MPA's Request and Reply; pacing: the first FPDUs behind them;
+//   - input and output: MPA's FPDUs, from and to the socket;
+//   - stream: the RDMAP Stream, which is receives (DDP queue 0), sendQueue with its outboundReads,
+//     inboundReads, the tagged message in progress, and access, the memory that all of them may use.
+//
 // # Ownership
 //
 // A Conn belongs to one goroutine. Upcalls come on it, from inside the call that caused them. The

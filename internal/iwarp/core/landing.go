@@ -28,22 +28,27 @@ const (
 // side has chosen (a receive, the sink of a Read). Writes are not predicted: their length is not
 // known, and memory behind their end must not change.
 func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
-	r := &c.rx
+	in, s := &c.in, &c.in.seg
 	if c.closeNow {
 		return dst
 	}
-	head := wire.LengthLen + r.h.Len()
-	trailer := wire.PadLen(r.ulpdu) + wire.CRCLen
+	head := wire.LengthLen + s.h.Len()
+	trailer := s.trailerLen()
 	between := head
 	var rest []byte
 	switch {
-	case r.phase == phPayload && len(r.dst) >= LandingMin:
-		if c.recheckMemory(); r.dst == nil {
+	case in.phase == phPayload && len(in.dst) >= LandingMin:
+		if in.recheckMemory(&c.stream.access); in.dst == nil {
 			return dst
 		}
-		dst, rest, between = append(dst, r.dst), c.restOfMessage(), trailer+head
-	case r.phase == phHead && r.have == 0 && r.taken && r.h.Opcode.Send() && c.isUsable(r.recv.SGE.MR):
-		if rest = c.restOfMessage(); len(rest) < LandingMin {
+		dst, between = append(dst, in.dst), trailer+head
+		if !s.h.Last {
+			rest = c.stream.restOfMessage(s.h.Opcode)
+			rest = rest[min(len(rest), int(s.size)):]
+		}
+	case in.phase == phHead && s.have == 0 && c.stream.receives.taken && s.h.Opcode.Send() && s.size >= LandingMin &&
+		c.stream.access.isUsable(c.stream.receives.current.SGE.MR):
+		if rest = c.stream.receives.rest(); s.h.Last || len(rest) < LandingMin {
 			return dst
 		}
 		dst = append(dst, nil)
@@ -51,7 +56,7 @@ func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 		return dst
 	}
 	for n := 0; len(rest) >= LandingMin; {
-		p := rest[:min(len(rest), int(r.seg))]
+		p := rest[:min(len(rest), int(s.size))]
 		if n += len(p); n > aheadMax || len(stage) < 2*between || cap(dst)-len(dst) < 3 {
 			break
 		}
@@ -61,29 +66,10 @@ func (c *Conn) Landings(dst [][]byte, stage []byte) [][]byte {
 	return append(dst, stage)
 }
 
-// restOfMessage returns the memory behind the segment that is arriving, or has arrived.
-func (c *Conn) restOfMessage() []byte {
-	r := &c.rx
-	switch {
-	case r.h.Last || r.seg < LandingMin:
-		return nil
-	case r.h.Opcode.Send():
-		off := r.off
-		if r.phase != phHead { // not counted yet
-			off += r.seg
-		}
-		return landingOf(&r.recv)[off:]
-	case r.h.Opcode == wire.OpReadResponse: // a large one: not the ready-to-receive Read's
-		s := c.sq.At(c.tx.oldRead)
-		e := &s.sgl[0]
-		return sgeBytes(e)[s.staged+r.seg : s.total]
-	}
-	return nil
-}
-
 // Landed is Input for the n bytes that were read into landings, which Landings gave. spill is
 // scratch of at least SpillLen bytes, of which c may use a part while Waiting is true.
 func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
+	in := &c.in
 	for i, p := range landings {
 		if n == 0 {
 			break
@@ -91,24 +77,21 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 		p = p[:min(n, len(p))]
 		switch {
 		case len(p) == 0:
-		case i%2 == 1 && c.rx.phase != phPayload && !c.rx.wait.message: // between two payloads
+		case i%2 == 1 && in.phase != phPayload && !in.waits: // between two payloads
 			c.Input(now, p)
-		case c.landsIn(p):
-			if c.crc {
-				c.rx.crc = wire.UpdateCRC(c.rx.crc, p)
-			}
-			c.countPlaced(len(p))
+		case !c.closeNow && in.landsIn(p, &c.stream.access):
+			in.countPlaced(p)
 		default:
 			// not as predicted: p may have another owner by now, and processing its bytes may
 			// overwrite them
-			spill = append(spill[:0], c.rx.rest...)
+			spill = append(spill[:0], in.rest...)
 			for _, q := range landings[i:] {
 				q = q[:min(n, len(q))]
 				spill = append(spill, q...)
 				n -= len(q)
 			}
-			if c.rx.wait.message {
-				c.rx.rest = spill
+			if in.waits {
+				in.rest = spill
 			} else {
 				c.Input(now, spill)
 			}
@@ -116,15 +99,14 @@ func (c *Conn) Landed(now time.Time, landings [][]byte, n int, spill []byte) {
 		}
 		n -= len(p)
 	}
-	c.rx.heardAt = now
+	in.heardAt = now
 }
 
 // landsIn reports whether p is where the next bytes go.
-func (c *Conn) landsIn(p []byte) bool {
-	r := &c.rx
-	if c.closeNow || r.phase != phPayload || len(r.dst) < len(p) || &r.dst[0] != &p[0] {
+func (in *input) landsIn(p []byte, a *access) bool {
+	if in.phase != phPayload || len(in.dst) < len(p) || &in.dst[0] != &p[0] {
 		return false
 	}
-	c.recheckMemory()
-	return r.dst != nil
+	in.recheckMemory(a)
+	return in.dst != nil
 }

@@ -19,31 +19,31 @@ type Position struct {
 // InputPosition returns the position of the next byte for Input or Landed. It serves a copy of the
 // stream that begins in its middle.
 func (c *Conn) InputPosition() Position {
-	r := &c.rx
+	in := &c.in
 	switch {
-	case c.state == stEnded || c.closeNow || r.wait.deaf:
+	case c.state == stEnded || c.closeNow || in.deaf:
 		return Position{Rest: -1}
-	case len(c.mpa) > 0:
-		return Position{Head: c.mpa}
-	case len(r.rest) > 0:
-		return positionBehind(r.rest, r.unreadBytes())
-	case r.phase == phHead && !r.wait.message:
-		return Position{Head: r.hdr[:r.have]}
+	case len(c.setup.frame) > 0:
+		return Position{Head: c.setup.frame}
+	case len(in.rest) > 0:
+		return positionBehind(in.rest, in.unreadBytes())
+	case in.phase == phHead && !in.waits:
+		return Position{Head: in.seg.raw[:in.seg.have]}
 	}
-	return Position{Rest: r.unreadBytes()}
+	return Position{Rest: in.unreadBytes()}
 }
 
 // unreadBytes returns how many bytes of the FPDU whose header is here are still to be processed.
-func (r *rx) unreadBytes() int {
-	all := wire.FPDULen(r.ulpdu)
-	switch r.phase {
+func (in *input) unreadBytes() int {
+	trailer := in.seg.trailerLen()
+	switch in.phase {
 	case phHead:
-		return all - int(r.have)
+		return in.seg.left() + trailer
 	case phPayload:
-		return r.left + wire.PadLen(r.ulpdu) + wire.CRCLen
+		return in.left + trailer
 	case phTrailer:
 	}
-	return wire.PadLen(r.ulpdu) + wire.CRCLen - int(r.tail)
+	return trailer - int(in.tail)
 }
 
 // positionBehind returns the position behind b, which was read and begins with the last skip bytes
@@ -61,12 +61,12 @@ func positionBehind(b []byte, skip int) Position {
 // OutputPosition returns the position of the next byte that Advance will report. Of an MPA frame or
 // a Terminate that has begun, only the remaining length is known. It never has a Head.
 func (c *Conn) OutputPosition() Position {
-	t := &c.tx
+	o := &c.out
 	switch {
-	case t.raw != nil:
-		return Position{Rest: len(t.raw)}
-	case t.batch != nil:
-		return Position{Rest: int(t.batch.nextBoundary(t.sent) - t.sent)}
+	case o.raw != nil:
+		return Position{Rest: len(o.raw)}
+	case o.batch != nil:
+		return Position{Rest: int(o.batch.nextBoundary(o.sent) - o.sent)}
 	}
 	return Position{}
 }

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/internal/ring"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -44,8 +43,8 @@ func CheckRecv(wr *verbs.RecvWR, pd, shared verbs.PD) error {
 	return nil
 }
 
-// checkSend returns the number of payload bytes of wr.
-func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
+// check returns the number of payload bytes of wr, which may use the memory of a.
+func (q *sendQueue) check(wr *verbs.SendWR, a *access) (uint32, error) {
 	switch {
 	case wr.Op == verbs.SendWithImm || wr.Op == verbs.WriteWithImm || wr.Op.Atomic():
 		return 0, fmt.Errorf("iwarp: %v: %w", wr.Op, verbs.ErrNotSupported)
@@ -60,7 +59,7 @@ func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 	}
 	total := uint64(len(wr.Inline))
 	for i := range wr.SGL {
-		if err := checkSGE(&wr.SGL[i], c.cfg.PD, c.cfg.Regions.sharedPD()); err != nil {
+		if err := checkSGE(&wr.SGL[i], a.pd, a.regions.sharedPD()); err != nil {
 			return 0, err
 		}
 		total += uint64(wr.SGL[i].Length)
@@ -69,17 +68,17 @@ func (c *Conn) checkSend(wr *verbs.SendWR) (uint32, error) {
 		return 0, badWR("message of %d bytes", total)
 	}
 	if wr.Op == verbs.Read {
-		if err := c.checkRead(wr); err != nil {
+		if err := q.reads.check(wr); err != nil {
 			return 0, err
 		}
 	}
 	return uint32(total), nil
 }
 
-// checkRead checks the requirements that only Reads have.
-func (c *Conn) checkRead(wr *verbs.SendWR) error {
+// check checks the requirements that only Reads have.
+func (r *outboundReads) check(wr *verbs.SendWR) error {
 	switch {
-	case c.ord == 0:
+	case r.ord == 0:
 		return badWR("Read on a connection whose peer serves none: see ConnParam.InitiatorDepth, and the peer's ResponderResources")
 	case len(wr.Inline) > 0 || len(wr.SGL) > 1:
 		return badWR("Read into %d scatter/gather elements and %d inline bytes, more than one element", len(wr.SGL), len(wr.Inline))
@@ -95,19 +94,12 @@ func (c *Conn) PostSend(wr *verbs.SendWR) error {
 	if c.state != stAccepted && c.state != stOpen {
 		return fmt.Errorf("iwarp: send while %s: %w", c.state, verbs.ErrQPState)
 	}
-	total, err := c.checkSend(wr)
+	q := &c.stream.sends
+	total, err := q.check(wr, &c.stream.access)
 	if err != nil {
 		return err
 	}
-	s := c.sq.Slot(c.cfg.SendWRs)
-	if s == nil {
-		return fmt.Errorf("iwarp: send queue full, %d sends outstanding: %w", c.sq.Len(), unix.ENOMEM)
-	}
-	*s = send{
-		id: wr.ID, total: total, rkey: wr.RKey, raddr: wr.RemoteAddr, op: wr.Op, flags: wr.Flags,
-		inline: append(s.inline[:0], wr.Inline...), sgl: append(s.sgl[:0], wr.SGL...),
-	}
-	return nil
+	return q.post(wr, total)
 }
 
 // PostRecv queues wr; legal from Init on. EINVAL: over, malformed, or there is an SRQ; ENOMEM:
@@ -116,19 +108,5 @@ func (c *Conn) PostRecv(wr verbs.RecvWR) error {
 	if c.state == stEnded {
 		return badWR("receive while %s", c.state)
 	}
-	if c.cfg.SRQ != nil {
-		return badWR("receive posted to a queue pair with a shared receive queue")
-	}
-	if err := CheckRecv(&wr, c.cfg.PD, c.cfg.Regions.sharedPD()); err != nil {
-		return err
-	}
-	if c.rq == nil {
-		c.rq = new(ring.Ring[verbs.RecvWR])
-	}
-	r := c.rq.Slot(c.cfg.RecvWRs)
-	if r == nil {
-		return fmt.Errorf("iwarp: receive queue full, %d receives outstanding: %w", c.rq.Len(), unix.ENOMEM)
-	}
-	*r = wr
-	return nil
+	return c.stream.receives.post(&wr, &c.stream.access)
 }

@@ -1,126 +1,89 @@
 package core
 
 import (
-	"time"
-
-	"golang.org/x/sys/unix"
+	"encoding/binary"
+	"fmt"
 
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
-	"github.com/rdmactor/rdmactor/verbs"
 )
 
-// checkSegment checks the headers of a segment before its payload arrives, and sets the payload's
-// destination.
-func (c *Conn) checkSegment() *fault {
-	r := &c.rx
-	r.seg = uint32(wire.LengthLen + r.ulpdu - int(r.have))
-	var f *fault
-	switch op := r.h.Opcode; {
-	case op.Send():
-		f = c.checkSendSegment()
-	case op == wire.OpWrite:
-		f = c.checkWriteSegment()
-	case op == wire.OpReadRequest:
-		f = c.checkReadRequest()
-	case op == wire.OpReadResponse:
-		f = c.checkReadResponse()
-	case op == wire.OpTerminate:
-		return nil
-	default:
-		f = rdmapFault(wire.RDMAPOperation, 6, "unexpected %v", op)
-	}
-	if f != nil && f.hit == flushed {
-		f.hitBy(r.h.Opcode, verbs.StatusGeneral)
-	}
-	return f
+// headLen is the number of an FPDU's bytes that determine the length of its header.
+const headLen = wire.LengthLen + wire.CtrlLen
+
+// segment is the DDP segment that is arriving, in an FPDU.
+type segment struct {
+	// length, headers, Read Request or Terminate payload
+	raw   [wire.LengthLen + wire.UntaggedLen + wire.MaxTerminateLen]byte
+	have  uint8 // bytes in raw
+	need  uint8 // bytes wanted there
+	h     wire.Header
+	ulpdu uint16 // the FPDU's length field
+	size  uint32 // payload bytes
 }
 
-// checkSendSegment checks queue, MSN and MO of a Send's segment (RFC 5041 section 7), and takes a
-// receive for the first.
-func (c *Conn) checkSendSegment() *fault {
-	r := &c.rx
-	h := &r.h
-	switch {
-	case h.QN != 0:
-		return ddpFault(wire.DDPUntagged, 1, "%v on queue %d", h.Opcode, h.QN)
-	case h.MSN != r.msn:
-		return ddpFault(wire.DDPUntagged, 3, "%v with MSN %d, should be %d", h.Opcode, h.MSN, r.msn)
-	case h.MO != r.off:
-		return ddpFault(wire.DDPUntagged, 4, "%v with MO %d, should be %d", h.Opcode, h.MO, r.off)
-	case r.taken && h.Opcode != r.op:
-		return rdmapFault(wire.RDMAPOperation, 6, "%v in the middle of a %v", h.Opcode, r.op)
+// fill takes bytes of the length and the headers, and returns how many.
+func (s *segment) fill(b []byte) int {
+	n := copy(s.raw[s.have:s.need], b)
+	s.have += uint8(n)
+	return n
+}
+
+// parseControl checks the length and the control bytes and sets how many header bytes are needed in
+// all.
+func (s *segment) parseControl() *fault {
+	s.ulpdu = binary.BigEndian.Uint16(s.raw[:])
+	if s.ulpdu < wire.CtrlLen {
+		return newFault(wire.LayerMPA, 0, 3, fmt.Sprintf("FPDU of %d bytes, too short for any header", s.ulpdu))
 	}
-	if !r.taken {
-		switch {
-		case c.mustWait():
-			c.letWait()
-			return nil
-		case !c.recvReady():
-			return ddpFault(wire.DDPUntagged, 2, "%v with no receive posted", h.Opcode)
-		}
-		r.recv, r.taken, r.op = c.takeRecv(), true, h.Opcode
+	h, _, err := wire.ConsumeCtrl(s.raw[wire.LengthLen:s.have])
+	s.h = h
+	if err != nil {
+		return wireFault(err)
 	}
-	if !c.isUsable(r.recv.SGE.MR) { // freed since it was posted
-		return c.freedFault()
+	n := h.Len()
+	if h.Opcode == wire.OpReadRequest {
+		n += wire.ReadRequestLen
 	}
-	buf := landingOf(&r.recv)[r.off:]
-	if uint64(r.seg) > uint64(len(buf)) {
-		f := ddpFault(wire.DDPUntagged, 5, "%v of at least %d bytes into a receive of %d",
-			h.Opcode, uint64(r.off)+uint64(r.seg), r.recv.SGE.Length)
-		f.hit.recv = verbs.StatusLocLen
-		return f
+	if h.Opcode == wire.OpTerminate {
+		n += min(max(int(s.ulpdu)-n, 4), wire.MaxTerminateLen)
 	}
-	r.dst, r.mr = buf[:r.seg:r.seg], r.recv.SGE.MR
+	if int(s.ulpdu) < n {
+		return newFault(wire.LayerMPA, 0, 3, fmt.Sprintf("FPDU of %d bytes, too short for the header of a %v", s.ulpdu, h.Opcode))
+	}
+	s.need = uint8(wire.LengthLen + n)
 	return nil
 }
 
-// deliverSegment processes a complete segment.
-func (c *Conn) deliverSegment(now time.Time) {
-	switch op := c.rx.h.Opcode; {
-	case op.Send():
-		c.deliverSend(now)
-	case op == wire.OpWrite:
-		c.rx.goOn()
-	case op == wire.OpReadRequest:
-		c.queueReadResponse(now)
-	case op == wire.OpReadResponse:
-		c.rx.goOn()
-		c.readResponseReceived()
-	}
+// parseHeader parses the header, which is complete, and whose control bytes were valid.
+func (s *segment) parseHeader() {
+	s.h, _, _ = wire.ConsumeHeader(s.raw[wire.LengthLen:s.have])
+	s.size = uint32(s.left())
 }
 
-func (c *Conn) deliverSend(now time.Time) {
-	r := &c.rx
-	if r.off += r.seg; !r.h.Last {
-		return
-	}
-	wc, se := verbs.WC{ID: r.recv.ID, Op: verbs.Recv, Bytes: r.off}, isSolicited(r.op)
-	if invalidatesSTag(r.op) {
-		if f := c.invalidateForPeer(r.h.STag); f != nil {
-			c.failWithTerminate(now, f)
-			return
-		}
-		wc.InvalidatedRKey = r.h.STag
-	}
-	r.msn++
-	r.off, r.taken, r.recv = 0, false, verbs.RecvWR{}
-	c.up.Complete(wc, se)
+// left returns how many bytes of the ULPDU are behind those in raw.
+func (s *segment) left() int { return wire.LengthLen + int(s.ulpdu) - int(s.have) }
+
+// trailerLen returns the length of pad and CRC.
+func (s *segment) trailerLen() int { return wire.PadLen(int(s.ulpdu)) + wire.CRCLen }
+
+// readRequest returns the Read Request.
+func (s *segment) readRequest() wire.ReadRequest {
+	q, _, _ := wire.ConsumeReadRequest(s.raw[wire.LengthLen+wire.UntaggedLen : s.have])
+	return q
 }
 
-// terminateReceived ends the connection because the peer sent a Terminate.
-func (c *Conn) terminateReceived() {
-	e := &Error{Op: "receive", Protocol: true, Received: true, Errno: unix.ECONNRESET, Text: "ended by the peer"}
-	// at least its first four bytes are here
-	t, _, _ := wire.ConsumeTerminate(c.rx.hdr[wire.LengthLen+wire.UntaggedLen : c.rx.have])
-	e.Layer, e.Type, e.Code = t.Layer, t.Type, t.Code
-	c.closeNow, c.phaseAt = true, time.Time{}
-	c.closeProtocol(e)
+// terminate returns the Terminate, of which at least the first four bytes are here.
+func (s *segment) terminate() wire.Terminate {
+	t, _, _ := wire.ConsumeTerminate(s.raw[wire.LengthLen+wire.UntaggedLen : s.have])
+	return t
 }
 
-// isSolicited reports whether op is a Send that asks for an event.
-func isSolicited(op wire.Opcode) bool { return op == wire.OpSendSE || op == wire.OpSendSEInvalidate }
-
-// invalidatesSTag reports whether op is a Send that invalidates an STag.
-func invalidatesSTag(op wire.Opcode) bool {
-	return op == wire.OpSendInvalidate || op == wire.OpSendSEInvalidate
+// copyHeaders adds the segment's length and headers to a Terminate (RFC 5040 section 4.8).
+func (s *segment) copyHeaders(t *wire.Terminate) {
+	h, n := s.raw[wire.LengthLen:s.have], s.h.Len()
+	t.HasLength, t.Length = true, s.ulpdu
+	t.DDP = h[:n]
+	if s.h.Opcode == wire.OpReadRequest {
+		t.RDMAP = h[n:]
+	}
 }

@@ -10,14 +10,14 @@ type send struct {
 	id uint64
 	// stream offsets of its first byte and of the byte after its last one; end is valid once staged
 	// == total and done
-	start, end uint64
+	begin, end uint64
 	raddr      uint64
 	total      uint32 // payload bytes; a Read: bytes asked for
 	staged     uint32 // how many of them are in FPDUs made so far; a Read: bytes that have arrived
 	rkey       uint32
 	op         verbs.Opcode
 	flags      verbs.SendFlags
-	begun      bool        // start is valid
+	begun      bool        // begin is valid
 	done       bool        // its last FPDU is staged
 	answered   bool        // a Read whose data has arrived
 	piece      int         // where the next FPDU's payload begins: the element of sgl ...
@@ -92,11 +92,3 @@ func (p *payload) next() []byte {
 // sgeBytes returns the bytes of e, which has a region. Their end may be at an offset that does not
 // fit in 32 bits.
 func sgeBytes(e *verbs.SGE) []byte { return e.MR.Bytes[e.Offset:][:e.Length] }
-
-// landingOf returns the memory of a receive.
-func landingOf(wr *verbs.RecvWR) []byte {
-	if wr.SGE.MR == nil {
-		return nil
-	}
-	return sgeBytes(&wr.SGE)
-}

@@ -7,23 +7,23 @@ import (
 
 // Waiting is true while a message waits for a receive. Then do not read from the socket. Call
 // Resume when there may be a receive.
-func (c *Conn) Waiting() bool { return c.rx.wait.message }
+func (c *Conn) Waiting() bool { return c.in.waits }
 
 // Resume goes on with the waiting message if there is a receive now. Afterwards that message may
 // still wait, or a later one.
 func (c *Conn) Resume(now time.Time) {
-	r := &c.rx
-	if !r.wait.message || c.closeNow || r.wait.paused {
+	in := &c.in
+	if !in.waits || c.closeNow || c.stream.receives.paused {
 		return
 	}
-	r.wait.message = false
-	if c.headerReceived(now); r.wait.message {
+	in.waits = false
+	if c.headerReceived(now); in.waits {
 		return
 	}
-	r.heardAt = now
-	c.processInput(now, r.rest)
-	if int(r.owned) > 2*len(r.rest) { // do not keep much memory for bytes that were consumed
-		r.owned = 0
+	in.heardAt = now
+	c.processInput(now, in.rest)
+	if int(in.owned) > 2*len(in.rest) { // do not keep much memory for bytes that were consumed
+		in.owned = 0
 		c.Keep()
 	}
 }
@@ -32,36 +32,20 @@ func (c *Conn) Resume(now time.Time) {
 // so that their memory may be reused before Resume. After Disconnect no receives are posted, so
 // Keep drops the message and all input up to the peer's FIN.
 func (c *Conn) Keep() {
-	switch r := &c.rx; {
-	case r.wait.message && c.state == stFinishing:
-		c.discardInput()
-	case r.owned == 0 && len(r.rest) > 0:
-		r.rest = bytes.Clone(r.rest)
-		r.owned = uint32(cap(r.rest)) // of one read
+	switch in := &c.in; {
+	case in.waits && c.state == stFinishing:
+		in.discard()
+		c.stream.tagged = tagged{}
+	case in.owned == 0 && len(in.rest) > 0:
+		in.rest = bytes.Clone(in.rest)
+		in.owned = uint32(cap(in.rest)) // of one read
 	}
 }
 
 // Kept returns how much memory Keep uses now.
-func (c *Conn) Kept() int { return int(c.rx.owned) }
+func (c *Conn) Kept() int { return int(c.in.owned) }
 
 // Pause(true) makes messages wait, beginning with the next one, as if there were no receive.
 // Pause(false) ends that; then call Resume. A message that has begun is finished. Reads and Writes
 // go on unless they are behind a message that waits. Sending goes on.
-func (c *Conn) Pause(on bool) { c.rx.wait.paused = on }
-
-// mustWait reports whether the message that now begins has to wait.
-func (c *Conn) mustWait() bool {
-	return c.rx.wait.paused || c.cfg.SRQ != nil && c.cfg.SRQ.WaitsIfEmpty() && !c.cfg.SRQ.HasRecv()
-}
-
-// letWait makes the message wait whose header has just arrived.
-func (c *Conn) letWait() {
-	c.rx.wait.message = true
-	c.noteFPDU()
-}
-
-// discardInput drops all input up to the peer's FIN.
-func (c *Conn) discardInput() {
-	c.rx.wait, c.rx.rest, c.rx.owned = waiting{deaf: true}, nil, 0
-	c.rx.have, c.rx.need, c.rx.phase, c.rx.tag = 0, headLen, phHead, tagged{}
-}
+func (c *Conn) Pause(on bool) { c.stream.receives.paused = on }
