@@ -96,7 +96,7 @@ func (c *conn) acceptSetup(now time.Time, private []byte, p *cmid.ConnParam) err
 	if c.qp == nil {
 		return fmt.Errorf("iwarp: accept needs a queue pair: %w", unix.EINVAL)
 	}
-	ird, ord, err := depthsOf(p, c.requestedDepths())
+	ird, ord, err := depthsOf(p, c.asked.param())
 	if err != nil {
 		return err
 	}

@@ -48,12 +48,9 @@ func (c *conn) lingerOn(now time.Time) {
 	c.phase, c.blocked, c.watched = phDiscarding, false, false
 	c.waitOver()
 	c.sendFIN()
-	_ = c.reg.Modify(c.watchedEvents())
-	if c.timer != nil {
-		c.timer.Stop()
-		c.at = time.Time{}
-	}
-	c.armTimer(now, now.Add(c.in.cfg.LingerTimeout))
+	_ = c.reg.Modify(c.events())
+	c.timer.stop()
+	c.timer.arm(c, now, now.Add(c.in.cfg.LingerTimeout))
 }
 
 // discardInput reads until the peer's FIN.

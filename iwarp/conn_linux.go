@@ -25,18 +25,6 @@ const (
 	alignEach    = 1 << 20 // bytes written between two checks of TCP's segment size
 )
 
-// socketPhase is the state of a conn's socket.
-type socketPhase uint8
-
-const (
-	phIdle       socketPhase = iota // no socket yet: a queue pair was made before Connect
-	phConnecting                    // TCP's three-way handshake
-	phRunning                       // the core uses the socket
-	// the core is done and the FIN was sent; later input is discarded up to the peer's FIN
-	phDiscarding
-	phClosed // the socket is closed
-)
-
 // conn is a TCP connection and the protocol on it. It begins as an accepted socket without an
 // identifier, or with the queue pair of a connecting identifier. It may outlive its identifier
 // while it must still send or receive a FIN.
@@ -48,31 +36,18 @@ type conn struct {
 	// what only the set-up needs. Both are nil when that is over.
 	arriving *arriving // a responder's, until its Request is complete
 	dialing  *dialing  // an initiator's, until it is established or has failed
-	reg      *eventloop.Registration
-	timer    *eventloop.Timer // nil: no timer
-	loss     *loss            // nil: the socket works
-	at       time.Time        // when timer fires; zero: not armed
-	fd       int
+	timer    timer     // calls handleTimeout
 
-	came, went uint64 // bytes read and written
-	each       int    // bytes per message of the last read that completed any
+	socket
+	inflow
 
 	initiator   bool
 	established bool
-	fresh       bool // established, and never at rest since
-	over        bool // the core has called Closed
-	silent      bool // the code that ends the core reports the reason
-	shut        bool // FIN is sent, or will be by the kernel
-	blocked     bool // the socket is full and must become writable, or it is lost
-	watched     bool // the loop watches for writability
-	dirty       bool // in the instance's list of connections to write
-	waits       bool // a message waits for a receive: nothing is read
-	phase       socketPhase
-
-	askedIRD, askedORD uint8 // as in a responder's Request
-
-	kept      int // memory for what was read behind the message that waits
-	completed int // completions, and the further messages in them
+	fresh       bool  // established, and never at rest since
+	over        bool  // the core has called Closed
+	silent      bool  // the code that ends the core reports the reason
+	dirty       bool  // in the instance's list of connections to write
+	asked       depth // in a responder's Request
 
 	tap *tap // part in a capture; nil: none, or not known yet
 
@@ -92,13 +67,7 @@ type dialing struct {
 	first  error      // of the first attempt; nil: this is the first
 }
 
-func newConn(in *instance) *conn { return &conn{in: in, fd: -1} }
-
-// isRunning reports whether the core may read and write the socket.
-func (c *conn) isRunning() bool { return c.phase == phRunning }
-
-// isUnanswered reports whether this is an unanswered request.
-func (c *conn) isUnanswered() bool { return c.id.child && !c.id.answered }
+func newConn(in *instance) *conn { return &conn{in: in, socket: socket{fd: -1}} }
 
 // attachFD registers fd, which from then on belongs to c.
 func (c *conn) attachFD(fd int, interest eventloop.Events) error {
@@ -120,10 +89,7 @@ func (c *conn) closeSocket() {
 		c.fd, c.reg = -1, nil
 		c.in.conns--
 	}
-	if c.timer != nil {
-		c.timer.Stop()
-		c.timer, c.at = nil, time.Time{}
-	}
+	c.timer.release()
 	c.blocked, c.watched, c.shut, c.loss = false, false, false, nil
 	c.waitOver()
 }
@@ -222,7 +188,7 @@ func (c *conn) readSocket() (any bool) {
 			c.core.InputEnd(now, err)
 			return true
 		case n == 0:
-			err = c.streamEnd()
+			err = c.loss.streamEnd()
 			c.captureEnd(err)
 			c.core.InputEnd(now, err)
 			return true
@@ -318,7 +284,7 @@ func (c *conn) waitWritable() {
 	c.blocked = true
 	if !c.watched {
 		c.watched = true
-		c.watched = c.reg.Modify(c.watchedEvents()) == nil
+		c.watched = c.reg.Modify(c.events()) == nil
 	}
 }
 
@@ -328,7 +294,7 @@ func (c *conn) resumeWriting(now time.Time) {
 	c.writeOutput(now)
 	if !c.blocked && c.phase == phRunning {
 		c.watched = false
-		_ = c.reg.Modify(c.watchedEvents()) // the fd is open, so this cannot fail
+		_ = c.reg.Modify(c.events()) // the fd is open, so this cannot fail
 	}
 }
 
@@ -338,7 +304,7 @@ func (c *conn) applyCoreState(now time.Time) {
 	if c.phase != phRunning {
 		return
 	}
-	if c.mustRetry() {
+	if c.dialing.mustRetry() {
 		c.retryRevision1(now)
 		return
 	}
@@ -359,32 +325,21 @@ func (c *conn) applyCoreState(now time.Time) {
 	if l := c.loss; l != nil && (!ok || l.until.Before(at)) {
 		at, ok = l.until, true
 	}
-	if ok {
-		c.armTimer(now, at)
-	} else if !c.at.IsZero() {
-		c.timer.Stop()
-		c.at = time.Time{}
-		if c.fresh { // the set-up's timer: an idle connection has none
-			c.timer, c.fresh = nil, false
-		}
-	}
-}
-
-// armTimer sets the timer that calls handleTimeout to at. An earlier one stays: handleTimeout then
-// sets it again.
-func (c *conn) armTimer(now, at time.Time) {
-	if c.timer == nil {
-		c.timer = c.in.loop.NewTimer(c.handleTimeout)
-	}
-	if c.at.IsZero() || at.Before(c.at) {
-		c.timer.Reset(at.Sub(now))
-		c.at = at
+	switch {
+	case ok:
+		c.timer.arm(c, now, at)
+	case c.timer.at.IsZero():
+	case c.fresh: // the set-up's timer: an idle connection has none
+		c.timer.release()
+		c.fresh = false
+	default:
+		c.timer.stop()
 	}
 }
 
 func (c *conn) handleTimeout() {
 	now := c.in.loop.Now()
-	c.at = time.Time{}
+	c.timer.at = time.Time{}
 	switch c.phase {
 	case phConnecting:
 		// the loop was not busy, the peer has not answered
@@ -450,7 +405,7 @@ func (c *conn) Complete(wc verbs.WC, solicited bool) {
 
 // Closed is called by the core, last.
 func (c *conn) Closed(err error) {
-	if c.mustRetry() {
+	if c.dialing.mustRetry() {
 		return
 	}
 	c.over = true
@@ -459,7 +414,7 @@ func (c *conn) Closed(err error) {
 	}
 	switch {
 	case c.arriving != nil:
-		c.recordStranger(err)
+		c.arriving.recordStranger(err)
 	case c.id == nil || c.silent:
 	case c.established:
 		c.id.queueEvent(cmid.DriverEvent{Kind: states.KindDisconnected, Err: err})

@@ -133,7 +133,7 @@ func (c *conn) dialPeer() error {
 		return nil
 	}
 	c.phase = phConnecting
-	c.armTimer(now, now.Add(c.in.cfg.ReplyTimeout))
+	c.timer.arm(c, now, now.Add(c.in.cfg.ReplyTimeout))
 	return nil
 }
 
@@ -175,8 +175,7 @@ func (c *conn) dialCompleted(now time.Time) {
 // arrives the connection occupies a set-up slot at the peer.
 func (c *conn) beginMPA(now time.Time) {
 	if c.phase == phConnecting {
-		c.timer.Stop()
-		c.at = time.Time{}
+		c.timer.stop()
 		_ = c.reg.Modify(eventloop.Readable) // the fd is open, so this cannot fail
 	}
 	c.phase = phRunning
@@ -198,7 +197,7 @@ func (c *conn) connectFailed(now time.Time, err error) {
 }
 
 // mustRetry reports whether another attempt to connect is due.
-func (c *conn) mustRetry() bool { return c.dialing != nil && c.dialing.again != nil }
+func (d *dialing) mustRetry() bool { return d != nil && d.again != nil }
 
 // retryRevision1 connects again, with MPA revision 1, after the peer has closed the connection upon
 // the revision 2 Request, as some adapters do. The first connection is reset; the peer loses

@@ -227,7 +227,7 @@ func (in *instance) makeRoom() time.Duration {
 // graceLeft returns how much longer a set-up must not be closed to make room.
 func (c *conn) graceLeft(now time.Time) time.Duration {
 	all := c.in.cfg.RequestTimeout
-	return c.at.Sub(now) - (all - all/graceShare)
+	return c.timer.at.Sub(now) - (all - all/graceShare)
 }
 
 // readLateRequest reads from the connection once more, in case its Request has arrived but was not
@@ -254,7 +254,7 @@ func (in *instance) startSetup(l *listener, fd int, peer unix.Sockaddr) {
 		local, err := in.sys.Local(fd)
 		if err != nil { // the peer has already reset it
 			in.closeFD(fd)
-			c.recordStranger(err)
+			c.arriving.recordStranger(err)
 			return
 		}
 		c.arriving.local = unmapAddr(in.addrOf(local))
@@ -267,7 +267,7 @@ func (in *instance) startSetup(l *listener, fd int, peer unix.Sockaddr) {
 	}
 	if err != nil {
 		in.closeFD(fd)
-		c.recordStranger(err)
+		c.arriving.recordStranger(err)
 		return
 	}
 	in.setups.push(c, in.cfg.MaxSetups)
@@ -300,20 +300,23 @@ func (c *conn) Request(r core.Request) {
 	}
 	in.ids[child.h] = child
 	c.id = child
-	c.askedIRD, c.askedORD = maxRDAtom, maxRDAtom
+	c.asked = depth{maxRDAtom, maxRDAtom}
 	if r.Enhanced {
-		c.askedIRD, c.askedORD = paramDepth(r.IRD), paramDepth(r.ORD)
+		c.asked = depth{paramDepth(r.IRD), paramDepth(r.ORD)}
 	}
 	from.lis.id.queueEvent(cmid.DriverEvent{
 		Kind: states.KindConnectRequest, Child: child, PrivateData: r.PrivateData,
-		Param: c.requestedDepths(),
+		Param: c.asked.param(),
 	})
 	c.arriving = nil
 }
 
-// requestedDepths returns what the Request of a responder's peer has asked for.
-func (c *conn) requestedDepths() cmid.ConnParam {
-	return cmid.ConnParam{ResponderResources: c.askedORD, InitiatorDepth: c.askedIRD}
+// depth is what a Request has asked for.
+type depth struct{ ird, ord uint8 }
+
+// param returns d as the responder's limits.
+func (d depth) param() cmid.ConnParam {
+	return cmid.ConnParam{ResponderResources: d.ord, InitiatorDepth: d.ird}
 }
 
 var (
@@ -331,11 +334,9 @@ func (id *driverID) Strangers() uint64 { return id.strangers }
 // Starved counts how often a listener has paused because it could not accept.
 func (id *driverID) Starved() uint64 { return id.starved }
 
-// recordStranger records that c has ended without a Request. The text that err quotes from the peer
-// is short and escaped.
-func (c *conn) recordStranger(err error) {
-	c.arriving.lis.recordStranger(c.arriving.local, c.arriving.peer, err)
-}
+// recordStranger records that the connection has ended without a Request. The text that err quotes
+// from the peer is short and escaped.
+func (a *arriving) recordStranger(err error) { a.lis.recordStranger(a.local, a.peer, err) }
 
 // recordStranger records a connection to l.
 func (l *listener) recordStranger(local, peer cmid.Addr, err error) {
@@ -357,6 +358,6 @@ func (l *listener) recordStranger(local, peer cmid.Addr, err error) {
 func (c *conn) closeForRoom() {
 	c.close()
 	if c.arriving != nil && !c.over { // otherwise it was counted when it was refused
-		c.recordStranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
+		c.arriving.recordStranger(&core.Error{Op: "request", Errno: unix.EBUSY, Text: "no complete Request yet, and others need the room"})
 	}
 }

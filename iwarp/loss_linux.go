@@ -39,18 +39,18 @@ func (l *loss) extendWait(c *conn, now time.Time) {
 	}
 }
 
-// updateWatch makes the loop watch the socket for c.interest. While a message waits, the loop does
+// updateWatch makes the loop watch the socket for c.events. While a message waits, the loop does
 // not watch a lost connection, because epoll always reports errors.
 func (c *conn) updateWatch() {
 	l := c.loss
 	switch {
 	case l == nil || !c.waits && !l.parked:
-		_ = c.reg.Modify(c.watchedEvents()) // the fd is open, so this cannot fail
+		_ = c.reg.Modify(c.events()) // the fd is open, so this cannot fail
 	case c.waits:
 		l.parked = true
 		_ = c.reg.Remove() // as above
 	default:
-		reg, err := c.in.loop.Add(c.fd, c.watchedEvents(), c)
+		reg, err := c.in.loop.Add(c.fd, c.events(), c)
 		if err != nil { // the system has no memory for it
 			l.until = c.in.loop.Now() // the timer reads the socket instead
 			return
@@ -83,9 +83,9 @@ func (c *conn) lossCause() error {
 
 // streamEnd returns the meaning of the end of the stream: nil for an orderly end. A socket reports
 // an error once, and then the end of the stream. So a write may already have consumed the error.
-func (c *conn) streamEnd() error {
-	if c.loss != nil {
-		return c.loss.err
+func (l *loss) streamEnd() error {
+	if l != nil {
+		return l.err
 	}
 	return nil
 }

@@ -163,10 +163,7 @@ func (c *conn) leaveLoop() {
 		c.reg = nil
 		in.conns--
 	}
-	if c.timer != nil {
-		c.timer.Stop()
-		c.timer, c.at = nil, time.Time{}
-	}
+	c.timer.release()
 	if c.dirty {
 		c.dirty = false
 		in.dirty = slices.DeleteFunc(in.dirty, func(d *conn) bool { return d == c })
@@ -177,7 +174,7 @@ func (c *conn) leaveLoop() {
 // joinLoop puts c on a loop after leaveLoop.
 func (c *conn) joinLoop(to *instance) error {
 	if c.fd >= 0 {
-		reg, err := to.loop.Add(c.fd, c.watchedEvents(), c)
+		reg, err := to.loop.Add(c.fd, c.events(), c)
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func (q *queuePair) Destroy() error {
 		return nil
 	}
 	now := c.in.loop.Now()
-	if c.phase == phIdle || c.isUnanswered() {
+	if c.phase == phIdle || c.id.child && !c.id.answered {
 		var last core.Conn
 		if err := last.Init(core.Config{}, flusher{c}); err != nil {
 			return err

@@ -1,10 +1,6 @@
 package iwarp
 
-import (
-	"time"
-
-	"github.com/rdmactor/rdmactor/eventloop"
-)
+import "time"
 
 // When a connection's next message finds no receive, the core returns (core's Waiting), and the
 // connection joins those that wait for a receive of its queue. deliverReports serves them in the
@@ -18,6 +14,13 @@ import (
 // may keep that much in any case.
 const keptMax = 2 * inputLen
 
+// inflow is what a connection reads, in relation to the receives that there are for it.
+type inflow struct {
+	each      int // bytes per message of the last read that completed any
+	kept      int // memory for what was read behind the message that waits
+	completed int // completions, and the further messages in them
+}
+
 // inputBuffer returns the part of the input buffer that the next read may use. rest is how many
 // bytes of the current payload are still to come.
 func (c *conn) inputBuffer(rest int) []byte {
@@ -27,17 +30,6 @@ func (c *conn) inputBuffer(rest int) []byte {
 		most = min(most, max(peekLen, (keptMax-in.kept)/2))
 	}
 	return in.input[:min(len(in.input), rest+most)]
-}
-
-// watchedEvents returns the events for which the loop watches the socket.
-func (c *conn) watchedEvents() (ev eventloop.Events) {
-	if !c.waits {
-		ev = eventloop.Readable
-	}
-	if c.watched {
-		ev |= eventloop.Writable
-	}
-	return ev
 }
 
 // stopReading ends the reading of c's socket if a message still waits.
