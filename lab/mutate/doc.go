@@ -16,8 +16,9 @@
 // The tests run once without a defect, twelve in a process. That shows which defects a process
 // reaches and how long it takes. Each defect is then given to the processes that reach it, the
 // quickest first, until a test fails: those of the package, and then, unless -own is set, those of
-// the packages that import it, beginning with the one that imports least. A process that takes three
-// times as long as without a defect, and five seconds, has found it. Tests run with -short. Those
+// the packages that import it, beginning with the one that imports least. A process has found the
+// defect too if it takes three times as long as without one, and five seconds, and then exceeds four
+// times that limit in a second run: the machine may have been busy. Tests run with -short. Those
 // that fail without a defect are named and left out.
 //
 // With -sim the simulation plays these workloads instead of the tests, so that two runs compare

@@ -113,6 +113,20 @@ func g_mutant2[K, V any](K, V) {  }
 	}
 }
 
+// TestFailedTest reads what processes of the testing package print.
+func TestFailedTest(t *testing.T) {
+	for out, want := range map[string]string{
+		"--- FAIL: TestA (0.01s)\n    --- FAIL: TestA/b (0.00s)\n        a_test.go:7: 1\nFAIL\n":       "TestA",
+		"panic: test timed out after 5s\n\trunning tests:\n\t\tTestB (4s)\n\ngoroutine 9 [running]:\n": "time-out of TestB",
+		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":                "fatal error: all goroutines are asleep - deadlock!",
+		"exit status 3\n": "",
+	} {
+		if got := failedTest(out); got != want {
+			t.Errorf("got %q, want %q from %q", got, want, out)
+		}
+	}
+}
+
 // TestOperators lists the mutations of a function by each operator.
 func TestOperators(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.go")

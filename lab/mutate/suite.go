@@ -107,7 +107,11 @@ func (m *mutator) findDefect(ctx context.Context, s *suite, number int) (killer 
 		if !g.reaches[number] {
 			continue
 		}
-		killer, err := m.runTests(ctx, s, g.tests, 3*g.took+5*time.Second, "MUTANT="+strconv.Itoa(number))
+		limit := 3*g.took + 5*time.Second
+		killer, err := m.runTests(ctx, s, g.tests, limit, "MUTANT="+strconv.Itoa(number))
+		if err == nil && strings.HasPrefix(killer, timeout) { // or the machine was busy
+			killer, err = m.runTests(ctx, s, g.tests, 4*limit, "MUTANT="+strconv.Itoa(number))
+		}
 		if err != nil || killer != "" {
 			return killer, err
 		}
@@ -123,17 +127,29 @@ func (m *mutator) runTests(ctx context.Context, s *suite, tests []string, limit 
 	if err != nil || passed {
 		return "", err
 	}
-	for _, pattern := range failures {
-		if found := pattern.FindStringSubmatch(out); found != nil {
-			return found[1], nil
-		}
-	}
-	return names, nil
+	return cmp.Or(failedTest(out), names), nil
 }
 
-// failures find the name of the failed test in its output, or else the reason of the failure.
+// failedTest returns the name of the first failed test in the output of a process, or else the
+// reason of the failure.
+func failedTest(out string) string {
+	if found := timedOut.FindStringSubmatch(out); found != nil {
+		return timeout + found[1]
+	}
+	for _, pattern := range failures {
+		if found := pattern.FindStringSubmatch(out); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// timeout begins the name of a test that has not ended within its limit.
+const timeout = "time-out of "
+
+var timedOut = regexp.MustCompile(`panic: test timed out.*\n\s+running tests:\n\s+(\S+)`)
+
 var failures = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`),
-	regexp.MustCompile(`running tests:\n\t+(.*)`),
 	regexp.MustCompile(`(?m)^((?:panic|fatal error|goleak): .*)`),
 }
