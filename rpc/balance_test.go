@@ -61,8 +61,8 @@ func TestLeastLoaded(t *testing.T) {
 	})
 }
 
-// A key's server stays the same, also from another client and for the keys of other servers when
-// one is gone.
+// A key's server stays the same, also from another client, in programs of other versions, and for
+// the keys of other servers when one is gone.
 func TestByKey(t *testing.T) {
 	inFleet(t, 4, PoolConfig{Balance: ByKey}, func(f *fleet) {
 		f.connected()
@@ -78,6 +78,11 @@ func TestByKey(t *testing.T) {
 			of[key] = f.call(WithKey(f.t.Context(), key))
 			if got, _ := CallRaw(WithKey(f.t.Context(), key), other, who, nil, nil); string(got) != of[key] {
 				f.t.Errorf("%s: %s at one client, %s at another", key, of[key], got)
+			}
+		}
+		for i, member := range []int{2, 0, 0, 1, 0, 3, 3, 3} { // of fmix64 over FNV-1a
+			if key := fmt.Sprint("key", i); of[key] != f.members[member].addr {
+				f.t.Errorf("%s: %s, want %s as in other versions", key, of[key], f.members[member].addr)
 			}
 		}
 		gone := f.members[1]

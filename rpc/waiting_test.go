@@ -325,12 +325,13 @@ func TestLargeRequestWaits(t *testing.T) {
 }
 
 // A client that fills the queue, over many connections, delays the calls of another machine by a
-// call each, and has none of them refused.
+// call each, and has none of them refused. Its refused calls' errors name both limits.
 func TestGreedyClientInTheQueue(t *testing.T) {
 	const took = 10 * time.Millisecond
 	inWorld(t, fewPlaces(16, time.Second), func(s *Server) { handleWork(s, took) }, func(r *rig) {
 		stop := make(chan struct{})
 		var greedy sync.WaitGroup
+		var full atomic.Int64 // calls that were refused without waiting
 		for range 4 {
 			c := r.dial()
 			for range 50 {
@@ -341,6 +342,9 @@ func TestGreedyClientInTheQueue(t *testing.T) {
 							return
 						default:
 							if _, err := CallRaw(r.t.Context(), c, work, nil, nil); err != nil {
+								if strings.Contains(err.Error(), "16 places for calls") && strings.Contains(err.Error(), "64 places to wait (MaxWait)") {
+									full.Add(1)
+								}
 								time.Sleep(took)
 							}
 						}
@@ -368,6 +372,9 @@ func TestGreedyClientInTheQueue(t *testing.T) {
 		}
 		close(stop)
 		greedy.Wait()
+		if full.Load() == 0 {
+			r.t.Error("no error names the places for calls and those to wait")
+		}
 		other.Close()
 		r.quiet()
 	})
