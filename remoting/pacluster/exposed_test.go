@@ -18,6 +18,7 @@ import (
 
 // All of Proto.Actor's messages pass the rules: none is refused. And each rule is needed.
 func TestExposed(t *testing.T) {
+	t.Parallel()
 	all := roles(t, 3)
 	for i := range all {
 		all[i].Nosy = true

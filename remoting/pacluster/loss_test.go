@@ -111,6 +111,7 @@ func TestFrozen(t *testing.T) {
 
 // A process that takes the place of one that was killed, with its name, is another member.
 func TestSameName(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 2)...)
 	for range 3 {
 		id := grainsAt(m[0], m[1].role.Name, 1)[0]
@@ -134,6 +135,7 @@ func TestSameName(t *testing.T) {
 // A leaving member ends its grains in order, one message after the other, and requests for them
 // are served by the others.
 func TestLeaves(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 3)...)
 	ids := grainsAt(m[0], m[2].role.Name, 10)
 	m[2].Signal(unix.SIGTERM)
@@ -152,6 +154,7 @@ func TestLeaves(t *testing.T) {
 
 // A provider that does not end, because its server has gone, keeps no grain from ending in order.
 func TestLeavesWithoutProvider(t *testing.T) {
+	t.Parallel()
 	all := roles(t, 2)
 	all[1].Stuck = true
 	m := startAll(t, all...)
@@ -168,6 +171,7 @@ func TestLeavesWithoutProvider(t *testing.T) {
 // A member that makes up by gossip that another one has left does not get it removed: the others
 // ask that one, and it answers.
 func TestForgedLeave(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 3)...)
 	id := m[1].do("id")
 	if got := m[2].do("forge %s %s", m[0].role.Name, id); got != "" {

@@ -13,6 +13,7 @@ func sorted(names ...string) string {
 
 // Grains answer all members, each from one place, and not all from the same.
 func TestGrains(t *testing.T) {
+	t.Parallel()
 	members := startAll(t, roles(t, 2)...)
 	at := make(map[string]int)
 	for i := range 20 {
@@ -40,6 +41,7 @@ func TestGrains(t *testing.T) {
 
 // remote.SpawnNamed spawns on another member, and the spawner may watch and stop the actor.
 func TestSpawnNamed(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 2)...)
 	other := m[1].role.Name
 	if got, want := m[0].do("spawn %s greeter %s", other, spawnKind), "activator/Remote$greeter 0"; got != want {
@@ -72,6 +74,7 @@ func TestSpawnNamed(t *testing.T) {
 
 // Who subscribes hears what anybody publishes, on whichever member the topic is.
 func TestPubSub(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 3)...)
 	for i := range 5 {
 		topic := fmt.Sprint("topic", i)
@@ -102,6 +105,7 @@ func TestPubSub(t *testing.T) {
 
 // The gossip of a member reaches all.
 func TestGossip(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 3)...)
 	m[0].do("set colour red")
 	m[1].do("set colour blue")
@@ -113,6 +117,7 @@ func TestGossip(t *testing.T) {
 
 // A client uses grains, and has none.
 func TestClient(t *testing.T) {
+	t.Parallel()
 	all := roles(t, 2)
 	all[1].Client = true
 	all[1].Health = []string{all[1].Health[0], all[0].Health[0]}
@@ -130,6 +135,7 @@ func TestClient(t *testing.T) {
 
 // Names need not be addresses.
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	all := roles(t, 2)
 	dial := make(map[string]string)
 	for i := range all {
@@ -153,6 +159,7 @@ func TestResolve(t *testing.T) {
 // A grain that was made on the wrong member, because members learn of a change at different times,
 // does not stay there.
 func TestPlace(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 2)...)
 	id := grainsAt(m[1], m[0].role.Name, 1)[0]
 	if got := m[0].do("activate %s %s", m[1].role.Name, id); got != m[1].role.Name {

@@ -18,6 +18,7 @@ var outages = flag.String("outages", "5s", "how long etcd is away in TestEtcdOut
 // one by one until they have registered again. Their network is whole, so they stay members, and
 // their grains stay where they are.
 func TestEtcdOutage(t *testing.T) {
+	t.Parallel()
 	for _, text := range strings.Split(*outages, ",") {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -90,6 +91,7 @@ func outage(t *testing.T, d time.Duration, down, up func(*etcdServer)) {
 // killed. If another member is frozen and given up then, it is notified, and the restarted one
 // stays.
 func TestEtcdRestart(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, etcdRoles(t, startEtcd(t), 2)...)
 	names := []string{m[0].role.Name, m[1].role.Name}
 	m[1].Kill()
@@ -143,6 +145,7 @@ func waysOfFirst(t *testing.T, all []role) map[[2]int]*proxy {
 // While etcd is away, members that miss another one stop their grains, because it might be with
 // etcd. When all answer again, they have grains, and no member was removed.
 func TestEtcdOutageAndCut(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t)
 	all, ways := apart(t, s)
 	m := startAll(t, all...)
@@ -184,6 +187,7 @@ func TestEtcdOutageAndCut(t *testing.T) {
 // A member that neither etcd nor the others reach stops its grains, so that none runs twice. When
 // the network is whole again, it learns that it was removed.
 func TestEtcdCutOff(t *testing.T) {
+	t.Parallel()
 	s := startEtcd(t)
 	all, ways := apart(t, s)
 	toEtcd := newProxy(t, s.addr)

@@ -172,6 +172,7 @@ func (n network) set(cut bool, pairs ...[2]int) {
 // A cluster whose network was in two parts is one again soon after: the members of the smaller part
 // learn that they were removed, and no other member does.
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	all := roles(t, 3)
 	ways := throughProxies(t, all)
 	m := startAll(t, all...)
@@ -203,6 +204,7 @@ func TestPartition(t *testing.T) {
 // If only two of three members cannot reach each other, one of the two leaves while the cut lasts:
 // else each would have the other's grains. It is the one whose side has the larger name.
 func TestPartialCut(t *testing.T) {
+	t.Parallel()
 	all := roles(t, 3)
 	ways := throughProxies(t, all)
 	m := startAll(t, all...)

@@ -29,6 +29,7 @@ func topicAt(c *child) string {
 // A member that delivers a batch, or that has a topic, names an actor of another member as a
 // subscriber. Only one that its own process has subscribed, or that is exposed, gets it.
 func TestHostileDelivery(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 2)...)
 	victim, hostile := m[0], m[1]
 	name := victim.role.Name
@@ -82,6 +83,7 @@ func TestHostileDelivery(t *testing.T) {
 // subscribers, which Proto.Actor has kept in that member's memory: an actor that subscribes again
 // receives later messages.
 func TestPubSubUnderKill(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 3)...)
 	subscribe := func(topic string, who ...*child) {
 		for _, c := range who {
@@ -165,6 +167,7 @@ func (p *process) deliverLost(topic, batches string) (string, error) {
 // each batch, and the member goes on delivering: Proto.Actor's own actor panics, loses the rest of
 // the batch, and stops for good if that happens more than ten times in ten seconds.
 func TestSubscriberNotFound(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 1)...)[0]
 	if got := m.do("deliver-lost topic 20"); got != "" {
 		t.Fatal(got)

@@ -71,6 +71,7 @@ func (p *process) oddTopic(name string) (string, error) {
 // 1 KiB. Another one has only subscribers and publishers on the member that has it; elsewhere
 // subscribing times out. Neither harms other topics.
 func TestOddTopics(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 2)...)
 	for name := range oddTopics {
 		for _, c := range m {

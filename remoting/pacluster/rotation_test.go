@@ -48,6 +48,7 @@ func (p *process) admit(remoting.Peer) error {
 // then the old one is removed. In between one member after the other is at another step, and all
 // connections are lost: each member still reaches the grains of each.
 func TestRotateKeys(t *testing.T) {
+	t.Parallel()
 	steps := [][]string{{"old"}, {"old", "new"}, {"new", "old"}, {"new"}}
 	all := roles(t, 3)
 	for i := range all {

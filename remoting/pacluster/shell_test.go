@@ -11,6 +11,7 @@ import (
 // The shell neither dials nor accepts, and counts the attempts. An event by which Proto.Actor's
 // remote would dial does no harm to the existing link.
 func TestShell(t *testing.T) {
+	t.Parallel()
 	m := startAll(t, roles(t, 2)...)
 	id := grainsAt(m[0], m[1].role.Name, 1)[0]
 	silent(m...)
