@@ -135,7 +135,7 @@ func (a *arena) on(t *testing.T) {
 	a.quiet.goroutines = runtime.NumGoroutine()
 }
 
-// share tells the arena that others play in this process: it no longer regards the process's
+// share marks the arena as one of several in this process: it no longer regards the process's
 // descriptors and goroutines as its own.
 func (a *arena) share() {
 	a.shared = true
