@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -17,16 +16,11 @@ var Lives = &Kind{
 
 // Activities of a life besides its listener. Each is the name of a verb.
 const (
-	lifeRedial = "redial" // owners that dial again on Closed, as many as there is room for
-	lifeAsk    = "ask"    // a goroutine that dials, and gives up at about the time of the answer
-	lifeTwice  = "twice"  // two senders of one Connect
-	lifeFlood  = "flood"  // owners that end while messages are sent without a pause
-	lifeTalk   = "talk"   // two actors on the loop that answer one another while it shuts down
+	lifeRedial = "redial" // there is room for no more than the owners that dial again on Closed
 	lifeLink   = "link"   // reconnecting actors, whose owners may be off the loops
-	lifeCall   = "call"   // a client of package rpc that is closed after the runtime
 )
 
-var lifeVerbs = []string{lifeRedial, lifeAsk, lifeTwice, lifeFlood, lifeTalk, lifeCall, lifeLink}
+var lifeVerbs = []string{lifeRedial, lifeLink}
 
 // lifeOp is a life.
 type lifeOp struct {
@@ -37,16 +31,15 @@ type lifeOp struct {
 	has     []string
 	off     bool          // the listener's owner is off the loops
 	late    time.Duration // delay before Accept
-	dials   int           // owners that dial, or attempts
+	dials   int           // owners that dial, or reconnecting actors
 	to      int           // number of the life that it dials
 	rest    time.Duration // how long a connection is used
-	pause   time.Duration // between a flood's end and the next
 	cut     time.Duration // how long Shutdown may take; 0: no limit
 }
 
 func (o *lifeOp) String() string {
 	s := fmt.Sprintf("at %v machine %d: runtime %d for %v, with %v", o.at, o.machine+1, o.number, o.span, o.has)
-	s += fmt.Sprintf(", off the loops: %v, accepts after %v; %d dial runtime %d, each for %v, pause %v", o.off, o.late, o.dials, o.to, o.rest, o.pause)
+	s += fmt.Sprintf(", off the loops: %v, accepts after %v; %d dial runtime %d, each for %v", o.off, o.late, o.dials, o.to, o.rest)
 	if o.cut > 0 {
 		s += fmt.Sprintf("; has %v to shut down", o.cut)
 	}
@@ -55,11 +48,11 @@ func (o *lifeOp) String() string {
 
 func drawLives(d Draw, n int) (ops []Op) {
 	upTo := func(most time.Duration) time.Duration { return time.Duration(d.Int64N(int64(most) + 1)) }
-	lives := min(max(n/2, 2), lifeServers-1)
+	lives := max(n/2, 2)
 	for i := range lives {
 		o := &lifeOp{
 			number: i, machine: i % d.Machines, at: upTo(d.Time / 4), span: upTo(d.Time), off: d.IntN(2) == 0,
-			dials: d.IntN(4), to: d.IntN(lives), rest: upTo(200 * time.Millisecond), pause: upTo(20 * time.Millisecond),
+			dials: d.IntN(4), to: d.IntN(lives), rest: upTo(200 * time.Millisecond),
 		}
 		if d.IntN(4) == 0 {
 			o.late = upTo([]time.Duration{20 * time.Millisecond, 12 * time.Second}[d.IntN(2)])
@@ -77,9 +70,6 @@ func drawLives(d Draw, n int) (ops []Op) {
 			if d.Has[v] && d.IntN(2) == 0 {
 				o.has = append(o.has, v)
 			}
-		}
-		if slices.Contains(o.has, lifeTalk) { // nothing else runs on a loop that is kept busy
-			o.has, o.dials = []string{lifeTalk}, 0
 		}
 		ops = append(ops, o)
 	}

@@ -12,9 +12,7 @@ import (
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
-	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
-	"github.com/rdmactor/rdmactor/rpc"
 )
 
 // lives is the workload.
@@ -33,11 +31,8 @@ type life struct {
 	begun   bool
 	closing bool
 	ended   bool
-	waits   int // goroutines that have not returned
 	owners  []*lifeOwner
-	asked   []*lifeAsked
 	links   []*lifeLinked
-	took    time.Duration // of the first dial that was waited for
 }
 
 func newLives(e *Env, ops []Op) Workload {
@@ -72,13 +67,10 @@ func (w *lives) main(machine int, p *world.Process) {
 	}
 }
 
-// lifeServers is the port of the first life's rpc server.
-const lifeServers = 50
-
-// addrOf returns the address of a life's listener, or, with lifeServers, of its server.
+// addrOf returns the address of a life's listener.
 func (w *lives) addrOf(n int) string {
 	for _, l := range w.all {
-		if l.number == n%lifeServers {
+		if l.number == n {
 			return w.Addr(l.machine, n)
 		}
 	}
@@ -99,28 +91,12 @@ func (l *life) runLife() {
 		return
 	}
 	l.rt = rt
-	if !l.has(lifeTalk) { // no peer must wait for a loop that is so busy
-		l.createListener()
-	}
-	if !l.has(lifeTalk) && !l.has(lifeRedial) {
-		l.runReturning(l.startServer)
-	}
+	l.createListener()
 	for range l.dials {
-		switch {
-		case l.has(lifeRedial):
-			l.spawnOwner(&lifeOwner{redial: true}, false)
-		case l.has(lifeAsk):
-			l.runReturning(l.askAndCancel)
-		case l.has(lifeTwice):
-			l.sendTwoConnects()
-		case l.has(lifeFlood):
-			l.runReturning(l.floodStopping)
-		case l.has(lifeCall):
-			l.runReturning(l.useClient)
-		case l.has(lifeLink):
+		if l.has(lifeLink) && !l.has(lifeRedial) {
 			l.startLink()
-		default:
-			l.spawnOwner(&lifeOwner{redial: true}, false)
+		} else {
+			l.spawnOwner(&lifeOwner{}, false)
 		}
 	}
 	l.p.Sleep(l.span)
@@ -128,15 +104,6 @@ func (l *life) runLife() {
 }
 
 func (l *life) has(verb string) bool { return slices.Contains(l.lifeOp.has, verb) }
-
-// runReturning runs fn on a goroutine that must return.
-func (l *life) runReturning(fn func()) {
-	l.waits++
-	l.p.Go(func() {
-		defer func() { l.waits-- }()
-		fn()
-	})
-}
 
 // shutDown shuts the life's runtime down.
 func (l *life) shutDown() {
@@ -147,12 +114,6 @@ func (l *life) shutDown() {
 		defer cancel()
 	}
 	l.closing = true
-	if l.has(lifeTalk) {
-		l.startTalk()
-	}
-	if l.has(lifeCall) {
-		l.runReturning(l.useClient) // it dials while the runtime shuts down
-	}
 	l.w.World.Trace("%s: runtime %d shuts down", l.w.Name, l.number)
 	connected := slices.DeleteFunc(slices.Clone(l.links), func(k *lifeLinked) bool { return !k.up })
 	begun := l.w.World.Now()
@@ -163,9 +124,6 @@ func (l *life) shutDown() {
 		l.w.World.Fail("%s: runtime %d took %v to shut down, and nothing was in its way", l.w.Name, l.number, took)
 	}
 	l.ended = true
-	if l.has(lifeCall) {
-		l.runReturning(l.useClient) // in vain
-	}
 	l.p.Sleep(time.Second) // owners off the loops run on other goroutines
 	if l.wasKilled() {
 		return
@@ -215,30 +173,18 @@ func (l *life) isOver() bool {
 	if !l.begun || l.p.Dead() {
 		return l.begun
 	}
-	return l.ended && l.waits == 0
+	return l.ended
 }
 
-// Check implements Workload.
-func (w *lives) Check() {
-	for _, l := range w.all {
-		if l.p.Dead() {
-			continue
-		}
-		for _, a := range l.asked {
-			if a.answers != 1 {
-				w.World.Fail("%s: runtime %d: %s got %d answers", w.Name, l.number, a.what, a.answers)
-			}
-		}
-	}
-}
+// Check implements Workload: shutDown has judged all.
+func (w *lives) Check() {}
 
 // lifeOwner owns identifiers: a listener with its connections, or consecutive ones that dial.
 type lifeOwner struct {
-	l      *life
-	name   string
-	dials  bool
-	redial bool
-	ids    map[string]bool // made, and not closed
+	l     *life
+	name  string
+	dials bool
+	ids   map[string]bool // made, and not closed
 }
 
 // createListener creates the listener.
@@ -321,7 +267,7 @@ func (o *lifeOwner) handleClosed(ctx actor.Context, m *rdma.Closed) {
 		l.w.World.Fail("%s: runtime %d: %s has got Closed of %s twice", l.w.Name, l.number, o.name, id)
 	}
 	delete(o.ids, id)
-	if !o.redial || l.closing {
+	if !o.dials || l.closing {
 		return
 	}
 	if errors.Is(m.Err, unix.EMFILE) && l.has(lifeRedial) && !l.sharesRoom() {
@@ -342,127 +288,6 @@ func (o *lifeOwner) handleClosed(ctx actor.Context, m *rdma.Closed) {
 // dial it.
 func (l *life) sharesRoom() bool {
 	return l.w.Disturbed(l.machine) || slices.ContainsFunc(l.w.all, func(o *life) bool { return o.to == l.number })
-}
-
-// askAndCancel dials on a goroutine, and gives up when the answer is about to arrive. The abandoned
-// identifier must disappear.
-func (l *life) askAndCancel() {
-	for range 20 {
-		if l.closing {
-			return
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		if l.took > 0 {
-			ctx, cancel = context.WithTimeout(ctx, l.took+time.Duration(l.w.Rand.Int64N(int64(l.took)/4+1)-int64(l.took)/8))
-		}
-		o := &lifeOwner{ids: map[string]bool{}, l: l, name: "nobody"}
-		id := l.rt.CreateID(nil)
-		begun := l.w.World.Now()
-		_, err := rdma.Ask[*rdma.Established](ctx, l.rt, id, &rdma.Dial{Addr: l.w.addrOf(l.to)})
-		cancel()
-		if err == nil && l.took == 0 {
-			l.took = l.w.World.Now() - begun
-		}
-		if err == nil {
-			l.rt.System().Root.Send(id, &rdma.DestroyID{})
-		}
-		o.requireGone(id, err)
-		l.p.Sleep(l.pause + time.Millisecond)
-	}
-}
-
-// requireGone fails the world if an identifier still exists after a while.
-func (o *lifeOwner) requireGone(id *actor.PID, why error) {
-	l := o.l
-	for range 20 {
-		l.p.Sleep(time.Second)
-		if l.closing || l.wasKilled() || !slices.ContainsFunc(l.rt.Inspect(), func(i rdma.IDInfo) bool { return i.PID.Equal(id) }) {
-			return
-		}
-	}
-	l.w.World.Fail("%s: runtime %d: a dial was given up (%v), and its identifier is still there", l.w.Name, l.number, why)
-}
-
-// lifeAsked is the sender of a command.
-type lifeAsked struct {
-	what    string
-	answers int
-}
-
-// SendUserMessage implements actor.Process.
-func (a *lifeAsked) SendUserMessage(*actor.PID, any) { a.answers++ }
-
-// SendSystemMessage implements actor.Process.
-func (a *lifeAsked) SendSystemMessage(*actor.PID, any) {}
-
-// Stop implements actor.Process.
-func (a *lifeAsked) Stop(*actor.PID) {}
-
-// newAsker creates an address whose answers are counted.
-func (l *life) newAsker(what string) *actor.PID {
-	a := &lifeAsked{what: what}
-	l.asked = append(l.asked, a)
-	pid, _ := l.rt.System().ProcessRegistry.Add(a, fmt.Sprintf("asker%d.%d", l.number, len(l.asked)))
-	return pid
-}
-
-// sendTwoConnects sends one Connect from two senders.
-func (l *life) sendTwoConnects() {
-	root := l.rt.System().Root
-	id := l.rt.CreateID(nil)
-	to, err := rdma.ParseAddr(l.w.addrOf(l.to))
-	if err != nil {
-		panic(err)
-	}
-	root.RequestWithCustomSender(id, &cmid.ResolveAddr{Dst: to}, l.newAsker("ResolveAddr"))
-	l.runReturning(func() {
-		l.p.Sleep(100 * time.Millisecond)
-		root.RequestWithCustomSender(id, &cmid.ResolveRoute{}, l.newAsker("ResolveRoute"))
-		l.p.Sleep(100 * time.Millisecond)
-		c := &rdma.Connect{}
-		root.RequestWithCustomSender(id, c, l.newAsker("the first who has sent a Connect"))
-		root.RequestWithCustomSender(id, c, l.newAsker("the second who has sent a Connect"))
-		second := l.asked[len(l.asked)-1]
-		l.p.Sleep(2 * time.Second)
-		if second.answers == 0 && !l.closing && !l.w.disturbedAtAll() {
-			l.w.World.Fail("%s: runtime %d: %s is answered by nobody", l.w.Name, l.number, second.what)
-		}
-	})
-}
-
-// floodStopping sends to identifiers whose owners stop.
-func (l *life) floodStopping() {
-	root := l.rt.System().Root
-	for range 10 {
-		if l.closing {
-			return
-		}
-		owner := root.Spawn(actor.PropsFromFunc(func(actor.Context) {}, l.rt.OffLoop()))
-		id := l.rt.CreateID(owner)
-		root.RequestWithCustomSender(id, &rdma.Dial{Addr: l.w.addrOf(l.to)}, owner)
-		l.p.Sleep(l.pause)
-		root.Stop(owner)
-		l.p.Sleep(0) // others may or may not continue
-		for range 300 {
-			root.RequestWithCustomSender(id, rdma.NewSend([]byte("x")), owner)
-		}
-		for range 2100 {
-			root.RequestWithCustomSender(id, &rdma.Grant{}, owner)
-		}
-	}
-}
-
-// startTalk starts two actors that answer one another forever.
-func (l *life) startTalk() {
-	root := l.rt.System().Root
-	answer := func(ctx actor.Context) {
-		if _, ok := ctx.Message().(string); ok {
-			ctx.Request(ctx.Sender(), "and you?")
-		}
-	}
-	a := root.Spawn(actor.PropsFromFunc(answer, l.rt.OnLoop()))
-	b := root.Spawn(actor.PropsFromFunc(answer, l.rt.OnLoop()))
-	root.RequestWithCustomSender(a, "how are you?", b)
 }
 
 // lifeLinked is the state of a reconnecting actor. One without a connection at the shutdown of its
@@ -490,26 +315,4 @@ func (l *life) startLink() {
 	cfg := reconnect.Config{Rand: l.p.Rand()}
 	cfg.Dial.Addr = l.w.addrOf(l.to)
 	reconnect.Spawn(l.rt, owner, cfg)
-}
-
-// startServer starts a server of package rpc.
-func (l *life) startServer() {
-	if _, err := rpc.NewServer(l.rt).Listen(context.Background(), l.w.addrOf(l.number+lifeServers)); err != nil {
-		l.w.World.Trace("%s: runtime %d: no server", l.w.Name, l.number)
-	}
-}
-
-// useClient uses a client that outlives its runtime.
-func (l *life) useClient() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	c, err := rpc.Dial(ctx, l.rt, l.w.addrOf(l.to+lifeServers))
-	if err != nil {
-		l.w.World.Trace("%s: runtime %d: no client", l.w.Name, l.number)
-		return
-	}
-	for !l.ended {
-		l.p.Sleep(l.rest + time.Millisecond)
-	}
-	c.Close()
 }
