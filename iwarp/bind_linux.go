@@ -135,7 +135,7 @@ func (id *driverID) setBindOptions(fd, domain int) error {
 			return fmt.Errorf("iwarp: IP_TOS: %w", err)
 		}
 	}
-	return id.in.setConnOptions(fd, id.in.cfg.UserTimeout)
+	return id.in.setConnOptions(fd)
 }
 
 // bindSocket calls bind(2). After a failure the socket may be bound to something else.

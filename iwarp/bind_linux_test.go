@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/states"
 )
 
 func TestBindReservesAPort(t *testing.T) {
@@ -267,12 +268,49 @@ func TestOptions(t *testing.T) {
 		"TCP_NODELAY of the connected socket": {n.in.ids[p.ch].conn.fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
 		"SO_KEEPALIVE of the connected":       {n.in.ids[p.ch].conn.fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 	} {
-		if got, err := unix.GetsockoptInt(o.fd, o.level, o.opt); err != nil || got != o.want {
-			t.Errorf("%s is %d (%v), want %d", what, got, err, o.want)
-		}
+		checkOption(t, what, o.fd, o.level, o.opt, o.want)
 	}
 	if p := n.in.ids[p.sh].Path(); p != (cmid.Path{TrafficClass: 0x68}) {
 		t.Errorf("the path of the accepted connection is %+v, want the listener's TOS", p)
+	}
+}
+
+func checkOption(t *testing.T, what string, fd, level, opt, want int) {
+	t.Helper()
+	if got, err := unix.GetsockoptInt(fd, level, opt); err != nil || got != want {
+		t.Errorf("%s is %d (%v), want %d", what, got, err, want)
+	}
+}
+
+// TestWatched: TCP gives up no peer for its closed window if the owner checks the peer. A
+// connecting side whose owner announces that at Established has never had TCP's own checks.
+func TestWatched(t *testing.T) {
+	for _, c := range []struct {
+		early, accepted bool
+		keepAlive       int
+	}{{early: true, keepAlive: 0}, {early: false, keepAlive: 1}, {accepted: true, keepAlive: 1}} {
+		n := newNode(t)
+		lh, addr := n.listen("127.0.0.1:0")
+		var watched *conn
+		n.react = func(d delivered) {
+			if id := n.in.ids[d.h]; c.early && d.kind == states.KindEstablished && !id.child {
+				watched = id.conn
+				watched.qp.Watched()
+			}
+		}
+		p := connectTo(t, n, n, lh, addr, 1)
+		switch {
+		case c.accepted:
+			watched = n.in.ids[p.sh].conn
+		case !c.early:
+			watched = n.in.ids[p.ch].conn
+		}
+		if !c.early {
+			checkOption(t, "TCP_USER_TIMEOUT before Watched", watched.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 30000)
+			watched.qp.Watched()
+		}
+		checkOption(t, "TCP_USER_TIMEOUT", watched.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
+		checkOption(t, "SO_KEEPALIVE", watched.fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, c.keepAlive)
 	}
 }
 

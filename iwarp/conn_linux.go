@@ -385,6 +385,17 @@ func (c *conn) Established(private []byte, ird, ord uint16) {
 	}
 }
 
+// endSetup follows the delivery of Established.
+func (c *conn) endSetup() {
+	if c.qp != nil {
+		c.qp.releaseEarly()
+	}
+	if c.unguarded && c.fd >= 0 {
+		c.unguarded = false
+		_ = c.in.setLossOptions(c.fd) // of an open socket, so this cannot fail
+	}
+}
+
 // alignSegments makes FPDUs as large as a TCP segment, because a soft-iWARP receiver considers a
 // CRC wrong that is split over two segments. A TCP segment is at most half as large as the largest
 // window that the peer has offered. So segments grow while a connection is young, on loopback from

@@ -154,7 +154,12 @@ func (q *queuePair) Came() uint64 {
 // Watched makes TCP wait even if the peer's window stays closed. With TCP_USER_TIMEOUT it would
 // give up.
 func (q *queuePair) Watched() {
-	if c := q.conn; c != nil && c.fd >= 0 {
+	c := q.conn
+	switch {
+	case c == nil || c.fd < 0:
+	case c.unguarded:
+		c.unguarded = false // it never gets the option
+	default:
 		// the socket is open, so this cannot fail
 		_ = c.in.sys.SetOption(c.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 0)
 	}

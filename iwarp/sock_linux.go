@@ -78,27 +78,43 @@ func (in *instance) addrOf(sa unix.Sockaddr) cmid.Addr {
 // IPv4 connection.
 func unmapAddr(a cmid.Addr) cmid.Addr { return cmid.AddrFrom(a.Addr().Unmap(), a.Port()) }
 
-// setConnOptions sets the options that every connection has. Sockets from accept(2) inherit them
-// from the listener. Turning TCP_QUICKACK off makes the acknowledgements of the set-up travel with
-// the next data: the handshake's with the Request, and so on.
-func (in *instance) setConnOptions(fd int, user time.Duration) error {
-	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
-	for _, o := range [...]struct {
-		name              string
-		level, opt, value int
-	}{
-		{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
-		{"TCP_QUICKACK", unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0},
-		{"TCP_USER_TIMEOUT", unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(user / time.Millisecond)},
-		{"SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
-		{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs(user / 2)},
-		{"TCP_KEEPINTVL", unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, secs(user / 6)},
-	} {
+// socketOption is an option of a socket, with its name in errors.
+type socketOption struct {
+	name              string
+	level, opt, value int
+}
+
+func (in *instance) setOptions(fd int, options ...socketOption) error {
+	for _, o := range options {
 		if err := in.sys.SetOption(fd, o.level, o.opt, o.value); err != nil {
 			return fmt.Errorf("iwarp: %s: %w", o.name, err)
 		}
 	}
 	return nil
+}
+
+// setConnOptions sets the options that every connection has. Sockets from accept(2) inherit them
+// from the listener. Turning TCP_QUICKACK off makes the acknowledgements of the set-up travel with
+// the next data: the handshake's with the Request, and so on.
+func (in *instance) setConnOptions(fd int) error {
+	return in.setOptions(fd,
+		socketOption{"TCP_NODELAY", unix.IPPROTO_TCP, unix.TCP_NODELAY, 1},
+		socketOption{"TCP_QUICKACK", unix.IPPROTO_TCP, unix.TCP_QUICKACK, 0},
+	)
+}
+
+// setLossOptions makes TCP notice that the peer has vanished. Sockets from accept(2) inherit these
+// options, too. A connecting side has time-outs of its own until it is established, and needs none
+// of them if its owner then checks the peer (queuePair.Watched).
+func (in *instance) setLossOptions(fd int) error {
+	user := in.cfg.UserTimeout
+	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
+	return in.setOptions(fd,
+		socketOption{"TCP_USER_TIMEOUT", unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(user / time.Millisecond)},
+		socketOption{"SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
+		socketOption{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs(user / 2)},
+		socketOption{"TCP_KEEPINTVL", unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, secs(user / 6)},
+	)
 }
 
 // setTOS sets the traffic class of fd's packets, IPv4 and IPv6.

@@ -26,11 +26,12 @@ type socket struct {
 
 	came, went uint64 // bytes read and written
 
-	phase   socketPhase
-	waits   bool // a message waits for a receive: nothing is read
-	blocked bool // the socket is full and must become writable, or it is lost
-	watched bool // the loop watches for writability
-	shut    bool // FIN is sent, or will be by the kernel
+	phase     socketPhase
+	waits     bool // a message waits for a receive: nothing is read
+	blocked   bool // the socket is full and must become writable, or it is lost
+	watched   bool // the loop watches for writability
+	shut      bool // FIN is sent, or will be by the kernel
+	unguarded bool // a connecting side's, without the options of setLossOptions
 }
 
 // isRunning reports whether the core may read and write the socket.

@@ -98,8 +98,8 @@ func (in *instance) deliverEvent(ev *event) {
 	if c := ev.id.conn; c != nil && c.in != in {
 		c.in.deliverReports() // an identifier that was migrated has its completions on that loop
 	}
-	if ev.Kind == states.KindEstablished && ev.id.conn != nil && ev.id.conn.qp != nil {
-		defer ev.id.conn.qp.releaseEarly() // also when the application panics
+	if c := ev.id.conn; ev.Kind == states.KindEstablished && c != nil {
+		defer c.endSetup() // also when the application panics
 	}
 	in.delivering = ev.DriverEvent
 	in.up.Event(ev.id.h, &in.delivering)
