@@ -25,6 +25,7 @@ func asRetained(msg any) mailbox.Retained {
 		if m != nil {
 			return (*retainedMessage)(m)
 		}
+	case *Send: // has none. The most frequent message is not compared with an interface
 	case *SendFailed:
 		if m != nil {
 			return (*retainedAnswer)(m)

@@ -149,9 +149,7 @@ func (out *sending) postBundle(b bundle) (ok bool) {
 	first := out.queue.popMessages(b.n)
 	switch err := out.c.Device.postBundle(out.c, first, b); {
 	case err == nil:
-		for s := first; s != nil; s = s.next {
-			out.c.traffic.messageSent(s.Len(), false)
-		}
+		out.c.traffic.bundleSent(b.n, b.size-wire.HeaderLen-b.n*wire.BundledLen)
 		out.c.Session.SentBundle(b.n)
 		out.c.reportCounts()
 	case errors.Is(err, errNoRoom):

@@ -143,7 +143,9 @@ func (out *sending) sendUpdates() {
 	for out.Flight.hasRoom() {
 		typ, flags, ok := out.c.Session.Next()
 		if !ok {
-			out.c.In.reliefCheck()
+			if out.c.Session.Stands() {
+				out.c.In.reliefCheck()
+			}
 			return
 		}
 		if !out.sendControl(typ, flags) {

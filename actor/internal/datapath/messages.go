@@ -115,7 +115,8 @@ func (c *outgoingChain) add(o *Outgoing) {
 	if c.first != nil && c.first.class != o.class {
 		c.returnToPool()
 	}
-	*o = Outgoing{Of: o.Of, next: c.first, buf: o.buf[:cap(o.buf)], class: o.class, taken: true}
+	o.notify, o.renew, o.mr = false, nil, verbs.MR{} // not all: that would copy the rest
+	o.next, o.buf, o.taken = c.first, o.buf[:cap(o.buf)], true
 	overwrite.Bytes(o.buf)
 	c.first = o
 }

@@ -48,6 +48,12 @@ func (t *traffic) messageSent(n int, large bool) {
 	}
 }
 
+// bundleSent counts the messages of a bundle that the device took.
+func (t *traffic) bundleSent(messages, bytes int) {
+	t.counts.Sent += uint64(messages)
+	t.counts.SentBytes += uint64(bytes)
+}
+
 // immediateSent counts a Write with an immediate that the device took. Its bytes count as an
 // operation's.
 func (t *traffic) immediateSent() { t.counts.Sent++ }

@@ -94,7 +94,8 @@ func (m *Mailbox) Run(budget int) (more bool) {
 
 func (m *Mailbox) handleMessages(budget int, over bool) {
 	for range budget {
-		if msg, ok := m.popLane(Lifecycle); ok {
+		if !m.queues[Lifecycle].empty() {
+			msg, _ := m.popLane(Lifecycle)
 			m.handleSystem(msg)
 			continue
 		}
@@ -126,12 +127,14 @@ func (m *Mailbox) popLane(l Lane) (msg any, ok bool) { return m.queues[l].pop(&m
 
 // popUserMessage pops the most urgent user message.
 func (m *Mailbox) popUserMessage() (msg any, ok bool) {
-	if msg, ok = m.popLane(Event); !ok {
-		msg, ok = m.popLane(Control)
-	}
-	if ok {
-		m.other.Add(-1)
-		return msg, true
+	if m.other.Load() > 0 {
+		if msg, ok = m.popLane(Event); !ok {
+			msg, ok = m.popLane(Control)
+		}
+		if ok {
+			m.other.Add(-1)
+			return msg, true
+		}
 	}
 	if msg, ok = m.popLane(Data); ok {
 		m.data.Add(-1)
