@@ -18,10 +18,12 @@ const (
 	elapsed     = "ns/op"
 	allocations = "allocs/op"
 	held        = "B/pair"
+
+	instructions = "instructions/op"
 )
 
 // units are those that are compared. Their order is the table's.
-var units = []string{cpu, elapsed, allocations, held}
+var units = []string{cpu, elapsed, allocations, held, instructions}
 
 // parseFigures reads what a test binary printed.
 func parseFigures(r io.Reader) (figures, error) {

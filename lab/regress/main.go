@@ -16,6 +16,10 @@
 // allocates more often than before. It fails as well where a benchmark fails in this tree. A
 // benchmark that the commit does not have is listed without a ratio.
 //
+// With -instructions it counts the instructions that an operation executes outside the kernel, and
+// lists the functions that execute most of them. These figures hardly depend on other processes.
+// It needs Debian's packages qemu-user and gcc on linux/amd64.
+//
 // The times are of the processor where a benchmark reports those (cpu-ns/op), because other
 // processes disturb them less. Nevertheless, the machine should be idle.
 package main
@@ -52,6 +56,7 @@ func run(ctx context.Context, args []string) (err error) {
 	f := flag.NewFlagSet("regress", flag.ContinueOnError)
 	commit := f.String("base", strings.TrimSpace(base), "the `COMMIT` to compare with")
 	rounds := f.Int("rounds", 8, "`NUMBER` of pairs of each benchmark")
+	count := f.Bool("instructions", false, "count instructions, with QEMU, instead of measuring times")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -72,23 +77,55 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := w.buildBinaries(ctx, chosen); err != nil {
 		return err
 	}
-	fmt.Printf("against %s, %d pairs of each; less than 1 is better\n\n", w.commit, *rounds)
+	if *count {
+		return w.compareInstructions(ctx, chosen)
+	}
+	return w.compareTimes(ctx, chosen, *rounds)
+}
+
+// compareTimes prints the table of the benchmarks' times and sizes.
+func (w *workshop) compareTimes(ctx context.Context, chosen []benchmark, rounds int) error {
+	fmt.Printf("against %s, %d pairs of each; less than 1 is better\n\n", w.commit, rounds)
 	fmt.Println("| benchmark | before | now | ratio | spread | |\n|---|---|---|---|---|---|")
 	worse := 0
 	for _, b := range chosen {
-		pairs, err := w.measureBenchmark(ctx, b, *rounds)
+		pairs, err := w.measureBenchmark(ctx, b, rounds)
 		if err != nil {
 			return err
 		}
-		for _, c := range comparePairs(pairs) {
-			fmt.Println(c.tableRow(b.name()))
-			if c.isWorse() {
-				worse++
-			}
-		}
+		worse += printComparison(b, pairs)
 	}
 	if worse > 0 {
 		return fmt.Errorf("%d of the figures are worse than at %s", worse, w.commit)
+	}
+	return nil
+}
+
+// printComparison prints the rows of a benchmark, and returns how many of them are worse.
+func printComparison(b benchmark, pairs [][2]figures) (worse int) {
+	for _, c := range comparePairs(pairs) {
+		fmt.Println(c.tableRow(b.name()))
+		if c.isWorse() {
+			worse++
+		}
+	}
+	return worse
+}
+
+// compareInstructions prints a table of each benchmark's instructions.
+func (w *workshop) compareInstructions(ctx context.Context, chosen []benchmark) error {
+	plugin, err := w.buildPlugin(ctx)
+	if err != nil {
+		return err
+	}
+	for _, b := range chosen {
+		sides, err := w.countInstructions(ctx, plugin, b)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("against %s\n\n| benchmark | before | now | ratio | spread | |\n|---|---|---|---|---|---|\n", w.commit)
+		printComparison(b, [][2]figures{{sides[before].figures(), sides[now].figures()}})
+		fmt.Printf("\n%s\n", functionTable(sides))
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"debug/elf"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +40,21 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := parseFigures(strings.NewReader("PASS\n")); err == nil {
 		t.Error("a run without a benchmark is accepted")
+	}
+}
+
+// TestSumFunctions: a block belongs to the function that its address is in.
+func TestSumFunctions(t *testing.T) {
+	functions := []elf.Symbol{{Name: "a", Value: 100, Size: 10}, {Name: "b", Value: 120, Size: 5}}
+	c, err := sumFunctions(strings.NewReader("100 3\n109 4\n110 50\n124 7\n99 60\n125 70\n"), functions)
+	if want := (counts{"a": 7, "b": 7, "other code": 180}); err != nil || !maps.Equal(c, want) {
+		t.Errorf("got %v, %v, want %v", c, err, want)
+	}
+	if f := c.figures(); f[instructions] != 194 {
+		t.Errorf("the figures are %v, want 194 instructions", f)
+	}
+	if _, err := sumFunctions(strings.NewReader("what\n"), nil); err == nil {
+		t.Error("text that is not the plugin's is accepted")
 	}
 }
 
