@@ -28,9 +28,18 @@ func TestQuantiles(t *testing.T) {
 		h.add(time.Duration(i)*time.Microsecond, 1)
 	}
 	r := h.readCounts()
-	for q, want := range map[float64]time.Duration{0.5: 5 * time.Millisecond, 0.99: 9900 * time.Microsecond, 1: 10 * time.Millisecond} {
-		if got := r.Quantile(q); math.Abs(float64(got-want)) > float64(want)/4 {
-			t.Errorf("%v: %v, want %v", q, got, want)
+	for _, tt := range []struct {
+		q            float64
+		want, within time.Duration
+	}{
+		// a bucket whose times are spread evenly is divided exactly
+		{0.25, 2500 * time.Microsecond, 2 * time.Microsecond},
+		{0.5, 5 * time.Millisecond, 2 * time.Microsecond},
+		{0.99, 9900 * time.Microsecond, 9900 * time.Microsecond / 4},
+		{1, 10 * time.Millisecond, 10 * time.Millisecond / 4},
+	} {
+		if got := r.Quantile(tt.q); (got - tt.want).Abs() > tt.within {
+			t.Errorf("%v: %v, want %v within %v", tt.q, got, tt.want, tt.within)
 		}
 	}
 	if r.Count() != 10_000 || r.Sum() != 50_005*time.Millisecond {
