@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"github.com/rdmactor/rdmactor/eventloop"
+	"github.com/rdmactor/rdmactor/internal/fairshare"
 )
 
 // Budget bounds the device memory of a loop for one purpose, and queues claimants. Loop goroutine.
-// It is no fairshare.Queue: the order of messages depends on their sizes, not on turns.
+// Claimants have shares (fairshare.Fair). It is no fairshare.Queue: their order depends on the
+// sizes of their messages, not on turns.
 //
 // Arenas may always have one part of it (keep), besides what owners retain of theirs (Retained),
 // and at most another (most). The rest is for large messages, which wait in line. A message's class
@@ -214,10 +216,9 @@ func (b *Budget) Admits(c Claimant) bool {
 }
 
 // hasMemory reports whether there is memory. A claimant that holds some already may have no more
-// than it leaves to all others, so a few cannot take it all. Many with one message each can.
+// than it then leaves to all others, so a few cannot take it all. Many with one message each can.
 func (b *Budget) hasMemory(want, held int) bool {
-	left := b.forLarge() - b.lentBytes(0) - want
-	if held > left {
+	if left := b.forLarge() - b.lentBytes(0) - want; !fairshare.Fair(held, 0, left, 0, 1) {
 		return false
 	}
 	if want > b.Free {

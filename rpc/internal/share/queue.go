@@ -16,6 +16,9 @@ import (
 // that has waited for a quarter of the longest wait, the server is overloaded, and the newest one
 // is next. Otherwise all calls would be answered late. So most are answered early, and the oldest
 // are refused when their time is over.
+//
+// It is no fairshare.Queue, which looks at all keys for the next value and keeps the order within a
+// key.
 
 // Waiter is a call that waits for a place.
 type Waiter struct {
