@@ -28,7 +28,6 @@ func (u *users) prepareConfig(c *tls.Config) (*tls.Config, error) {
 	c.NextProtos = []string{ALPN}
 	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil
 	u.containCalls(c)
-	u.containWriters(c)
 	if err := context.Cause(u.ctx); err != nil {
 		return nil, &HandshakeError{"TLS", err}
 	}
@@ -48,7 +47,8 @@ func (u *users) setAuthorities(c *tls.Config, authorities func() *x509.CertPool)
 	return nil
 }
 
-// users calls user code on separate goroutines: it may panic, call runtime.Goexit, or not return.
+// users calls user code on separate goroutines, because it may block: its look-up of a certificate,
+// its check of the peer and its private key.
 type users struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc // ends code that cannot fail otherwise
@@ -92,76 +92,15 @@ func (u *users) containCalls(c *tls.Config) {
 			return u.guardCall("VerifyConnection", func() error { return verify(s) })
 		}
 	}
-	if verify := c.EncryptedClientHelloRejectionVerify; verify != nil {
-		c.EncryptedClientHelloRejectionVerify = func(s tls.ConnectionState) error {
-			return u.guardCall("EncryptedClientHelloRejectionVerify", func() error { return verify(s) })
-		}
-	}
-	if get := c.GetEncryptedClientHelloKeys; get != nil {
-		c.GetEncryptedClientHelloKeys = func(h *tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
-			return callGuarded(u, "GetEncryptedClientHelloKeys", func() ([]tls.EncryptedClientHelloKey, error) { return get(h) })
-		}
-	}
 	c.Certificates = append([]tls.Certificate(nil), c.Certificates...)
 	for i := range c.Certificates {
 		c.Certificates[i] = u.withSigner(c.Certificates[i])
 	}
 }
 
-// containWriters does the same to what c reads from and writes to, and to its clock.
-func (u *users) containWriters(c *tls.Config) {
-	if c.Rand != nil {
-		c.Rand = reader{c.Rand, u}
-	}
-	if c.KeyLogWriter != nil {
-		c.KeyLogWriter = writer{c.KeyLogWriter, u}
-	}
-	if now := c.Time; now != nil {
-		c.Time = guardClock(u, now)
-	}
-}
-
-// guardClock returns a clock that calls the user's, as other user code is called. One that fails
-// ends the handshake, whatever is made of its zero.
-func guardClock[T any](u *users, now func() T) func() T {
-	return func() T {
-		t, err := callGuarded(u, "Time", func() (T, error) { return now(), nil })
-		if err != nil {
-			u.cancel(err)
-		}
-		return t
-	}
-}
-
 func (u *users) guardCall(what string, call func() error) error {
 	_, err := callGuarded(u, what, func() (struct{}, error) { return struct{}{}, call() })
 	return err
-}
-
-type (
-	reader struct {
-		io.Reader
-		of *users
-	}
-	writer struct {
-		io.Writer
-		of *users
-	}
-)
-
-// Read fills private memory: a Read that is left behind may still write.
-func (r reader) Read(b []byte) (int, error) {
-	own, err := callGuarded(r.of, "Rand", func() ([]byte, error) {
-		own := make([]byte, len(b))
-		n, err := r.Reader.Read(own)
-		return own[:n], err
-	})
-	return copy(b, own), err
-}
-
-func (w writer) Write(b []byte) (int, error) {
-	b = append([]byte(nil), b...)
-	return callGuarded(w.of, "KeyLogWriter", func() (int, error) { return w.Writer.Write(b) })
 }
 
 // containCertificate returns a certificate of the user's code whose signer is contained.
@@ -252,7 +191,7 @@ func callGuarded[T any](u *users, what string, call func() (T, error)) (T, error
 	}
 	results := make(chan result, 1)
 	go func() {
-		r := result{err: fmt.Errorf("%s has not returned", what)} // after runtime.Goexit
+		r := result{err: fmt.Errorf("%s has not returned", what)}
 		defer func() {
 			if p := recover(); p != nil {
 				r.err = fmt.Errorf("%s has panicked: %v", what, p)

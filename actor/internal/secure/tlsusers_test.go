@@ -5,7 +5,6 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rdmactor/rdmactor/internal/certtest"
 )
@@ -38,9 +36,6 @@ var usersCode = map[string]func(c *tls.Config, do func()){
 	"the private key": func(c *tls.Config, do func()) {
 		c.Certificates[0].PrivateKey = badKey{c.Certificates[0].PrivateKey.(crypto.Signer), do, func() {}}
 	},
-	"Time":         func(c *tls.Config, do func()) { c.Time = func() time.Time { do(); return time.Now() } },
-	"Rand":         func(c *tls.Config, do func()) { c.Rand = badIO(do) },
-	"KeyLogWriter": func(c *tls.Config, do func()) { c.KeyLogWriter = badIO(do) },
 }
 
 // TestTLSUsersCode: what panics, ends its goroutine or does not return, ends that handshake only.
@@ -94,21 +89,13 @@ func TestTLSRareCode(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	c, err := (&users{ctx, cancel, nil}).prepareConfig(&tls.Config{
-		EncryptedClientHelloRejectionVerify: func(tls.ConnectionState) error { bad(); return nil },
-		GetEncryptedClientHelloKeys:         func(*tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) { bad(); return nil, nil },
-		GetClientCertificate:                func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { bad(); return nil, nil },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { bad(); return nil, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	errs := make([]error, 3)
-	errs[0] = c.EncryptedClientHelloRejectionVerify(tls.ConnectionState{})
-	_, errs[1] = c.GetEncryptedClientHelloKeys(nil)
-	_, errs[2] = c.GetClientCertificate(nil)
-	for i, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "has panicked") {
-			t.Error(i, err)
-		}
+	if _, err := c.GetClientCertificate(nil); err == nil || !strings.Contains(err.Error(), "has panicked") {
+		t.Error(err)
 	}
 }
 
@@ -126,19 +113,6 @@ func (k badKey) Public() crypto.PublicKey {
 func (k badKey) Sign(random io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 	k.signs()
 	return k.key.Sign(random, digest, opts)
-}
-
-// badIO calls the test's code when it is read from or written to.
-type badIO func()
-
-func (f badIO) Read(b []byte) (int, error) {
-	f()
-	return rand.Read(b)
-}
-
-func (f badIO) Write(b []byte) (int, error) {
-	f()
-	return len(b), nil
 }
 
 // TestTLSPerClient: what GetConfigForClient returns is no way around our protocol.
