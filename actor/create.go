@@ -139,8 +139,8 @@ func (it *ident) createIdentifier() error {
 		return fmt.Errorf("create_id: %w", it.life.cause)
 	case it.l.rt.closing.Load():
 		return fmt.Errorf("create_id: %w (%w)", ErrShutdown, unix.ESHUTDOWN)
-	case it.l.goexitError() != nil:
-		return fmt.Errorf("create_id: %w (%w)", it.l.goexitError(), unix.ESHUTDOWN)
+	case it.l.failErr() != nil:
+		return fmt.Errorf("create_id: %w (%w)", it.l.failErr(), unix.ESHUTDOWN)
 	case !it.counted:
 		return fmt.Errorf("create_id: the runtime has its %d identifiers (Limits.Connections): %w", it.l.rt.cfg.Limits.Connections, unix.EMFILE)
 	}

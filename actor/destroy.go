@@ -102,7 +102,7 @@ func (it *ident) destroyWithoutWait(cause error) (late bool) {
 	it.setLife(lifeGone)
 	if it.id.State() == states.Destroying {
 		it.l.keepOrphan(it.id, it.conn)
-	} else { // a panic or a Goexit has kept destroy from getting there
+	} else { // a panic has kept destroy from getting there
 		it.l.destroyOrphan(it.id, it.conn)
 	}
 	it.tenancy.moveOut()
@@ -133,9 +133,9 @@ func (it *ident) reportClosed() {
 	}
 	it.unwatchOwner()
 	it.setLife(lifeClosed)
-	it.l.removeIdent(it)    // Shutdown goes on then
-	defer it.finishClosed() // also after a Goexit
+	it.l.removeIdent(it) // Shutdown goes on then
 	it.notifyOwner(ev)
+	it.finishClosed()
 }
 
 // releaseResources releases the identifier's counted resources, and returns its last event.

@@ -203,11 +203,11 @@ func TestFlightIsLogged(t *testing.T) {
 	}, Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 }
 
-// A Dump that panics, or calls Goexit, costs its dump; one that blocks holds up neither a loop nor
+// A Dump that does not return costs its dump; one that blocks holds up neither a loop nor
 // Shutdown for long.
 func TestFlightDumpThatFails(t *testing.T) {
 	for name, fail := range map[string]func(){
-		"panic": func() { panic("in Dump") }, "Goexit": runtime.Goexit, "block": func() { time.Sleep(time.Hour) },
+		"panic": func() { panic("in Dump") }, "exit": runtime.Goexit, "block": func() { time.Sleep(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			called := 0

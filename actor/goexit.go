@@ -4,27 +4,26 @@ package actor
 // identifiers end with that error, and its actors receive the messages that were sent to them until
 // then. The remains wait for Shutdown.
 //
-// User code may do so again, wherever it is called. So from the first Goexit on, and while an
+// User code may do so again, wherever it is called. So from the first time on, and while an
 // identifier ends, actors receive in their own turn only, and what was broken off is done again.
 
-// handleGoexit ends everything on a loop whose goroutine a callback has ended. It is called after
-// each Goexit.
-func (l *loop) handleGoexit(err error) {
+// failAll ends everything on a loop whose goroutine a callback has ended, each time.
+func (l *loop) failAll(err error) {
 	l.failure.Store(&err)
 	l.exec.Resume()
 	l.askIDs.breakOff()
 	l.askRest.breakOff()
 	l.notifyLeavers()
 	for _, it := range l.inOrder() {
-		it.handleGoexit(err)
+		it.failWithLoop(err)
 	}
 	if l.el.Post(l.forgetLeavers) != nil { // behind the messages to them
 		l.forgetLeavers()
 	}
 }
 
-// handleGoexit ends an identifier whose loop has ended. The command in progress is answered.
-func (it *ident) handleGoexit(err error) {
+// failWithLoop ends an identifier whose loop has ended. The command in progress is answered.
+func (it *ident) failWithLoop(err error) {
 	it.life.setCause(err)
 	it.failCommand()
 	if it.isGone() { // its end may have been broken off

@@ -24,10 +24,10 @@ var leavings = map[string]func(){
 	"nil panic": func() { panic(nil) }, // as users' code may
 }
 
-// A Goexit on a loop of the embedded device, in the middle of a burst: that loop's identifiers end
+// A callback ends a loop of the embedded device, in the middle of a burst: its identifiers end
 // with the error, others go on, a retained message stays readable, and Shutdown leaves no file and
 // no memory.
-func TestGoexitOnTheEmbeddedDevice(t *testing.T) {
+func TestLoopEndedOnTheEmbeddedDevice(t *testing.T) {
 	leak.Files(t)
 	reports := make(chan eventloop.Panic, 10)
 	loops := []eventloop.Config{{OnPanic: func(p eventloop.Panic) { reports <- p }}, {}}

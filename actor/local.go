@@ -48,7 +48,7 @@ func (l Local) Err() error {
 	case l.l.rt.closing.Load():
 		return ErrShutdown
 	}
-	return l.l.goexitError()
+	return l.l.failErr()
 }
 
 // Woke reports that the actor has just woken a goroutine that works for it, by a channel or a

@@ -125,7 +125,7 @@ func (l *loop) checkEmptied() {
 	if !l.isEmpty() {
 		return
 	}
-	if l.goexitError() != nil {
+	if l.failErr() != nil {
 		l.rt.registry.LastCalls(l.exec)
 	}
 	if l.emptied != nil {
@@ -160,8 +160,8 @@ func (g *goneActors) take() map[string]*actor.PID {
 	return pids
 }
 
-// goexitError returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.
-func (l *loop) goexitError() error {
+// failErr returns the error of a loop that a callback has ended; nil: it runs. Any goroutine.
+func (l *loop) failErr() error {
 	if err := l.failure.Load(); err != nil {
 		return *err
 	}
@@ -170,4 +170,4 @@ func (l *loop) goexitError() error {
 
 // isClosing reports whether the loop accepts no identifiers: the runtime is shut down, or a
 // callback has ended the loop. Any goroutine.
-func (l *loop) isClosing() bool { return l.rt.closing.Load() || l.goexitError() != nil }
+func (l *loop) isClosing() bool { return l.rt.closing.Load() || l.failErr() != nil }

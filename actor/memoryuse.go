@@ -19,9 +19,9 @@ import (
 //
 // Use returns f's error. Without calling f it fails with ErrMemoryReachable if the memory is
 // granted, an operation names it or the loop is just copying its bytes, with ErrMemoryUsed if
-// another goroutine uses it, and with ErrMemoryGone. If f panics or calls runtime.Goexit, the
-// memory is returned, too. f must not keep the bytes: nothing stops the device from unmapping them,
-// and an access then crashes the process.
+// another goroutine uses it, and with ErrMemoryGone. If f panics, the memory is returned, too. f
+// must not keep the bytes: nothing stops the device from unmapping them, and an access then
+// crashes the process.
 func (m *Memory) Use(f func(b []byte) error) error {
 	if m == nil || m.home == nil {
 		return errGone()

@@ -52,7 +52,7 @@ func (rt *Runtime) OnLoopOf(pid *actor.PID) actor.PropsOption {
 // nextLoop returns the loops in turn, except for those that a callback has ended.
 func (rt *Runtime) nextLoop() (l *loop) {
 	for range rt.loops {
-		if l = rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]; l.goexitError() == nil {
+		if l = rt.loops[int(rt.spawned.Add(1)-1)%len(rt.loops)]; l.failErr() == nil {
 			break
 		}
 	}

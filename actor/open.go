@@ -121,7 +121,7 @@ func (rt *Runtime) addLoop(i int, cfg eventloop.Config) error {
 	l.returns.el, l.dials.l = el, l
 	rt.loops = append(rt.loops, l)
 	l.ch, err = cmid.NewChannel(el, rt.cfg.Device, l.deliverEvent, rt.cfg.Scheduler.HandleCounter())
-	el.OnGoexit(l.handleGoexit) // before the channel's
+	el.OnGoexit(l.failAll) // before the channel's
 	return err
 }
 

@@ -16,7 +16,7 @@ func (rt *Runtime) assignLoop(first *loop) *loop {
 	for {
 		best, least := first, first.assigned.Load()
 		for _, l := range rt.loops {
-			if n := l.assigned.Load(); l.goexitError() == nil && (n < least || best.goexitError() != nil) {
+			if n := l.assigned.Load(); l.failErr() == nil && (n < least || best.failErr() != nil) {
 				best, least = l, n
 			}
 		}
@@ -56,7 +56,7 @@ func (l *loop) placeFor(in *incoming) *loop {
 	if to == nil && in.handler == nil {
 		to = l.rt.loopOf(in.box)
 	}
-	if to != nil && to.goexitError() == nil {
+	if to != nil && to.failErr() == nil {
 		to.assigned.Add(1)
 	} else {
 		to = l.rt.assignLoop(l)

@@ -205,8 +205,8 @@ func (it *ident) handleTerminated(who *actor.PID) {
 	}
 }
 
-// handleUndelivered ends an identifier whose owner has gone without notice: by a runtime.Goexit in
-// *actor.Stopped on one of Proto.Actor's own goroutines.
+// handleUndelivered ends an identifier whose owner has gone without notice: one of Proto.Actor's
+// own goroutines that *actor.Stopped has ended.
 func (it *ident) handleUndelivered(to *actor.PID) {
 	if to == nil {
 		return // not from Proto.Actor, which names the actor

@@ -37,7 +37,7 @@ func (rt *Runtime) Shutdown(ctx context.Context) error {
 		return fmt.Errorf("rdma: shutdown: %w", err)
 	}
 	if rt.shutdown.begun.CompareAndSwap(false, true) {
-		defer func() { // also after a Goexit
+		defer func() { // also after a panic in a loop's OnPanic
 			rt.over.Store(true)
 			close(rt.shutdown.done)
 		}()
@@ -258,7 +258,7 @@ func (rt *Runtime) stopLoops(ctx context.Context) (err error) {
 		closed := make(chan error, 1)
 		if post := l.el.Post(func() {
 			var e error
-			defer func() { closed <- e }() // also after a Goexit
+			defer func() { closed <- e }()
 			e = l.closeResources()
 		}); post == nil {
 			select {

@@ -17,9 +17,9 @@ func (l *loop) callUser(kind, name string, code func()) (ok bool) {
 }
 
 // tellUser calls code that sends a message. On a loop that a callback has ended the code
-// is queued: it might call Goexit, too. After Shutdown it is not called.
+// is queued: it might end the goroutine again. After Shutdown it is not called.
 func (l *loop) tellUser(kind, name string, code func()) {
-	if l.goexitError() == nil {
+	if l.failErr() == nil {
 		l.callUser(kind, name, code)
 		return
 	}
@@ -28,7 +28,7 @@ func (l *loop) tellUser(kind, name string, code func()) {
 
 // activeObserver returns the Observer; nil: there is none, or a callback has ended the loop.
 func (l *loop) activeObserver() Observer {
-	if l.rt.cfg.Observer == nil || l.goexitError() != nil {
+	if l.rt.cfg.Observer == nil || l.failErr() != nil {
 		return nil
 	}
 	return l.rt.cfg.Observer
@@ -69,7 +69,7 @@ func (e *endpoint) observeEvent(ev Event) {
 
 // observeCommand calls the CommandObserver about an identifier.
 func (e *endpoint) observeCommand(call func(CommandObserver)) {
-	if o := e.l.rt.commands; o != nil && e.l.goexitError() == nil {
+	if o := e.l.rt.commands; o != nil && e.l.failErr() == nil {
 		e.l.callUser("Observer of", e.pid.Id, func() { call(o) })
 	}
 }

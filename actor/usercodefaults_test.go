@@ -19,9 +19,9 @@ import (
 	"github.com/rdmactor/rdmactor/states"
 )
 
-// fault panics, or calls Goexit once, wherever user code is called, while it is armed.
+// fault panics, or ends the goroutine once, wherever user code is called, while it is armed.
 type fault struct {
-	exits bool   // it calls Goexit
+	exits bool   // it ends the goroutine
 	where string // the callback that leaves
 	armed atomic.Bool
 	left  atomic.Int64
@@ -96,12 +96,12 @@ func (o faultObserver) Answered(*actor.PID, Handle, Command, cmid.Event) {
 }
 
 // User code that panics at any callback affects no others: a connection of others, on the same
-// loops, goes on, the next one is served, and Shutdown leaves nothing. One that calls Goexit on a
-// loop ends that loop.
+// loops, goes on, the next one is served, and Shutdown leaves nothing. One that ends its goroutine
+// on a loop ends that loop.
 func TestUserCodeFails(t *testing.T) {
 	homes := map[string]func(*Runtime) actor.PropsOption{"OnLoop": (*Runtime).OnLoop, "OffLoop": (*Runtime).OffLoop}
 	for _, where := range callbacks {
-		for name, exits := range map[string]bool{"panic": false, "Goexit": true} {
+		for name, exits := range map[string]bool{"panic": false, "exit": true} {
 			for home, at := range homes {
 				if home == "OffLoop" && !strings.HasPrefix(where, "client") && !strings.HasPrefix(where, "bad") {
 					continue // where the clients run makes no difference to it
@@ -231,12 +231,12 @@ func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption, onLoo
 	w.shutDown()
 }
 
-// loopEnded checks what one Goexit costs: if it was on a loop, that loop.
+// loopEnded checks what the end of one goroutine costs: if it was a loop's, that loop.
 func loopEnded(w *world, f *fault, cfg IDConfig, others pair, onLoop bool) {
 	w.Helper()
 	var ended *loop
 	for _, l := range append(slices.Clone(w.rt.loops), w.far.loops...) {
-		if l.goexitError() == nil {
+		if l.failErr() == nil {
 			continue
 		}
 		if ended != nil {

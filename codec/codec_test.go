@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -380,31 +379,6 @@ func TestManyGoroutines(t *testing.T) {
 		if got, err := r.Unmarshal(b); got != msg || err != nil {
 			t.Errorf("%v, %v", got, err)
 		}
-	}
-}
-
-// A codec that ends its goroutine, as testing's FailNow does, leaves the registry unchanged.
-func TestGoexit(t *testing.T) {
-	r := New(Own("exits", func([]byte, error1) ([]byte, error) { runtime.Goexit(); return nil, nil },
-		func([]byte) (error1, error) { runtime.Goexit(); return error1{}, nil }))
-	for _, f := range []func(){
-		func() { _, _, _ = r.Append(nil, error1{}) },
-		func() { _, _ = r.Decode("exits", nil) },
-	} {
-		returned := make(chan bool, 1)
-		go func() {
-			back := false
-			defer func() { returned <- back }()
-			f()
-			back = true
-		}()
-		if <-returned {
-			t.Error("it returned")
-		}
-	}
-	r.Register(JSON[line]("line"))
-	if _, err := r.Marshal(line{}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -43,8 +43,7 @@
 //
 // # Limitations
 //
-// A codec that calls runtime.Goexit ends the goroutine of its caller. A codec that blocks blocks
-// it; on a loop it must not.
+// A codec runs on the goroutine of its caller. On a loop it must not block.
 //
 // Bytes of an untrusted peer may decode to a value that takes many times as much memory: an empty
 // message in a list is two bytes. A bound on the size of messages also bounds that. An untrusted

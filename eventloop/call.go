@@ -111,6 +111,5 @@ func (l *Loop) Blame(r *Runnable) (was *Runnable) {
 	return was
 }
 
-// Holder names the callback that runs now. A LoopName that does not return delays it by a second.
-// Any goroutine may call it.
+// Holder names the callback that runs now. Any goroutine may call it.
 func (l *Loop) Holder() Holder { return l.calls.currentHolder() }

@@ -42,8 +42,7 @@ func (l *Loop) FD() (int, error) {
 // Turns happen on one goroutine, which is the loop's. It returns ErrClosed after a call of
 // Shutdown: this Turn has drained and ended the loop, or the loop had ended before; ErrRunning
 // inside a Turn and when Run runs. Any other error has ended the loop. If a callback has ended the
-// goroutine (runtime.Goexit), the next Turn, on another one, ends the loop: ErrClosed, and a
-// *GoexitError.
+// goroutine, the next Turn, on another one, ends the loop: ErrClosed, and a *GoexitError.
 func (l *Loop) Turn() error {
 	if err := l.enterTurn(); err != nil {
 		return l.opError("turn", -1, err)
@@ -86,7 +85,8 @@ func (l *Loop) enterTurn() error {
 	return nil
 }
 
-// leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
+// leaveTurn ends a Turn. whole is false when a callback's end of the goroutine, or a panic in
+// OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
 	l.meter.endTurn(l.time.elapsed())
 	l.between = true

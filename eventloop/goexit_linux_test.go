@@ -20,9 +20,9 @@ func exit()                          { runtime.Goexit() }
 func panics()                        { panic("for the test") }
 
 // A callback that ends the loop's goroutine is reported once, and ends the loop. What is queued
-// runs on the goroutine of OnGoexit's functions, and fds and timers end. Shutdown returns the error
-// and leaves nothing.
-func TestGoexitEndsTheLoop(t *testing.T) {
+// runs on the goroutine of the registered functions, and fds and timers end. Shutdown returns the
+// error and leaves nothing.
+func TestExitEndsTheLoop(t *testing.T) {
 	const wild, self = " and OnPanic exits", "github.com/rdmactor/rdmactor/eventloop_test."
 	for kind, c := range map[string]struct {
 		name  string
@@ -90,7 +90,7 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 				l.OnGoexit(func(err error) {
 					var gone *eventloop.GoexitError
 					if !l.OnLoop() || !errors.As(err, &gone) {
-						t.Errorf("OnGoexit is called on the loop: %v, with %v", l.OnLoop(), err)
+						t.Errorf("it is called on the loop: %v, with %v", l.OnLoop(), err)
 					}
 					ends = append(ends, 2)
 					if _, err := l.Add(pipe(t)[1], eventloop.Writable, exits{}); !errors.Is(err, eventloop.ErrClosed) {
@@ -123,7 +123,7 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 					t.Errorf("the stack is another one's: %s", p.Stack)
 				}
 				if !slices.Equal(ends, []int{2, 1}) || queued != 2 {
-					t.Errorf("OnGoexit's functions were called in the order %v, and %d of 2 functions that were queued", ends, queued)
+					t.Errorf("the functions were called in the order %v, and %d of 2 functions that were queued", ends, queued)
 				}
 				if s := l.Stats(); s.FDs != 0 || s.Timers != 0 || s.Queued != 0 || s.Panics != 1 {
 					t.Errorf("left: %+v", s)
@@ -133,8 +133,9 @@ func TestGoexitEndsTheLoop(t *testing.T) {
 	}
 }
 
-// OnGoexit's functions are called again after each further Goexit, their own or of queued work.
-func TestFurtherGoexits(t *testing.T) {
+// The registered functions are called again each further time that they or queued work end the
+// goroutine.
+func TestFurtherExits(t *testing.T) {
 	sameFDs(t)
 	reports := make(chan eventloop.Panic, 10)
 	l := newLoop(t, eventloop.Config{Logger: quiet, OnPanic: func(p eventloop.Panic) { reports <- p }})

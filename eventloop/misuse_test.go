@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,62 +16,51 @@ import (
 
 // wildName is work whose LoopName does something else.
 type wildName struct {
-	name func() string
-	run  func()
+	run func()
 }
 
-func (w *wildName) LoopName() string { return w.name() }
+func (w *wildName) LoopName() string { panic("in LoopName") }
 func (w *wildName) Run(int) bool     { w.run(); return false }
 
-// A LoopName that panics, ends its goroutine or does not return costs its owner the name, and has
-// no other effect: neither on the loop that reports a panic, nor on the watchdog, nor on a
-// Shutdown.
+// A LoopName that panics costs its owner the name, and has no other effect: neither on the loop
+// that reports a panic, nor on the watchdog, nor on a Shutdown.
 func TestWildNames(t *testing.T) {
-	for how, name := range map[string]func() string{
-		"panics": func() string { panic("in LoopName") },
-		"exits":  func() string { runtime.Goexit(); return "" },
-		"sleeps": func() string { time.Sleep(time.Hour); return "" },
-	} {
-		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var named []string
-				l := newLoop(t, eventloop.Config{
-					Poller:  eventlooptest.NewPoller(),
-					OnPanic: func(p eventloop.Panic) { named = append(named, p.Holder.Name) },
-					OnStall: func(s eventloop.Stall) { named = append(named, s.Holder.Name) },
-				})
-				l.Start()
-				for _, run := range []func(){func() { panic("in Run") }, func() { time.Sleep(time.Minute) }} {
-					if err := l.Schedule(&wildName{name, run}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
-				err := l.Shutdown(ctx)
-				var stuck *eventloop.ShutdownError
-				if !errors.As(err, &stuck) {
-					t.Fatalf("Shutdown: %v", err)
-				}
-				shutdown(t, l)
-				if named = append(named, stuck.Holder.Name); len(named) != 3 {
-					t.Errorf("%d reports, want a panic, a stall and a Shutdown that ran out of time", len(named))
-				}
-				for _, s := range named {
-					if !strings.HasPrefix(s, "*eventloop_test.wildName") {
-						t.Errorf("named %q, want the type", s)
-					}
-				}
-				time.Sleep(2 * time.Hour) // the names that sleep
-			})
+	synctest.Test(t, func(t *testing.T) {
+		var named []string
+		l := newLoop(t, eventloop.Config{
+			Poller:  eventlooptest.NewPoller(),
+			OnPanic: func(p eventloop.Panic) { named = append(named, p.Holder.Name) },
+			OnStall: func(s eventloop.Stall) { named = append(named, s.Holder.Name) },
 		})
-	}
+		l.Start()
+		for _, run := range []func(){func() { panic("in Run") }, func() { time.Sleep(time.Minute) }} {
+			if err := l.Schedule(&wildName{run}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		err := l.Shutdown(ctx)
+		var stuck *eventloop.ShutdownError
+		if !errors.As(err, &stuck) {
+			t.Fatalf("Shutdown: %v", err)
+		}
+		shutdown(t, l)
+		if named = append(named, stuck.Holder.Name); len(named) != 3 {
+			t.Errorf("%d reports, want a panic, a stall and a Shutdown that ran out of time", len(named))
+		}
+		for _, s := range named {
+			if !strings.HasPrefix(s, "*eventloop_test.wildName") {
+				t.Errorf("named %q, want the type", s)
+			}
+		}
+	})
 }
 
-// An OnStall that panics, ends its goroutine or shuts the loop down costs the loop nothing, and the
+// An OnStall that panics or shuts the loop down costs the loop nothing, and the
 // next stall is reported.
 func TestWildOnStall(t *testing.T) {
-	for _, how := range []string{"panics", "exits", "shuts down"} {
+	for _, how := range []string{"panics", "shuts down"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
@@ -86,8 +74,6 @@ func TestWildOnStall(t *testing.T) {
 						switch how {
 						case "panics":
 							panic("in OnStall")
-						case "exits":
-							runtime.Goexit()
 						default:
 							if err := l.Shutdown(context.Background()); !errors.Is(err, eventloop.ErrOnLoop) {
 								t.Errorf("Shutdown in OnStall: %v, want ErrOnLoop", err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"time"
 )
 
 // Holder names the callback that occupies the loop.
@@ -21,12 +20,12 @@ func (h Holder) String() string {
 	return h.Kind + " " + h.Name
 }
 
-// Panic is a callback's panic, or its runtime.Goexit, as reported to Config.OnPanic.
+// Panic is a callback's panic, or its end of the goroutine, as reported to Config.OnPanic.
 type Panic struct {
 	Loop   string
 	Holder Holder // callback that panicked
 	Who    any    // the Handler or Runnable itself; nil for a function
-	Value  any    // the result of recover; for runtime.Goexit an error
+	Value  any    // the result of recover; for the end of the goroutine a *GoexitError
 	Stack  []byte // of the panic
 }
 
@@ -53,31 +52,14 @@ func identifyRunnable(r Runnable) (h Holder, who any) {
 	}
 }
 
-// nameWait is how long a LoopName may take.
-const nameWait = time.Second
-
-// nameOf calls n.LoopName on a separate goroutine, because it may panic, block or call Goexit, and
-// the caller is the loop, the watchdog or a Shutdown. If it gets no name, it returns the type's.
-func nameOf(n named) string {
-	name := make(chan string, 1)
-	go func() {
-		s := fmt.Sprintf("%T", n)
-		defer func() {
-			if recover() != nil {
-				s += " (LoopName panicked)"
-			}
-			name <- s
-		}()
-		s = n.LoopName()
+// nameOf returns the result of LoopName, or the type's name if that panics.
+func nameOf(n named) (name string) {
+	defer func() {
+		if recover() != nil {
+			name = fmt.Sprintf("%T (LoopName panicked)", n)
+		}
 	}()
-	late := time.NewTimer(nameWait)
-	defer late.Stop()
-	select {
-	case s := <-name:
-		return s
-	case <-late.C:
-		return fmt.Sprintf("%T (LoopName does not return)", n)
-	}
+	return n.LoopName()
 }
 
 // functionName returns the name of function fn: "main.serve.func1".

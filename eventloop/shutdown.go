@@ -100,7 +100,7 @@ func (l *Loop) endHere(ctx context.Context) error {
 		l.life.giveUp(ctx)
 	}
 	stop := context.AfterFunc(ctx, func() { l.life.giveUp(ctx) })
-	l.goOn() //nolint:errcheck // result has it; after a Goexit ctx stays in force
+	l.goOn() //nolint:errcheck // result has it
 	stop()
 	return l.life.result(false)
 }

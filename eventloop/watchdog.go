@@ -23,7 +23,7 @@ type watchdog struct {
 	asleep    atomic.Bool   // the watchdog sleeps, as the loop had no work
 	reporting atomic.Bool   // OnStall is running
 
-	// The watchdog's own, or that of the goroutine that takes its place.
+	// The watchdog's own.
 	last  sight
 	since time.Time
 	due   time.Duration // duration of the stall at the next report
@@ -60,21 +60,13 @@ func (w *watchdog) run() {
 	id := goroutineID()
 	w.life.watcher.Store(id)
 	goroutines.add(id, w.life)
-	over := false
-	defer func() {
-		goroutines.remove(id, w.life)
-		if over {
-			close(w.done)
-		} else {
-			go w.run() // OnStall ended this goroutine
-		}
-	}()
+	defer close(w.done)
+	defer goroutines.remove(id, w.life)
 	tick := time.NewTicker(max(w.cfg.StallAfter/4, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
 		case <-w.ended:
-			over = true
 			return
 		case <-tick.C:
 		}
@@ -85,7 +77,6 @@ func (w *watchdog) run() {
 		case s.holder == nil:
 			tick.Stop()
 			if !w.sleep() {
-				over = true
 				return
 			}
 			tick.Reset(max(w.cfg.StallAfter/4, time.Millisecond))

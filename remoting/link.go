@@ -15,7 +15,6 @@ type link struct {
 	in  receiving
 	out sending
 
-	busy    bool     // it is in Receive
 	closing bool     // its reconnecting actor was asked to end
 	bye     bool     // the node is shutting down, after it has sent the waiting messages
 	leaving bool     // then, the peer's end of the connection is waited for

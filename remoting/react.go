@@ -1,7 +1,6 @@
 package remoting
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -14,9 +13,7 @@ import (
 // Receive implements actor.Actor.
 func (l *link) Receive(ctx actor.Context) {
 	defer l.recoverUserCode(ctx)
-	l.busy = true
 	l.handleMessage(ctx)
-	l.busy = false
 }
 
 func (l *link) handleMessage(ctx actor.Context) {
@@ -114,19 +111,15 @@ func (l *link) startLink(ctx actor.Context) {
 	l.in.startInbox(ctx)
 }
 
-// recoverUserCode notices that the user's code, which has run on behalf of the peer, has not
-// returned. The unread part of its frame is lost, and so the connection has to end.
+// recoverUserCode notices that the user's code, which has run on behalf of the peer, has panicked.
+// The unread part of its frame is lost, and so the connection has to end.
 func (l *link) recoverUserCode(ctx actor.Context) {
-	if !l.busy {
+	v := recover()
+	if v == nil {
 		return
 	}
-	l.busy = false
-	err := errors.New("code that was called for a message has not returned")
-	if v := recover(); v != nil {
-		err = fmt.Errorf("code that was called for a message has panicked: %v", v)
-		defer panic(v)
-	}
+	defer panic(v)
 	if l.up != nil {
-		l.failConn(ctx, err)
+		l.failConn(ctx, fmt.Errorf("code that was called for a message has panicked: %v", v))
 	}
 }

@@ -92,13 +92,9 @@ func Go[Q, R any](ctx actor.Context, c *Client, m Method[Q, R], q *Q, configs ..
 		}
 		return &Reply[R]{Call: p, Value: r}
 	}
-	var err error = badMessage(m.m, "request", errGoexit, FateNotSent)
-	defer func() {
-		if err != nil {
-			p.sendReply(nil, err)
-		}
-	}()
-	err = p.startCall(under, c, q)
+	if err := p.startCall(under, c, q); err != nil {
+		p.sendReply(nil, err)
+	}
 	return p
 }
 

@@ -142,32 +142,21 @@ func (c *Client) packWithin(p *passage, q any) (memory *buffer, body []byte, err
 // packRequest encodes a request of m. body lies in memory, or in another allocation if that was too
 // small. The caller puts memory back after its last use of body.
 func (c *Client) packRequest(m *method, q any) (memory *buffer, body []byte, err error) {
-	scratch, packed := getBuffer(), false
-	defer func() {
-		if !packed { // also if the codec has called runtime.Goexit
-			scratch.put(0)
-			c.ledger.countsOf(m).refused[forMessage].Add(1)
-		}
-	}()
+	scratch := getBuffer()
 	if body, err = m.req.tryEncode(scratch.b, q); err != nil {
+		scratch.put(0)
+		c.ledger.countsOf(m).refused[forMessage].Add(1)
 		return nil, nil, badMessage(m, "request", err, FateNotSent)
 	}
-	packed = true
 	return scratch, body, nil
 }
 
 // decodeAnswer decodes an answer, and counts one that cannot be.
 func (l *ledger) decodeAnswer(m *method, b []byte, r any) error {
-	decoded := false
-	defer func() {
-		if !decoded { // also if the codec has called runtime.Goexit
-			l.countsOf(m).undecoded.Add(1)
-		}
-	}()
 	if err := m.rep.tryDecode(b, r); err != nil {
+		l.countsOf(m).undecoded.Add(1)
 		return badMessage(m, "reply", err, FateAnswered)
 	}
-	decoded = true
 	return nil
 }
 

@@ -23,11 +23,11 @@ const (
 	endsInError = "error"
 	endsLate    = "late" // waits for its context, which has a deadline
 	endsInPanic = "panic"
-	endsGoexit  = "goexit"
+	endsExit    = "goexit"
 	endsLarge   = "large" // returns an answer that is too large for the client
 )
 
-var endings = []string{endsWell, endsInError, endsLate, endsInPanic, endsGoexit, endsLarge}
+var endings = []string{endsWell, endsInError, endsLate, endsInPanic, endsExit, endsLarge}
 
 // anyEnd is a stream whose request is one of endings.
 var anyEnd = NewStream[wrapperspb.StringValue, wrapperspb.Int64Value]("test.AnyEnd")
@@ -65,7 +65,7 @@ func (b *book) handle(ctx context.Context, how string, onLoop bool) (reply []byt
 		code, err = 1001, errTaken
 	case endsInPanic:
 		panic("the handler says no")
-	case endsGoexit:
+	case endsExit:
 		if onLoop { // it would end the loop
 			panic("as the test wants")
 		}

@@ -77,10 +77,9 @@
 // place and its worker are free again, and the other calls of its message go on. A handler that
 // calls runtime.Goexit (testing's FailNow) on a worker is answered in the same way. An OnLoop
 // handler that does so ends its loop, with all connections there (package actor). At a client a
-// codec's panic is the error of the call: ErrBadMessage, with a *PanicError in it. Go always
-// answers, and code that it calls on its own goroutines does not end the process. Two cases remain
-// with the caller: a panic of an interceptor on the caller's goroutine reaches the caller, and a
-// Goexit there ends that goroutine. A stream that was being opened or read is closed then.
+// codec's panic is the error of the call: ErrBadMessage, with a *PanicError in it. Code that Go
+// calls on its own goroutines does not end the process. A panic of an interceptor on the caller's
+// goroutine reaches the caller. A stream that was being opened or read is closed then.
 //
 // # Limitations
 //

@@ -20,7 +20,7 @@ func (f resolverFunc) Watch(_ *rdma.Runtime, update func([]string, error)) func(
 
 // A Resolver that panics, or ends the goroutine, fails the calls of its pool, and nothing else.
 func TestResolverPanics(t *testing.T) {
-	for name, fails := range map[string]func(){"panic": func() { panic("no servers") }, "Goexit": runtime.Goexit} {
+	for name, fails := range map[string]func(){"panic": func() { panic("no servers") }, "exit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {
 			inFleet(t, 1, PoolConfig{}, func(f *fleet) {
 				c := NewPool(f.Runtime(), resolverFunc(func(func([]string, error)) func() {
@@ -28,7 +28,7 @@ func TestResolverPanics(t *testing.T) {
 					return nil
 				}))
 				var first sync.WaitGroup
-				first.Go(func() { // which Goexit ends
+				first.Go(func() { // which it may end
 					defer func() { _ = recover() }()
 					_ = c.Connect(f.t.Context())
 				})

@@ -8,13 +8,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// The user's code need not return: handlers, interceptors, codecs, the Error methods of errors. It
-// may panic, which is recovered here, or call runtime.Goexit (testing's FailNow), which ends the
-// goroutine. Deferred functions run in both cases. So they release the call's place and its worker,
-// send its answer, and resume reading its message.
+// The user's code need not return: handlers, interceptors, codecs, the Error methods of errors. Of
+// handlers deferred functions release the call's place and its worker, send its answer, and resume
+// reading its message, whatever ends them.
 
 // PanicError is wrapped by the error of a call in which this side's code, a codec or an
-// interceptor, panicked or called runtime.Goexit. errors.Is and errors.As find Value, if it is an
+// interceptor, panicked. errors.Is and errors.As find Value, if it is an
 // error.
 type PanicError struct {
 	Value any
@@ -22,9 +21,6 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string {
-	if e.Value == errGoexit { //nolint:errorlint // it is that very value
-		return errGoexit.Error()
-	}
 	return fmt.Sprintf("panic: %v", e.Value)
 }
 

@@ -139,8 +139,8 @@ type outcome struct {
 	details []byte
 }
 
-// handleAndAnswer calls the handler and queues the answer, even if the handler panics or, on a
-// worker, calls runtime.Goexit. On a goroutine other than the loop's it requests a flush.
+// handleAndAnswer calls the handler and queues the answer, even if the handler does not return. On
+// a goroutine other than the loop's it requests a flush.
 func (call *serverCall) handleAndAnswer() {
 	scratch := getBuffer()
 	var o outcome

@@ -66,8 +66,7 @@ func (w *workers) skip(c *serverCall) {
 	c.h.counts.taken++
 }
 
-// runWorker runs calls on a worker. If a handler ends its goroutine (runtime.Goexit), another
-// goroutine takes its place.
+// runWorker runs calls on a worker. If a handler ends its goroutine, another takes its place.
 func (w *workers) runWorker() {
 	left := true
 	defer func() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -255,7 +254,7 @@ func TestBlockedExporter(t *testing.T) {
 	}
 }
 
-// An exporter that panics, or ends its goroutine, loses its spans.
+// An exporter that panics loses its spans.
 func TestPanickingExporter(t *testing.T) {
 	m := bad(t, sdktrace.WithSyncer(badExporter{func() error { panic("no") }}))
 	m.calls(t, 10)
@@ -264,30 +263,25 @@ func TestPanickingExporter(t *testing.T) {
 	}
 }
 
-// With Guard the SDK's goroutine survives it, too, and goes on exporting.
+// With Guard the SDK's goroutine survives a panic, and goes on exporting.
 func TestGuard(t *testing.T) {
-	for name, leave := range map[string]func(){"panic": func() { panic("no") }, "Goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			calls := make(chan struct{}, 100)
-			provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(Guard(badExporter{func() error {
-				calls <- struct{}{}
-				leave()
-				return nil
-			}}), sdktrace.WithBatchTimeout(time.Millisecond)))
-			m := &machine{t: t, tr: New(Config{Provider: provider})}
-			m.open(nil)
-			for range 2 {
-				m.calls(t, 2)
-				select {
-				case <-calls:
-				case <-time.After(soon):
-					t.Fatal("nothing is exported any more")
-				}
-			}
-			if err := provider.Shutdown(t.Context()); err != nil {
-				t.Log(err) // the exporter's, as an error
-			}
-		})
+	calls := make(chan struct{}, 100)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(Guard(badExporter{func() error {
+		calls <- struct{}{}
+		panic("no")
+	}}), sdktrace.WithBatchTimeout(time.Millisecond)))
+	m := &machine{t: t, tr: New(Config{Provider: provider})}
+	m.open(nil)
+	for range 2 {
+		m.calls(t, 2)
+		select {
+		case <-calls:
+		case <-time.After(soon):
+			t.Fatal("nothing is exported any more")
+		}
+	}
+	if err := provider.Shutdown(t.Context()); err != nil {
+		t.Log(err) // the exporter's, as an error
 	}
 }
 
@@ -297,16 +291,5 @@ func TestPanickingSampler(t *testing.T) {
 	m.calls(t, 10)
 	if err := m.tr.Flush(t.Context()); err != nil || m.tr.Stats().Panicked < 20 {
 		t.Errorf("%v, %+v", err, m.tr.Stats())
-	}
-}
-
-// A call that ends the queue's goroutine is lost, and no other.
-func TestGoexit(t *testing.T) {
-	tr := New(Config{})
-	tr.ends.put(func() { runtime.Goexit() })
-	done := false
-	tr.ends.put(func() { done = true })
-	if err := tr.Flush(t.Context()); err != nil || !done || tr.Stats().Panicked != 1 {
-		t.Errorf("%v, done %v, %+v", err, done, tr.Stats())
 	}
 }

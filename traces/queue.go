@@ -47,22 +47,9 @@ func (q *queue) putLocked(f func()) {
 	}
 }
 
-// runQueued runs the queued calls. If one ends the goroutine (runtime.Goexit), another goroutine
-// goes on.
+// runQueued runs the queued calls.
 func (q *queue) runQueued() {
-	left := true
-	defer func() {
-		if left {
-			q.panicked()
-			go q.runQueued()
-		}
-	}()
-	for {
-		f := q.take()
-		if f == nil {
-			left = false
-			return
-		}
+	for f := q.take(); f != nil; f = q.take() {
 		q.runCall(f)
 	}
 }

@@ -104,7 +104,7 @@ func addrAttributes(a rdma.Addr, address, port attribute.Key) []attribute.KeyVal
 	return []attribute.KeyValue{address.String(a.Source().String()), port.Int(int(a.Port()))}
 }
 
-// markUnreturned sets the status of a span whose code panicked or called runtime.Goexit.
+// markUnreturned sets the status of a span whose code has not returned.
 func markUnreturned(span trace.Span) {
 	span.SetAttributes(semconv.ErrorTypeKey.String("panic"))
 	span.SetStatus(codes.Error, "the code has not returned")

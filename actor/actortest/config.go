@@ -19,9 +19,9 @@ type Config struct {
 	// Runtime is how every runtime works: its Timeouts, Limits, Keepalive, Observer, Logger, and
 	// how many Loops it has. The device and how the loops are made are the World's.
 	Runtime rdma.Config
-	// OnPanic is called for whatever panics or calls runtime.Goexit: actors, what loops call, rpc
-	// handlers. Then that does not fail the test, and ExpectPanic has no effect. It is called where
-	// it happens, on any goroutine. nil: the test fails.
+	// OnPanic is called for whatever panics: actors, what loops call, rpc handlers. Then that does
+	// not fail the test, and ExpectPanic has no effect. It is called where it happens, on any
+	// goroutine. nil: the test fails.
 	OnPanic func(eventloop.Panic)
 	// OnStall is called when something keeps a loop busy for a second, as eventloop.Config.OnStall
 	// is. Then that does not fail the test. nil: it does.

@@ -68,12 +68,12 @@
 // Failures of the code under test fail the test also if the code survives them. Otherwise a server
 // that is restarted after each request would pass a test in which it has to be silent. Such
 // failures are a panic or a runtime.Goexit in an actor, in what a loop calls, in an rpc handler, or
-// in a Send's Renew. On a loop a Goexit ends that loop. They are reported with their stacks.
+// in a Send's Renew. They are reported with their stacks.
 // [World.ExpectPanic] announces one that has to come. Nothing takes long in virtual time, so what
 // blocks a loop for more than a second fails the test, too, with the actor, the type of its
 // message, the stack, and how long the loop stood still; Config.OnStall is for tests of that.
-// FailNow and Skip are for the test's goroutine. In an actor they are such a Goexit. On other
-// goroutines Skip fails the test.
+// FailNow and Skip are for the test's goroutine: they call runtime.Goexit. On other goroutines Skip
+// fails the test.
 //
 // The test also fails if an expected event is missing: a panic that was expected, and a [Fault]
 // that has never happened, such as a Drop of cmidtest.MsgRTU, which iWARP does not send.

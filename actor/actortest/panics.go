@@ -12,8 +12,8 @@ import (
 )
 
 // A server that is restarted after each request sends nothing, and so passes a test in which it
-// has to be silent. So a panic or a runtime.Goexit that leaves user code fails the test, although
-// the program would go on.
+// has to be silent. So a panic that leaves user code fails the test, although the program would go
+// on.
 
 // panics holds the panics that have occurred, and the expected ones.
 type panics struct {
@@ -31,7 +31,7 @@ func (ps *panics) expect(text string) {
 	ps.expected = append(ps.expected, text)
 }
 
-// handlePanic handles a panic, or a Goexit, where it happens.
+// handlePanic handles a panic where it happens.
 func (ps *panics) handlePanic(p eventloop.Panic) {
 	if ps.onPanic != nil {
 		ps.onPanic(p)

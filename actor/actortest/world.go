@@ -164,10 +164,10 @@ func (w *World) listIDs() string {
 	return strings.Join(all, "")
 }
 
-// ExpectPanic announces a panic, or a runtime.Goexit, from now on, with a value whose text
-// contains text: in an actor, an rpc handler, a callback on a loop. The test fails if that does
-// not come, and if it comes twice: each call of ExpectPanic is good for one. A supervisor that
-// escalates a failure fails as well, with the same value. For panics of any number see OnPanic.
+// ExpectPanic announces a panic from now on, with a value whose text contains text: in an actor, an
+// rpc handler, a callback on a loop. The test fails if that does not come, and if it comes twice:
+// each call of ExpectPanic is good for one. A supervisor that escalates a failure fails as well,
+// with the same value. For panics of any number see OnPanic.
 func (w *World) ExpectPanic(text string) {
 	w.panics.expect(text)
 }

@@ -393,7 +393,7 @@ func TestOnALoop(t *testing.T) {
 
 // A callback that ends the loop ends the listener with the loop's error, which is not that of the
 // runtime's Shutdown: listening, and in a pause.
-func TestLoopEndedByGoexit(t *testing.T) {
+func TestLoopEnded(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		inWorld(t, "10.0.0.2:7471", 0, func(r *rig) {
 			if paused {

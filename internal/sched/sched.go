@@ -19,13 +19,13 @@ import (
 // leaves that to Go. Any goroutine may call its methods.
 type Scheduler struct {
 	// Turn returns a function for separate goroutines: there it waits for its turn, and then calls
-	// fn. If the process has ended it ends the goroutine (runtime.Goexit). Turn is called when a
+	// fn. If the process has ended it ends the goroutine. Turn is called when a
 	// start is decided, not when it happens. So the order of the calls is the seed's, and the
 	// simulation knows goroutines by it that come at the same time. What Turn returns may be
 	// started any number of times, and need not be.
 	Turn func(fn func()) func()
 	// Wait is called on a goroutine whose wait has ended. It returns when the goroutine may go on,
-	// and ends the goroutine (runtime.Goexit) if its process has ended. It may be a goroutine that
+	// and ends the goroutine if its process has ended. It may be a goroutine that
 	// Turn has not seen: the simulation's own, or a loop's.
 	Wait func()
 	// Source is where random numbers come from. It is used by one goroutine at a time.

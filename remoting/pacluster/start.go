@@ -218,13 +218,13 @@ func (m *Member) startCluster(config *cluster.Config) {
 	}
 }
 
-var errGoexit = errors.New("it has ended its goroutine")
+var errExited = errors.New("it has ended its goroutine")
 
-// callGuarded calls do on another goroutine, and makes errors of a panic and of runtime.Goexit.
+// callGuarded calls do on another goroutine, which do may end. It returns a panic as an error.
 func callGuarded(do func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		err := errGoexit
+		err := errExited
 		defer func() {
 			switch v := recover().(type) {
 			case nil:

@@ -84,8 +84,7 @@ func (m *Member) expelBy(c *claim, here int) {
 	m.publishGuarded(func() { m.sys.EventStream.Publish(&Expelled{By: c.name, Members: c.side.size}) })
 }
 
-// publishGuarded calls publish, in which subscribers run. It logs if one of them panics or calls
-// runtime.Goexit.
+// publishGuarded calls publish, in which subscribers run. It logs if one of them does not return.
 func (m *Member) publishGuarded(publish func()) {
 	if err := callGuarded(func() error { publish(); return nil }); err != nil {
 		m.sys.Logger().Error("pacluster: a subscriber has failed", "err", err)

@@ -79,7 +79,7 @@ func (q *completionQueue) callNotify() bool {
 	}
 	q.notified, q.loud = true, false
 	q.notifying, q.taken.Last = true, false
-	defer q.assumeMore() // even if the owner calls runtime.Goexit
+	defer q.assumeMore() // even if the owner panics
 	q.notify()
 	return true
 }

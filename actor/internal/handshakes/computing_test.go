@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// At most Most steps are computed at a time, and addresses take turns. A step that panics or calls
-// runtime.Goexit leaves its place.
+// At most Most steps are computed at a time, and addresses take turns. A step that panics or ends
+// its goroutine leaves its place.
 func TestComputingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Computing{Most: 2}

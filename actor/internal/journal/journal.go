@@ -112,7 +112,7 @@ func (r *lineRate) allowLine(now time.Time) bool {
 	return true
 }
 
-// writeLines writes what there is. A logger that panics, or calls runtime.Goexit, costs its line.
+// writeLines writes what there is. A logger that does not return costs its line.
 func (w *Journal) writeLines() {
 	defer func() {
 		_ = recover()

@@ -137,7 +137,7 @@ func runTurn(r *eventloop.Runnable) (more bool) {
 	returned := false
 	defer func() {
 		if !returned {
-			(*r).(*Mailbox).handleGoexit()
+			(*r).(*Mailbox).goroutineEnded()
 		}
 	}()
 	more = (*r).Run(offLoopBudget)

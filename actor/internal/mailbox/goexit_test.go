@@ -14,7 +14,7 @@ import (
 
 // An actor off the loops that ends its goroutine fails, as by a panic: its message is released, and
 // it receives the next ones.
-func TestGoexitOffTheLoops(t *testing.T) {
+func TestExitOffTheLoops(t *testing.T) {
 	r := newRig(t, 1)
 	fails := &holding{}
 	var restarted atomic.Bool
@@ -49,14 +49,14 @@ func TestGoexitOffTheLoops(t *testing.T) {
 
 // Other user code that ends an actor's goroutine off the loops does so, too: a subscriber of dead
 // letters.
-func TestGoexitOfASubscriberOffTheLoops(t *testing.T) {
+func TestExitOfASubscriberOffTheLoops(t *testing.T) {
 	r := newRig(t, 1)
 	unboxed(r, deadLettersFail(t, r, r.OffLoop(), runtime.Goexit))
 }
 
 // An actor on a loop that ends the loop's goroutine, in its turn or in the middle of another one's,
 // loses that message. It and the others can be stopped, and their messages are answered.
-func TestGoexitOnALoop(t *testing.T) {
+func TestExitOnALoop(t *testing.T) {
 	for how, send := range map[string]func(l *Loop, m *Mailbox, msg *holding){
 		"in its turn": func(_ *Loop, m *Mailbox, msg *holding) { m.PostUserMessage(msg) },
 		"delivered":   func(l *Loop, m *Mailbox, msg *holding) { _ = l.el.Post(func() { m.Deliver(msg) }) },

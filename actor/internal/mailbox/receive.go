@@ -296,9 +296,9 @@ func (m *Mailbox) escalateFailure(reason, msg any) {
 	}
 }
 
-// handleGoexit handles the end of the goroutine of an actor off the loops, by a runtime.Goexit in
-// Receive or in other user code: the actor fails.
-func (m *Mailbox) handleGoexit() {
+// goroutineEnded handles the end of the goroutine of an actor off the loops in Receive or in other
+// user code: the actor fails.
+func (m *Mailbox) goroutineEnded() {
 	m.endInvocation()
 	m.busy = false
 	m.actorFailed(ErrGoexit, nil)

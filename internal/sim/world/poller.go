@@ -111,7 +111,7 @@ func (q *poller) Wait(dst []eventloop.Ready, timeout time.Duration) (int, error)
 	return copy(dst, got), nil
 }
 
-// recordRunner records which goroutine runs a twin's loop. A Goexit may have changed it.
+// recordRunner records which goroutine runs a twin's loop. A callback may have ended the last one.
 func (w *World) recordRunner(q *poller) {
 	if w.loops != nil {
 		w.mu.Lock()

@@ -32,7 +32,7 @@ const (
 	doError   = "returns an error"
 	doCode    = "returns a service's error"
 	doPanic   = "panics"
-	doGoexit  = "calls Goexit"
+	doExit    = "calls Goexit"
 	doForward = "calls another server"
 	doBehind  = "sends behind its end"
 )

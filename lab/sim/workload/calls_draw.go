@@ -136,7 +136,7 @@ func drawHandler(d Draw, o *callOp) {
 	case x == 7 && d.Has["panic"]:
 		o.does = doPanic
 	case x == 8 && d.Has["panic"] && o.via != viaOnLoop:
-		o.does = doGoexit
+		o.does = doExit
 	case x <= 10 && d.Has["forward"] && o.via != viaOnLoop && !o.streams():
 		o.does = doForward
 	case x >= 9 && o.via == viaStream:

@@ -356,7 +356,7 @@ func (h *handling) misbehave(ctx context.Context, x *call, done func()) error {
 		done()
 		h.recordReturn(x, codeName(rpc.CodeInternal))
 		panic("the handler was asked to")
-	case doGoexit:
+	case doExit:
 		done()
 		h.recordReturn(x, codeName(rpc.CodeInternal))
 		runtime.Goexit()

@@ -87,9 +87,9 @@ func (o *connOwner) passMessage(ctx actor.Context, e *connEnd, m *rdma.Received,
 	ctx.Send(o.h.sinkAt(int(n%2)).pid, &connPass{k, d})
 }
 
-// panicOrGoexit makes code of the program not return: the Fn of a Call, or an owner's Receive, by a
+// panicOrExit makes code of the program not return: the Fn of a Call, or an owner's Receive, by a
 // panic or by runtime.Goexit. No code calls Goexit on a loop: that is a bug, which OnPanic reports.
-func (e *connEnd) panicOrGoexit(op connOp) {
+func (e *connEnd) panicOrExit(op connOp) {
 	if op.way%3 == 0 {
 		e.c.ending, e.c.rude = true, true // the identifier's actor ends immediately
 		e.c.excuseFaults()

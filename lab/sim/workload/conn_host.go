@@ -292,7 +292,7 @@ func (h *connHost) beginOp(op connOp) {
 	case connForeign:
 		e.sendForeign(op)
 	case connLeave:
-		e.panicOrGoexit(op)
+		e.panicOrExit(op)
 	}
 }
 

@@ -75,9 +75,9 @@ const (
 	thenRetain
 	thenForward
 	thenPanic
-	thenGoexit // if it is not on a loop
-	thenEnd    // it stops
-	thenStand  // it sleeps for long at the first message
+	thenExit  // if it is not on a loop
+	thenEnd   // it stops
+	thenStand // it sleeps for long at the first message
 )
 
 var thenDos = [...]string{"", ", which sleeps", ", which keeps them", ", which forwards them", ", which panics", ", which calls Goexit", ", which stops", ", which stands still"}

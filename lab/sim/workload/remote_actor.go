@@ -215,7 +215,7 @@ func (a *remoteActor) performReaction(ctx actor.Context, p *remotePost, b []byte
 		me.forwardPost(ctx, a.name, p)
 	case thenPanic:
 		panic(errPlanned)
-	case thenGoexit:
+	case thenExit:
 		if strings.HasPrefix(a.name, "off-") {
 			runtime.Goexit()
 		}

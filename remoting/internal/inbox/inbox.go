@@ -202,18 +202,12 @@ func sendTo(p actor.Process, m message) {
 	}
 }
 
-// callGuarded calls a function that may run foreign code. A panic in it costs this message only. If
-// it exits, the caller of Deliver does, too.
+// callGuarded calls a function that may run foreign code. A panic in it costs this message only.
 func (in *Inbox) callGuarded(m message, do func()) (ok bool) {
 	defer func() {
-		if ok {
-			return
-		}
-		why := errExit
 		if v := recover(); v != nil {
-			why = &rdma.PanicError{Value: v}
+			in.reportRefused(m, &rdma.PanicError{Value: v})
 		}
-		in.reportRefused(m, why)
 	}()
 	do()
 	return true
