@@ -28,9 +28,6 @@ func (m *Machine) PowerOff() {
 // of its old connections with resets.
 func (m *Machine) PowerOn() { m.off = false }
 
-// Off reports whether the machine is switched off.
-func (m *Machine) Off() bool { return m.off }
-
 // dropOnPowerOff ends a socket of a machine that was switched off.
 func (s *sock) dropOnPowerOff() {
 	s.flow.dropAll()

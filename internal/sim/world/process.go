@@ -109,14 +109,6 @@ func (p *Process) newDevice() cmid.Driver {
 	return iwarp.Config{}.NewOn(func() sockets.Stack { return p.net.Stack() })
 }
 
-// Sockets returns the process's sockets on a simulated network. Twins have none: nil.
-func (p *Process) Sockets() sockets.Stack {
-	if p.net == nil {
-		return nil
-	}
-	return p.net.Stack()
-}
-
 // fileID identifies the file that the process has open under a descriptor. 0: none. Twins have
 // none.
 func (p *Process) fileID(fd int) uint64 {

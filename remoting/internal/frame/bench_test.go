@@ -20,11 +20,7 @@ func sixteen() []Record {
 func writeAll(tb testing.TB, w *Writer, buf []byte, records []Record) []byte {
 	w.Reset(buf[:0])
 	for i := range records {
-		dst, err := w.Begin(&records[i])
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if err := w.End(append(dst, records[i].Body...), records[i].Type); err != nil {
+		if err := w.Append(&records[i]); err != nil {
 			tb.Fatal(err)
 		}
 	}

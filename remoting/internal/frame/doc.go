@@ -13,15 +13,7 @@
 //
 // # Writing
 //
-// Reset starts a frame behind the contents of the caller's slice. Append adds a record. Begin and
-// End add one whose body is encoded straight into the frame:
-//
-//	dst, err := w.Begin(&rec)
-//	if err != nil { ... } // nothing was added
-//	dst, err = proto.MarshalOptions{}.MarshalAppend(dst, msg)
-//	if err != nil {
-//		w.Cancel() // nothing was added
-//	} else if err := w.End(dst, name); err != nil { ... } // nothing was added
+// Reset starts a frame behind the contents of the caller's slice. Append adds a record.
 //
 // If the target, the sender or the type equals the one of the record before, one bit states so. A
 // frame therefore makes sense only as a whole, and needs nothing but itself: it can be sent again.

@@ -267,73 +267,18 @@ func TestReasonIsCut(t *testing.T) {
 	}
 }
 
-// A body is appended straight to the frame, in memory that grows on the way.
-func TestBeginAndEnd(t *testing.T) {
-	var w Writer
-	r := Record{Kind: KindUser, Target: "t"}
-	bodies := []string{"", "short", strings.Repeat("long", 1<<10)}
-	for _, body := range bodies {
-		for i := range 3 { // cancelled, ended without a type, ended
-			dst, err := w.Begin(&r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dst = append(dst, body...)
-			size := w.Len()
-			switch i {
-			case 0:
-				w.Cancel()
-			case 1:
-				err = w.End(dst, "")
-			case 2:
-				err = w.End(dst, "x.T")
-			}
-			if wrong := i == 1; (err != nil) != wrong || (i < 2) != (w.Len() == size) {
-				t.Fatalf("%d: %v, %d bytes from %d", i, err, w.Len(), size)
-			}
-		}
-	}
-	if err := w.End(append(w.Bytes(), "once more"...), "x.T"); err == nil {
-		t.Error("a record ends that has not begun")
-	}
-	got, err := read(w.Bytes())
-	if err != nil || len(got) != len(bodies) {
-		t.Fatalf("%d records: %v", len(got), err)
-	}
-	for i, r := range got {
-		if string(r.Body) != bodies[i] || r.Target != "t" || r.Type != "x.T" {
-			t.Errorf("%d: %.30q for %q as %q", i, r.Body, r.Target, r.Type)
-		}
-	}
-	if err := w.End(nil, "x.T"); !errors.Is(err, ErrMalformed) {
-		t.Errorf("End without Begin: %v", err)
-	}
-	if _, err := w.Begin(&r); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.End(nil, "x.T"); !errors.Is(err, ErrMalformed) {
-		t.Errorf("End with something else: %v", err)
-	}
-	if _, err := w.Begin(&Record{Kind: KindStop, Target: "t"}); !errors.Is(err, ErrMalformed) {
-		t.Errorf("a Stop has no body: %v", err)
-	}
-}
-
-// The next record never refers to one that was cancelled or refused.
-func TestCancelledIsForgotten(t *testing.T) {
+// The next record never refers to one that was refused.
+func TestRefusedIsForgotten(t *testing.T) {
 	records := []Record{
 		{Kind: KindUser, Target: "a", Sender: PID{ID: "s"}, Type: "x.T"},
 		{Kind: KindUser, Target: "b", Sender: PID{ID: "r"}, Type: "y.T"},
 	}
 	var w Writer
 	for i := range 6 {
-		other := &records[(i+1)%2]
-		if _, err := w.Begin(other); err != nil {
-			t.Fatal(err)
-		}
-		w.Cancel()
-		if dst, err := w.Begin(other); err != nil || w.End(dst, "") == nil {
-			t.Fatal("ended without a type")
+		other := records[(i+1)%2]
+		other.Type = ""
+		if err := w.Append(&other); !errors.Is(err, ErrMalformed) {
+			t.Fatalf("without a type: %v", err)
 		}
 		if err := w.Append(&records[i/3]); err != nil {
 			t.Fatal(err)

@@ -18,8 +18,7 @@ const (
 type Writer struct {
 	buf   []byte
 	start int // where the frame begins
-	at    int // where the record begins that Begin has begun
-	body  int // where its body begins; 0: none has begun
+	at    int // where the record that is being appended begins
 	last  before
 	next  before // last, once that record has ended
 }
@@ -33,52 +32,17 @@ func (w *Writer) Grow(n int) { w.buf = append(w.buf, make([]byte, n)...)[:len(w.
 // Bytes returns the caller's slice with the frame appended.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// Len is how many bytes the frame has, without a record that has begun.
+// Len is how many bytes the frame has.
 func (w *Writer) Len() int { return len(w.buf) - w.start }
 
 // Append adds a record. After an error the frame is as before.
 func (w *Writer) Append(r *Record) error {
-	dst, err := w.beginRecord(r)
-	switch {
-	case err != nil:
-		return err
-	case r.Kind != KindUser:
-		return w.endRecord(dst, r)
+	b, err := w.appendRecord(r)
+	if err == nil {
+		w.buf, w.last = b, w.next
 	}
-	return w.End(append(dst, r.Body...), r.Type)
+	return err
 }
-
-// Begin begins a User record whose body and type are not known yet: Body and Type of r are not
-// looked at. The caller appends the body to dst and calls End, or Cancel. After an error the frame
-// is as before. Until End, dst is the only slice that may be appended to.
-func (w *Writer) Begin(r *Record) (dst []byte, err error) {
-	if r.Kind != KindUser {
-		return nil, w.recordError(r.Kind, "body", ErrMalformed)
-	}
-	return w.beginRecord(r)
-}
-
-// End ends the record that Begin began. dst is what Begin returned, and the body behind it. After
-// an error the frame is as before Begin.
-func (w *Writer) End(dst []byte, typ string) error {
-	body := w.body
-	w.body = 0
-	switch {
-	case body == 0 || len(dst) < body:
-		return w.recordError(KindUser, "body", ErrMalformed)
-	case len(dst)-body > math.MaxUint32:
-		return w.recordError(KindUser, "body", ErrTooLong)
-	}
-	if err := w.checkType(KindUser, typ); err != nil {
-		return err
-	}
-	binary.BigEndian.PutUint32(dst[body-bodyLenSize:], uint32(len(dst)-body))
-	w.commit(w.appendType(dst, typ))
-	return nil
-}
-
-// Cancel takes back what Begin has begun.
-func (w *Writer) Cancel() { w.body = 0 }
 
 // Size is how many bytes Append adds to a frame for this record at most.
 func (r *Record) Size() int {
@@ -93,9 +57,8 @@ func (r *Record) Size() int {
 	return n
 }
 
-// beginRecord appends the fields before the body, or before the type.
-func (w *Writer) beginRecord(r *Record) (dst []byte, err error) {
-	w.body = 0
+// appendRecord appends r to the frame's bytes, which stay as they are, as does the record before.
+func (w *Writer) appendRecord(r *Record) (dst []byte, err error) {
 	if r.Kind == KindHello {
 		return w.appendHello(r)
 	}
@@ -124,23 +87,14 @@ func (w *Writer) beginRecord(r *Record) (dst []byte, err error) {
 		b = w.appendSender(b, r)
 	}
 	if has&hasBody != 0 {
-		b = w.appendHeader(b, r.Header)
-		b = append(b, 0, 0, 0, 0)
-		w.body = len(b)
+		b = binary.BigEndian.AppendUint32(w.appendHeader(b, r.Header), uint32(len(r.Body)))
+		b = append(b, r.Body...)
+	}
+	if has&hasType != 0 {
+		b = w.appendType(b, r.Type)
 	}
 	return b, nil
 }
-
-// endRecord ends a record without a body.
-func (w *Writer) endRecord(b []byte, r *Record) error {
-	if r.Kind != KindHello && parts[r.Kind]&hasType != 0 {
-		b = w.appendType(b, r.Type)
-	}
-	w.commit(b)
-	return nil
-}
-
-func (w *Writer) commit(b []byte) { w.buf, w.last = b, w.next }
 
 func (w *Writer) appendTarget(b []byte, r *Record) []byte {
 	if r.Target == w.last.target && r.TargetRequest == w.last.request {
@@ -233,7 +187,9 @@ func (w *Writer) checkRecord(r *Record, has uint16) error {
 		}
 	}
 	if has&hasBody != 0 {
-		return w.checkHeader(r)
+		if err := w.checkHeader(r); err != nil {
+			return err
+		}
 	}
 	if has&hasType != 0 {
 		return w.checkType(r.Kind, r.Type)
@@ -242,6 +198,9 @@ func (w *Writer) checkRecord(r *Record, has uint16) error {
 }
 
 func (w *Writer) checkHeader(r *Record) error {
+	if len(r.Body) > math.MaxUint32 {
+		return w.recordError(r.Kind, "body", ErrTooLong)
+	}
 	if len(r.Header) > MaxPairs {
 		return w.recordError(r.Kind, "header", ErrTooLong)
 	}

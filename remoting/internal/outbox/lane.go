@@ -27,9 +27,6 @@ type Lane struct {
 // MakeLane makes a lane in which so many bytes may wait.
 func MakeLane(limit int) Lane { return Lane{limit: limit, packets: new(uint64)} }
 
-// Limit is how many bytes may wait.
-func (l *Lane) Limit() int { return l.limit }
-
 // Bytes is how many bytes wait, or were taken and have not gone.
 func (l *Lane) Bytes() int { return l.bytes }
 
