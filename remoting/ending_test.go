@@ -37,6 +37,7 @@ func TestStoppedLink(t *testing.T) {
 
 // A connection that has never been one to send over is not disconnected when the node shuts down.
 func TestShutdownBeforeConnected(t *testing.T) {
+	t.Parallel()
 	asked, answer := make(chan bool), make(chan bool)
 	a, b := open(t, remoting.Config{}, 1), start(t, remoting.Config{Admit: func(remoting.Peer) error {
 		close(asked)

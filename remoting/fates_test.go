@@ -15,6 +15,7 @@ import (
 // A request, and a watch, of a node that is not there fails with the first dial. Other messages
 // wait for Patience, and are dead letters then.
 func TestNodeIsNotThere(t *testing.T) {
+	t.Parallel()
 	const patience = 5 * time.Second // an immediate failure takes much less, on a busy machine too
 	a := start(t, remoting.Config{Patience: patience})
 	nobody := actor.NewPID(freeName(t), "x")

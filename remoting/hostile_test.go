@@ -210,6 +210,7 @@ func good(t *testing.T, n *node) {
 
 // A stranger that does not introduce itself as it should gets a reason, and loses its connection.
 func TestBadIntroductions(t *testing.T) {
+	t.Parallel()
 	n := start(t, remoting.Config{Expose: everything})
 	n.spawn("echo", echo)
 	user := frame.Record{Kind: frame.KindUser, Target: "echo", Type: "x.T"}

@@ -14,6 +14,7 @@ import (
 // A connection on which no hello comes in time, perhaps because the device has lost it, is made
 // again. A request waits for that: it has certainly not been carried out.
 func TestLateHello(t *testing.T) {
+	t.Parallel()
 	var asked atomic.Int32
 	answer, answered := make(chan struct{}), make(chan struct{})
 	defer func() {
