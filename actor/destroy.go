@@ -133,9 +133,9 @@ func (it *ident) reportClosed() {
 	}
 	it.unwatchOwner()
 	it.setLife(lifeClosed)
-	it.l.removeIdent(it) // Shutdown goes on then
+	it.l.removeIdent(it)    // Shutdown goes on then
+	defer it.finishClosed() // if the Observer ends the loop, too: no later call would find it
 	it.notifyOwner(ev)
-	it.finishClosed()
 }
 
 // releaseResources releases the identifier's counted resources, and returns its last event.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -122,6 +123,46 @@ func TestLoopEndedByAnObserver(t *testing.T) {
 	closedOf(p.client, p.c)
 	closedOf(p.server, p.s)
 	e.shutdown()
+}
+
+// An Observer that ends its loop at a listener's Closed keeps neither its owner from that nor
+// ListenAndServe from returning.
+func TestLoopEndedAtAListenersClosed(t *testing.T) {
+	leak.Files(t)
+	sys := testSystem(t)
+	e := &endingLoops{t: t, left: make(chan eventloop.Panic, 100)}
+	loops := []eventloop.Config{{OnPanic: func(p eventloop.Panic) { e.left <- p }}}
+	o := listeningObserver{exitsAt("*cmid.Closed"), make(chan struct{})}
+	e.rt = openIWARP(t, sys, Config{Loops: loops, Observer: o})
+	owner := newProbe(t, sys, e.rt.OffLoop(), nil)
+	ctx, end := context.WithCancel(t.Context())
+	returned := make(chan error, 1)
+	go func() { returned <- e.rt.ListenAndServe(ctx, "127.0.0.1:0", owner.pid) }()
+	<-o.listening
+	end()
+	until[*Closed](owner)
+	select {
+	case err := <-returned:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("ListenAndServe has not returned")
+	}
+	e.shutdown()
+}
+
+// listeningObserver closes listening when a listener listens.
+type listeningObserver struct {
+	exitsAt
+	listening chan struct{}
+}
+
+func (o listeningObserver) Event(pid *actor.PID, ev cmid.Event) {
+	if _, ok := ev.(*cmid.Listening); ok {
+		close(o.listening)
+	}
+	o.exitsAt.Event(pid, ev)
 }
 
 // exitsAt is an Observer that ends its loop at each event of its type.
