@@ -187,7 +187,7 @@ func TestOneRunsTheLoop(t *testing.T) {
 	l.Start()
 }
 
-func TestCheckOwner(t *testing.T) {
+func TestCheckGoroutine(t *testing.T) {
 	l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
 	timer := l.NewTimer(func() {})
 	r, err := l.Add(1, 0, readyFunc(nil)) // not run yet

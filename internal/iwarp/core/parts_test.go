@@ -42,6 +42,15 @@ func TestSetupAgreesWithoutConn(t *testing.T) {
 	}
 }
 
+// A Request that is right costs its judgement no memory.
+func TestRequestJudgedWithoutMemory(t *testing.T) {
+	asks, answers := setup{initiator: true, revision: 2, private: []byte("hello")}, setup{}
+	_, f, _, err := answers.consume(asks.request())
+	if n := testing.AllocsPerRun(10, func() { answers.judgeRequest(&f, err) }); n != 0 || err != nil {
+		t.Errorf("%v allocations, %v", n, err)
+	}
+}
+
 // A Read waits for a free place at the peer, a fenced work request for all Reads, and those behind
 // it wait too.
 func TestSendQueueWaitsForReads(t *testing.T) {

@@ -85,22 +85,22 @@ func (s *setup) consume(b []byte) (rest []byte, f wire.Frame, done bool, err err
 // wrong one.
 func (s *setup) judgeRequest(f *wire.Frame, err error) (r Request, reject bool, e *Error) {
 	s.revision, s.flags, s.peer, s.enhanced = f.Revision, f.Flags, f.Control, f.Enhanced()
-	e = &Error{Op: "request", Errno: unix.EPROTO}
 	switch {
 	case err != nil:
-		e.Text = err.Error()
-		return r, f.Enhanced() && f.Revision <= wire.MaxRevision && !f.Reply, e
+		return r, f.Enhanced() && f.Revision <= wire.MaxRevision && !f.Reply, requestError(unix.EPROTO, err.Error())
 	case f.Reply:
-		e.Text = "a Reply where a Request belongs"
-		return r, false, e
+		return r, false, requestError(unix.EPROTO, "a Reply where a Request belongs")
 	case f.Flags&wire.FlagMarkers != 0:
-		e.Errno, e.Text = unix.ECONNREFUSED, "the initiator demands markers"
-		return r, true, e
+		return r, true, requestError(unix.ECONNREFUSED, "the initiator demands markers")
 	}
 	return Request{
 		PrivateData: f.Private, IRD: f.Control.IRD, ORD: f.Control.ORD, Revision: f.Revision, Enhanced: s.enhanced,
 		PeerToPeer: f.Control.PeerToPeer, CRC: f.Flags&wire.FlagCRC != 0,
 	}, false, nil
+}
+
+func requestError(errno unix.Errno, text string) *Error {
+	return &Error{Op: "request", Errno: errno, Text: text}
 }
 
 // checkAnswer checks that there is a Request to answer.
