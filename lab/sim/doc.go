@@ -3,7 +3,7 @@
 //
 //	go run ./lab/sim -seed 17              # play one, and print what happens
 //	go run ./lab/sim -seeds 1000           # play many, on all processors
-//	go run ./lab/sim -for 8h -keep-going   # a night; the next run continues from there
+//	go run ./lab/sim -for 8h -keep-going   # a night
 //
 // Every world is played twice, because two runs of one seed must not differ. A failure is printed
 // with its seed, and with the command that repeats it without the items that it does not need:
