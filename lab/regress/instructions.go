@@ -129,7 +129,9 @@ func (c counts) figures() figures {
 
 // functionTable lists the functions that execute, or executed, most instructions.
 func functionTable(sides [2]counts) string {
-	names := slices.Sorted(maps.Keys(sides[now]))
+	all := maps.Clone(sides[now])
+	maps.Copy(all, sides[before])
+	names := slices.Sorted(maps.Keys(all))
 	weight := func(name string) float64 { return max(sides[now][name], sides[before][name]) }
 	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(weight(b), weight(a)) })
 	var b strings.Builder

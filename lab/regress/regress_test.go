@@ -58,6 +58,14 @@ func TestSumFunctions(t *testing.T) {
 	}
 }
 
+// TestFunctionTable lists a function that only the earlier commit executes.
+func TestFunctionTable(t *testing.T) {
+	table := functionTable([2]counts{before: {"a": 9, "b": 1}, now: {"b": 2}})
+	if want := "| a | 9.0 | 0.0 |\n| b | 1.0 | 2.0 |\n"; !strings.HasSuffix(table, want) {
+		t.Errorf("got\n%s\nwant\n%s", table, want)
+	}
+}
+
 // TestWorse: a figure is worse only if the spread says so, and an allocation more always is.
 func TestWorse(t *testing.T) {
 	pairs := func(unit string, before, now float64, ratios ...float64) [][2]figures {
