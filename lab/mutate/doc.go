@@ -22,5 +22,5 @@
 // that fail without a defect are named and left out.
 //
 // With -sim the simulation plays these workloads instead of the tests, so that two runs compare
-// what tests and simulation find. The seeds must pass without a defect.
+// what tests and simulation find. The seeds must pass without a defect. The limits are the same.
 package main

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -98,8 +99,9 @@ func g[K, V any](K, V) { go a() }
 	if m.sites, err = findSites(file); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.writeOverlay(); err != nil {
-		t.Fatal(err)
+	lines, err := m.writeOverlay()
+	if want := [][2]int{{5, 5}, {6, 6}}; err != nil || !slices.Equal(lines, want) {
+		t.Errorf("the copies are in the lines %v, %v, want %v", lines, err, want)
 	}
 	const want = `package p
 
@@ -113,11 +115,33 @@ func g_mutant2[K, V any](K, V) {  }
 	}
 }
 
+// TestLimits: a process that hangs outside of its tests is killed, and a simulation that exceeds
+// its limit has not found a defect if it passes in a longer time.
+func TestLimits(t *testing.T) {
+	m := &mutator{tmp: t.TempDir(), limit: time.Second}
+	m.Dir = m.tmp
+	if err := os.WriteFile(m.simulation(), []byte("#!/bin/sh\nif mkdir again; then exec sleep 60; fi\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := &suite{pkg: pkg{Dir: m.tmp}, program: m.simulation()}
+	killer, err := m.runTests(t.Context(), s, []string{"TestA", "TestB"}, 0, "A=")
+	if want := "time-out of TestA|TestB"; err != nil || killer != want {
+		t.Errorf("got %q, %v, want %q", killer, err, want)
+	}
+	if err := os.Remove(filepath.Join(m.tmp, "again")); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := m.playSeeds(t.Context(), 1); err != nil || found {
+		t.Errorf("found: %v, %v, want that the second run decides", found, err)
+	}
+}
+
 // TestFailedTest reads what processes of the testing package print.
 func TestFailedTest(t *testing.T) {
 	for out, want := range map[string]string{
 		"--- FAIL: TestA (0.01s)\n    --- FAIL: TestA/b (0.00s)\n        a_test.go:7: 1\nFAIL\n":       "TestA",
 		"panic: test timed out after 5s\n\trunning tests:\n\t\tTestB (4s)\n\ngoroutine 9 [running]:\n": "time-out of TestB",
+		"panic: test timed out after 5s\n\ngoroutine 9 [running]:\n":                                   "time-out of an example",
 		"fatal error: all goroutines are asleep - deadlock!\n\ngoroutine 1 [select]:\n":                "fatal error: all goroutines are asleep - deadlock!",
 		"exit status 3\n": "",
 	} {

@@ -98,8 +98,9 @@ func (m *mutator) writeOverlay() (lines [][2]int, err error) {
 	for i, s := range m.sites {
 		byFile[s.File] = append(byFile[s.File], i)
 	}
-	add := filepath.Join(m.tmp, "selector.go")
-	replace := map[string]string{filepath.Join(m.pkg.Dir, "mutant_selector.go"): add}
+	const name = "mutant_selector.go" // no file of the package
+	add := filepath.Join(m.tmp, name)
+	replace := map[string]string{filepath.Join(m.pkg.Dir, name): add}
 	if err := os.WriteFile(add, fmt.Appendf(nil, selector, m.pkg.Name, len(m.sites)+1), 0o600); err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (m *mutator) writeOverlay() (lines [][2]int, err error) {
 				c := copier{fset: fset, text: text, fun: f, number: i + 1}
 				lines[i][0] = first + bytes.Count(copies.Bytes(), []byte("\n"))
 				copies.WriteString(c.copyWith(s))
-				lines[i][1] = first + bytes.Count(copies.Bytes(), []byte("\n"))
+				lines[i][1] = first + bytes.Count(copies.Bytes(), []byte("\n")) - 1
 				edits = append(edits, c.callCopy()...)
 			}
 		}

@@ -122,19 +122,28 @@ func (m *mutator) findDefect(ctx context.Context, s *suite, number int) (killer 
 // runTests runs tests of a suite in one process, and returns the name of the first that fails.
 func (m *mutator) runTests(ctx context.Context, s *suite, tests []string, limit time.Duration, env string) (killer string, err error) {
 	names := strings.Join(tests, "|")
-	passed, out, err := m.runCommand(ctx, s.pkg.Dir, []string{env}, s.program, "-test.short", "-test.failfast",
+	limited, cancel := context.WithTimeout(ctx, limit+grace)
+	defer cancel()
+	passed, out, err := m.runCommand(limited, s.pkg.Dir, []string{env}, s.program, "-test.short", "-test.failfast",
 		"-test.timeout="+limit.String(), "-test.run=^("+names+")$")
-	if err != nil || passed {
+	switch {
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return timeout + names, nil
+	case err != nil || passed:
 		return "", err
 	}
 	return cmp.Or(failedTest(out), names), nil
 }
 
+// grace is the time after a process's limit until it is killed. Package testing ends a process at
+// its limit only while tests run: not in an init function, nor in TestMain after them.
+const grace = 2 * time.Second
+
 // failedTest returns the name of the first failed test in the output of a process, or else the
 // reason of the failure.
 func failedTest(out string) string {
 	if found := timedOut.FindStringSubmatch(out); found != nil {
-		return timeout + found[1]
+		return timeout + cmp.Or(found[1], "an example")
 	}
 	for _, pattern := range failures {
 		if found := pattern.FindStringSubmatch(out); found != nil {
@@ -147,7 +156,7 @@ func failedTest(out string) string {
 // timeout begins the name of a test that has not ended within its limit.
 const timeout = "time-out of "
 
-var timedOut = regexp.MustCompile(`panic: test timed out.*\n\s+running tests:\n\s+(\S+)`)
+var timedOut = regexp.MustCompile(`panic: test timed out.*(?:\n\s+running tests:\n\s+(\S+))?`)
 
 var failures = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`),
