@@ -112,7 +112,8 @@ func mirrored(t *testing.T) map[string]int64 {
 		names := strings.Fields(s.fields)
 		for i := range typ.NumField() {
 			f := typ.Field(i)
-			if f.Name == "_" || f.Name == "Reserved" || s.name == "ibv_wc" && f.Name == "PortNum" { // padding in C
+			// padding in C
+			if f.Name == "_" || f.Name == "Reserved" || s.name == "ibv_wc" && f.Name == "PortNum" {
 				continue
 			}
 			if len(names) == 0 {

@@ -178,7 +178,8 @@ func (m *mutator) simulation() string { return filepath.Join(m.tmp, "sim") }
 
 // playSeeds plays the simulation with a defect, and reports whether it is found.
 func (m *mutator) playSeeds(ctx context.Context, number int) (found bool, err error) {
-	for _, limit := range []time.Duration{m.limit, 4 * m.limit} { // at first the machine may be busy
+	// At the first limit the machine may be busy.
+	for _, limit := range []time.Duration{m.limit, 4 * m.limit} {
 		limited, cancel := context.WithTimeout(ctx, limit)
 		passed, _, err := m.runCommand(limited, "", []string{"MUTANT=" + strconv.Itoa(number)},
 			m.simulation(), "-only", m.Sim, "-from", "1", "-seeds", strconv.Itoa(m.Seeds), "-shrink", "0")

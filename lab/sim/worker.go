@@ -80,7 +80,8 @@ func startWorker(env []string) (*worker, error) {
 	cmd := exec.Command(program)
 	// GOGC: a sixth less time for twice the memory, some 100 MiB.
 	cmd.Env = slices.Concat([]string{"GOGC=400"}, os.Environ(), []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}, env)
-	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL} // a world may be in an endless loop
+	// A world may be in an endless loop.
+	cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	w := &worker{cmd: cmd, got: make(chan outcome), output: &output{}}
 	cmd.Stderr = w.output
 	in, err := cmd.StdinPipe()
