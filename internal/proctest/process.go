@@ -192,7 +192,7 @@ func FreeAddrsOf(t testing.TB, host string, n int, offsets ...int) (addrs []stri
 			t.Cleanup(func() { chosen.Delete(port + offset) })
 			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port+offset)))
 			if err == nil {
-				l.Close()
+				_ = l.Close() // it accepted nothing
 			} else if free = false; i > 1000 {
 				t.Fatal(err)
 			}

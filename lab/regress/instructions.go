@@ -106,8 +106,8 @@ func sumFunctions(blocks io.Reader, functions []elf.Symbol) (counts, error) {
 		}
 		name := "other code"
 		behind, _ := slices.BinarySearchFunc(functions, addr+1, func(s elf.Symbol, a uint64) int { return cmp.Compare(s.Value, a) })
-		if behind > 0 {
-			if s := functions[behind-1]; addr < s.Value+s.Size {
+		if below := functions[:behind]; behind > 0 {
+			if s := below[len(below)-1]; addr < s.Value+s.Size {
 				name = s.Name
 			}
 		}
