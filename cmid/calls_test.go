@@ -352,13 +352,19 @@ func TestOptionBounds(t *testing.T) {
 		value  int
 		want   error
 	}{
-		{OptionTOS, 0, nil}, {OptionTOS, 255, nil}, {OptionTOS, 256, unix.EINVAL}, {OptionTOS, -1, unix.EINVAL},
-		{OptionReuseAddr, 1, nil}, {OptionReuseAddr, 2, unix.EINVAL},
-		{OptionAFOnly, 1, nil}, {OptionAFOnly, 2, unix.EINVAL},
-		{OptionAckTimeout, 31, nil}, {OptionAckTimeout, 32, unix.EINVAL},
+		{OptionTOS, 0, nil},
+		{OptionTOS, 255, nil},
+		{OptionTOS, 256, unix.EINVAL},
+		{OptionTOS, -1, unix.EINVAL},
+		{OptionReuseAddr, 1, nil},
+		{OptionReuseAddr, 2, unix.EINVAL},
+		{OptionAFOnly, 1, nil},
+		{OptionAFOnly, 2, unix.EINVAL},
+		{OptionAckTimeout, 31, nil},
+		{OptionAckTimeout, 32, unix.EINVAL},
 		{OptionAckTimeout + 1, 0, unix.ENOSYS},
 	} {
-		if err := r.option.Check(r.value); err != r.want {
+		if err := r.option.Check(r.value); !errors.Is(err, r.want) {
 			t.Errorf("%v = %d: %v, want %v", r.option, r.value, err, r.want)
 		}
 	}

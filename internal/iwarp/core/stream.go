@@ -176,7 +176,8 @@ func (t *stream) stageNext(o *output, first *ctl) bool {
 }
 
 func (t *stream) stageSend(o *output, s *send) bool {
-	begin, ok := o.staged, false
+	begin := o.staged
+	var ok bool
 	if s.op == verbs.Read {
 		ok = t.sends.stageRead(o, s)
 	} else {
