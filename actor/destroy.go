@@ -134,7 +134,7 @@ func (it *ident) reportClosed() {
 	it.unwatchOwner()
 	it.setLife(lifeClosed)
 	it.l.removeIdent(it)    // Shutdown goes on then
-	defer it.finishClosed() // if the Observer ends the loop, too: no later call would find it
+	defer it.finishClosed() // also if the Observer calls Goexit: no later call would find it
 	it.notifyOwner(ev)
 }
 

@@ -4,10 +4,10 @@ package actor
 // identifiers end with that error, and its actors receive the messages that were sent to them until
 // then. The remains wait for Shutdown.
 //
-// User code may do so again, wherever it is called. So from the first time on, and while an
+// User code may do so again, wherever it is called. So from the first Goexit on, and while an
 // identifier ends, actors receive in their own turn only, and what was broken off is done again.
 
-// failAll ends everything on a loop whose goroutine a callback has ended, each time.
+// failAll ends everything on a loop. It is called after each Goexit of a callback.
 func (l *loop) failAll(err error) {
 	l.failure.Store(&err)
 	l.exec.Resume()

@@ -111,30 +111,66 @@ func TestLoopEndedAtEachEnd(t *testing.T) {
 	e.shutdown()
 }
 
-// An Observer that ends its loop at a Closed does not keep it from the owner.
-func TestLoopEndedByAnObserver(t *testing.T) {
+// A Goexit at the answer of a DestroyID from another actor of the loop does not keep the owner from
+// its Closed.
+func TestLoopEndedAtTheAnswerOfDestroyID(t *testing.T) {
+	e := newEndingLoops(t, 1, func(any) bool { return false })
+	p := e.pairs[0]
+	third := newProbe(t, e.rt.sys, e.rt.OnLoopOf(p.server.pid), func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*Closed); ok {
+			runtime.Goexit()
+		}
+	})
+	third.send(p.s, &DestroyID{})
+	closedOf(third, p.s)
+	closedOf(p.server, p.s)
+	closedOf(p.client, p.c)
+	e.shutdown()
+}
+
+// observedBy is a runtime of one loop with an Observer that ends it.
+func observedBy(t *testing.T, o Observer) *endingLoops {
 	leak.Files(t)
 	sys := testSystem(t)
 	e := &endingLoops{t: t, left: make(chan eventloop.Panic, 100)}
 	loops := []eventloop.Config{{OnPanic: func(p eventloop.Panic) { e.left <- p }}}
-	e.rt = openIWARP(t, sys, Config{Loops: loops, Observer: exitsAt("*cmid.Closed")})
-	p := connect(t, e.rt, newProbe(t, sys, e.rt.OnLoop(), nil), newProbe(t, sys, e.rt.OffLoop(), nil))
-	p.client.send(p.c, &DestroyID{})
-	closedOf(p.client, p.c)
-	closedOf(p.server, p.s)
+	e.rt = openIWARP(t, sys, Config{Loops: loops, Observer: o})
+	return e
+}
+
+// An Observer that ends its loop at an event keeps the owner neither from that event nor from the
+// end.
+func TestLoopEndedByAnObserver(t *testing.T) {
+	for _, kind := range []string{"*cmid.Disconnected", "*cmid.Closed"} {
+		t.Run(kind, func(t *testing.T) {
+			e := observedBy(t, exitsAt(kind))
+			p := connect(t, e.rt, newProbe(t, e.rt.sys, e.rt.OnLoop(), nil), newProbe(t, e.rt.sys, e.rt.OffLoop(), nil))
+			p.client.send(p.c, &DestroyID{})
+			closedOf(p.client, p.c)
+			closedOf(p.server, p.s)
+			e.shutdown()
+		})
+	}
+}
+
+// An Observer that ends its loop at the answer of a command does not keep the answer from the
+// command's sender, who is not the owner.
+func TestLoopEndedAtAnAnswer(t *testing.T) {
+	e := observedBy(t, exitsAt("*cmid.Bound"))
+	owner, sender := newProbe(t, e.rt.sys, e.rt.OffLoop(), nil), newProbe(t, e.rt.sys, e.rt.OffLoop(), nil)
+	id := e.rt.CreateID(owner.pid)
+	sender.send(id, &cmid.BindAddr{Addr: MustAddr("127.0.0.1:0")})
+	until[*cmid.Bound](sender)
+	closedOf(owner, id)
 	e.shutdown()
 }
 
 // An Observer that ends its loop at a listener's Closed keeps neither its owner from that nor
 // ListenAndServe from returning.
 func TestLoopEndedAtAListenersClosed(t *testing.T) {
-	leak.Files(t)
-	sys := testSystem(t)
-	e := &endingLoops{t: t, left: make(chan eventloop.Panic, 100)}
-	loops := []eventloop.Config{{OnPanic: func(p eventloop.Panic) { e.left <- p }}}
 	o := listeningObserver{exitsAt("*cmid.Closed"), make(chan struct{})}
-	e.rt = openIWARP(t, sys, Config{Loops: loops, Observer: o})
-	owner := newProbe(t, sys, e.rt.OffLoop(), nil)
+	e := observedBy(t, o)
+	owner := newProbe(t, e.rt.sys, e.rt.OffLoop(), nil)
 	ctx, end := context.WithCancel(t.Context())
 	returned := make(chan error, 1)
 	go func() { returned <- e.rt.ListenAndServe(ctx, "127.0.0.1:0", owner.pid) }()

@@ -163,7 +163,7 @@ func (q *inquiry[T]) beginAnswer(el *eventloop.Loop, ask func(answer func(T))) {
 	})
 }
 
-// breakOff ends the work on an answer whose loop has ended.
+// breakOff ends the work on an answer that a callback's Goexit has interrupted.
 func (q *inquiry[T]) breakOff() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

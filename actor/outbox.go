@@ -38,7 +38,7 @@ func (b *outbox) notifyOwner(ev Event) {
 		b.reportedEnd = ev
 	}
 	b.noteEvent(ev)
-	defer b.sendEvent(b.owner, ev) // if the Observer ends the loop, too: it may be Closed
+	defer b.sendEvent(b.owner, ev) // also if the Observer calls Goexit: ev may be Closed
 	b.observeEvent(ev)
 }
 
@@ -58,8 +58,8 @@ func (b *outbox) answerSender(sender *actor.PID, ev Event) {
 		return
 	}
 	b.noteEvent(ev)
+	defer b.sendEvent(b.l.rt.newOwner(b.l, sender), ev) // likewise
 	b.observeEvent(ev)
-	b.sendEvent(b.l.rt.newOwner(b.l, sender), ev)
 }
 
 // isOwner reports whether messages to sender go to the owner.

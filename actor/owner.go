@@ -40,7 +40,7 @@ func (rt *Runtime) newHandler(l *loop, p *actor.Props) owner {
 // askListener calls code of the listener's configuration, which is the user's. If it panics, fail
 // rejects the request.
 func (l *loop) askListener(in *incoming, what string, fail func(*incoming), code func()) (ok bool) {
-	defer func() { // if code ends the loop, too: no identifier stands for the request yet
+	defer func() { // also after a Goexit: no identifier stands for the request yet
 		if !ok {
 			fail(in)
 		}

@@ -205,8 +205,8 @@ func (it *ident) handleTerminated(who *actor.PID) {
 	}
 }
 
-// handleUndelivered ends an identifier whose owner has gone without notice: one of Proto.Actor's
-// own goroutines that *actor.Stopped has ended.
+// handleUndelivered ends an identifier whose owner has gone without notice: its handler of
+// *actor.Stopped called runtime.Goexit on one of Proto.Actor's own goroutines.
 func (it *ident) handleUndelivered(to *actor.PID) {
 	if to == nil {
 		return // not from Proto.Actor, which names the actor

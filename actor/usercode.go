@@ -17,7 +17,7 @@ func (l *loop) callUser(kind, name string, code func()) (ok bool) {
 }
 
 // tellUser calls code that sends a message. On a loop that a callback has ended the code
-// is queued: it might end the goroutine again. After Shutdown it is not called.
+// is queued: it might call Goexit again. After Shutdown it is not called.
 func (l *loop) tellUser(kind, name string, code func()) {
 	if l.failErr() == nil {
 		l.callUser(kind, name, code)

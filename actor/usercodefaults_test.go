@@ -231,7 +231,7 @@ func failUserCode(w *world, f *fault, at func(*Runtime) actor.PropsOption, onLoo
 	w.shutDown()
 }
 
-// loopEnded checks what the end of one goroutine costs: if it was a loop's, that loop.
+// loopEnded checks what one Goexit costs: if it was on a loop, that loop.
 func loopEnded(w *world, f *fault, cfg IDConfig, others pair, onLoop bool) {
 	w.Helper()
 	var ended *loop

@@ -72,7 +72,7 @@
 // was in progress on its goroutine is lost. It is reported to OnPanic once, with the callback's name
 // and the stack. Fds and timers end, and another goroutine, in an embedded loop that of the next
 // Turn or Shutdown, calls the functions of [Loop.OnGoexit]. It runs queued work until Shutdown,
-// which returns the [*GoexitError]. The same happens each further time.
+// which returns the [*GoexitError]. The same happens after each further Goexit.
 //
 // If OnStall or LoopName panics, the watchdog goes on. It then reports the type's name in place of
 // LoopName's.

@@ -85,8 +85,7 @@ func (l *Loop) enterTurn() error {
 	return nil
 }
 
-// leaveTurn ends a Turn. whole is false when a callback's end of the goroutine, or a panic in
-// OnPanic, broke the Turn off.
+// leaveTurn ends a Turn. whole is false when a Goexit, or a panic in OnPanic, broke the Turn off.
 func (l *Loop) leaveTurn(whole *bool) {
 	l.meter.endTurn(l.time.elapsed())
 	l.between = true

@@ -81,7 +81,7 @@ func (l *Loop) failByGoexit(r *Runnable) *GoexitError {
 	return err
 }
 
-// tearDown calls the registered functions.
+// tearDown calls the functions of OnGoexit.
 func (l *Loop) tearDown() {
 	if l.life.failure == nil {
 		return
@@ -92,7 +92,7 @@ func (l *Loop) tearDown() {
 	}
 }
 
-// endFunc makes one of these functions a Runnable, for callbacks.run.
+// endFunc makes a function of OnGoexit a Runnable, for callbacks.run.
 type endFunc struct {
 	l   *Loop
 	end func(error)

@@ -31,7 +31,7 @@ type life struct {
 	abandon   atomic.Pointer[error] // why a Shutdown stopped waiting; set: do not drain
 	inTurn    bool                  // a Turn is running; written by the loop's goroutine under mu
 	over      atomic.Bool           // fds and timers have ended, for the loop's own calls
-	failure   error                 // why a callback ended it; written by the loop's goroutine
+	failure   error                 // a *GoexitError; written by the loop's goroutine
 	err       error                 // why the loop failed; written before done is closed
 	left      error                 // work left undone; likewise
 	done      chan struct{}

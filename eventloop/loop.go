@@ -34,7 +34,7 @@ type Loop struct {
 	timers   timerHeap
 	deferred deferral
 	at       progress
-	ends     []func(error) // called when a callback has ended the goroutine
+	ends     []func(error) // of OnGoexit
 	handoff  int           // number of yields due after work was passed to another goroutine
 	host     hostTimer
 

@@ -20,12 +20,12 @@ func (h Holder) String() string {
 	return h.Kind + " " + h.Name
 }
 
-// Panic is a callback's panic, or its end of the goroutine, as reported to Config.OnPanic.
+// Panic is a callback's panic, or its runtime.Goexit, as reported to Config.OnPanic.
 type Panic struct {
 	Loop   string
 	Holder Holder // callback that panicked
 	Who    any    // the Handler or Runnable itself; nil for a function
-	Value  any    // the result of recover; for the end of the goroutine a *GoexitError
+	Value  any    // the result of recover; for runtime.Goexit a *GoexitError
 	Stack  []byte // of the panic
 }
 

@@ -14,7 +14,7 @@ import "time"
 // may keep that much in any case.
 const keptMax = 2 * inputLen
 
-// inflow is what a connection reads, in relation to the receives that there are for it.
+// inflow relates what a connection reads to the receives that it has.
 type inflow struct {
 	each      int // bytes per message of the last read that completed any
 	kept      int // memory for what was read behind the message that waits

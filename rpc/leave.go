@@ -13,7 +13,7 @@ import (
 // reading its message, whatever ends them.
 
 // PanicError is wrapped by the error of a call in which this side's code, a codec or an
-// interceptor, panicked. errors.Is and errors.As find Value, if it is an
+// interceptor, panicked or called runtime.Goexit. errors.Is and errors.As find Value, if it is an
 // error.
 type PanicError struct {
 	Value any

@@ -77,7 +77,7 @@ func (l *link) askResolve() {
 	l.asking = cancel
 	resolve, name, self, root, scheduler := l.cfg.Resolve, l.cfg.Dial.Addr, l.self, l.rt.System().Root, l.rt.Scheduler()
 	scheduler.Go(func() {
-		m := &resolved{name: name, err: errors.New("it has ended its goroutine")}
+		m := &resolved{name: name, err: errors.New("it called runtime.Goexit")}
 		defer func() {
 			if r := recover(); r != nil {
 				m.err = fmt.Errorf("it has panicked: %v", r)

@@ -218,7 +218,7 @@ func (m *Member) startCluster(config *cluster.Config) {
 	}
 }
 
-var errExited = errors.New("it has ended its goroutine")
+var errExited = errors.New("it called runtime.Goexit")
 
 // callGuarded calls do on another goroutine, which do may end. It returns a panic as an error.
 func callGuarded(do func() error) error {

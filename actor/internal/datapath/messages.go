@@ -115,7 +115,7 @@ func (c *outgoingChain) add(o *Outgoing) {
 	if c.first != nil && c.first.class != o.class {
 		c.returnToPool()
 	}
-	o.notify, o.renew, o.mr = false, nil, verbs.MR{} // not all: that would copy the rest
+	o.notify, o.renew, o.mr = false, nil, verbs.MR{} // a literal would copy all fields
 	o.next, o.buf, o.taken = c.first, o.buf[:cap(o.buf)], true
 	overwrite.Bytes(o.buf)
 	c.first = o

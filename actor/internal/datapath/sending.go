@@ -48,7 +48,7 @@ func (out *sending) submitMessage(s *Outgoing, now bool) {
 		out.c.l.Shares.resumeOrWait(out.c)
 		out.c.reportCounts()
 	default:
-		s.seq = out.queue.seq // its place if the device has no room: before what is queued later
+		s.seq = out.queue.seq // without room it goes back, before what is queued later
 		out.postMessage(s, false)
 	}
 }

@@ -296,8 +296,8 @@ func (m *Mailbox) escalateFailure(reason, msg any) {
 	}
 }
 
-// goroutineEnded handles the end of the goroutine of an actor off the loops in Receive or in other
-// user code: the actor fails.
+// goroutineEnded handles a Goexit of an actor off the loops, in Receive or in other user code: the
+// actor fails.
 func (m *Mailbox) goroutineEnded() {
 	m.endInvocation()
 	m.busy = false
