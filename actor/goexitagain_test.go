@@ -165,6 +165,34 @@ func TestLoopEndedAtAnAnswer(t *testing.T) {
 	e.shutdown()
 }
 
+// An Observer that ends its loop at the first of many SendFailed keeps no sender from the others.
+func TestLoopEndedAtASendFailed(t *testing.T) {
+	const all = 250
+	e := observedBy(t, exitsAt("*actor.SendFailed"))
+	p := connect(t, e.rt, newProbe(t, e.rt.sys, e.rt.OffLoop(), nil), newProbe(t, e.rt.sys, e.rt.OffLoop(), nil))
+	hold := make(chan struct{})
+	p.client.reactWith(func(ctx actor.Context) {
+		if _, ok := ctx.Message().(*Received); ok {
+			<-hold
+		}
+	})
+	sender := newProbe(t, e.rt.sys, e.rt.OffLoop(), nil)
+	for range all {
+		m := NewSend(make([]byte, 1000))
+		m.Notify = true
+		sender.send(p.s, m)
+	}
+	next[*Sent](sender)
+	p.server.send(p.s, &DestroyID{})
+	closedOf(p.server, p.s)
+	close(hold)
+	for range all - 1 {
+		sender.any()
+	}
+	closedOf(p.client, p.c)
+	e.shutdown()
+}
+
 // An Observer that ends its loop at a listener's Closed keeps neither its owner from that nor
 // ListenAndServe from returning.
 func TestLoopEndedAtAListenersClosed(t *testing.T) {

@@ -272,6 +272,7 @@ func (out *sending) renewMessage(s *Outgoing) (ok bool) {
 // Abandon answers the postings that the device did not flush with the queue pair. The memory stays
 // the device's until it does.
 func (c *Conn) Abandon() {
+	c.Out.failQueued() // if a Goexit has broken Stop off
 	c.Sec.failOwed()
 	for n := c.Out.Flight.head; n != c.Out.Flight.nextNumber(); n++ {
 		p := c.Out.Flight.postingAt(n)
