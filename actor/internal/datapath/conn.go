@@ -143,9 +143,7 @@ func (out *sending) sendUpdates() {
 	for out.Flight.hasRoom() {
 		typ, flags, ok := out.c.Session.Next()
 		if !ok {
-			if out.c.Session.Stands() {
-				out.c.In.reliefCheck()
-			}
+			out.c.In.reliefCheck()
 			return
 		}
 		if !out.sendControl(typ, flags) {
