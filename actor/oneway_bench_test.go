@@ -18,19 +18,23 @@ func cpuTime() time.Duration {
 
 // BenchmarkOneWay measures 64-byte messages one way over the embedded device, both ends on one
 // loop: the cost of sending and receiving a message together.
-func BenchmarkOneWay(b *testing.B) { oneWay(b, IDConfig{}) }
+func BenchmarkOneWay(b *testing.B) { oneWayEmbedded(b, IDConfig{}) }
 
 // BenchmarkOneWaySecured is the same on a secured connection.
-func BenchmarkOneWaySecured(b *testing.B) { oneWay(b, secured(b)) }
+func BenchmarkOneWaySecured(b *testing.B) { oneWayEmbedded(b, secured(b)) }
 
-func oneWay(b *testing.B, cfg IDConfig) {
-	const (
-		batch   = 1024
-		ahead   = 4
-		credits = 2 * ahead * batch
-	)
-	sys := testSystem(b)
-	rt := openIWARP(b, sys, Config{Limits: Limits{SendQueue: ahead*batch + 1}})
+func oneWayEmbedded(b *testing.B, cfg IDConfig) {
+	const batch = 1024
+	rt := openIWARP(b, testSystem(b), Config{Limits: Limits{SendQueue: ahead*batch + 1}})
+	oneWay(b, rt, "127.0.0.1", batch, cfg)
+}
+
+// ahead is how many batches oneWay has under way.
+const ahead = 4
+
+// oneWay sends messages in batches, and asks to be notified of each batch's last.
+func oneWay(b *testing.B, rt *Runtime, host string, batch int, cfg IDConfig) {
+	sys := rt.sys
 	payload := make([]byte, 64)
 	var id *actor.PID
 	sent, received := 0, 0 // the loop's
@@ -46,8 +50,8 @@ func oneWay(b *testing.B, cfg IDConfig) {
 	}
 	server := newProbe(b, sys, rt.OnLoop(), nil)
 	client := newProbe(b, sys, rt.OnLoop(), nil)
-	cfg.MaxMessage, cfg.Credits = 1024, credits
-	p := connect(b, rt, server, client, cfg)
+	cfg.MaxMessage, cfg.Credits = 1024, 2*ahead*batch
+	p := connectOn(b, rt, host, server, client, cfg)
 	want := 0
 	sink := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		if _, ok := ctx.Message().(*Received); ok {
@@ -76,7 +80,7 @@ func oneWay(b *testing.B, cfg IDConfig) {
 	client.send(p.c, &Handover{To: source})
 	next[*Done](server)
 	next[*Done](client)
-	sys.Root.Send(source, 100_000)
+	sys.Root.Send(source, 100*batch)
 	<-done
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -265,7 +265,13 @@ type pair struct {
 // connect makes a connection on loopback.
 func connect(tb testing.TB, rt *Runtime, server, client *probe, cfg ...IDConfig) pair {
 	tb.Helper()
-	lis, at := listen(server, rt, "127.0.0.1:0", cfg...)
+	return connectOn(tb, rt, "127.0.0.1", server, client, cfg...)
+}
+
+// connectOn is connect at an address of the host.
+func connectOn(tb testing.TB, rt *Runtime, host string, server, client *probe, cfg ...IDConfig) pair {
+	tb.Helper()
+	lis, at := listen(server, rt, host+":0", cfg...)
 	c := rt.CreateID(client.pid, one(cfg))
 	client.send(c, &Dial{Addr: at})
 	_, s := next[*ConnectRequest](server)
