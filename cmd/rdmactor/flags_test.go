@@ -82,7 +82,6 @@ func TestBadCommandLines(t *testing.T) {
 		"time -n 50001":                `"50001": want numbers`,
 		"time --ids 50001":             `"50001": want a number from 0 to 50000`,
 		"time --ids -1":                `"-1": want a number from 0`,
-		"time --level verbs":           "--level verbs: want actor or cmid",
 		"time --timeout 0s":            "--timeout 0s: too short",
 		"time --device siw0":           "--device siw0: want auto, iwarp or kernel",
 		"time --device iwarp -a ::":    "-a ::: both sides of a connection need an address",
@@ -133,7 +132,7 @@ func TestHelp(t *testing.T) {
 	for line, want := range map[string]string{
 		"--help": "neither\nauthenticate nor encrypt", "help": "rdmactor ping", "help help": "rdmactor ping", "help top": "--once", "ping --help": "-P", "ping -h": "-crc", "ping -help": "-crc",
 		"top --help": "history", "ids -h": "rdma resource show cm_id",
-		"time -h": "-level", "time --help": "cmtime",
+		"time -h": "-ids", "time --help": "cmtime",
 		"perf --help": "half of the round trip", "perf -h": "-sizes",
 		"keygen --help": "Only the\nfile's owner", "keygen -h": "-add",
 		"certs --help": "not for production", "certs -h": "-client", "list -h": "rpcreflect", "call -h": "--key", "bench -h": "--rate",

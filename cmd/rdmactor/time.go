@@ -55,7 +55,7 @@ func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (er
 
 func (t *timer) newConfig(c device.Choice) timing.Config {
 	log := slog.New(slog.NewTextHandler(t.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return timing.Config{Driver: t.newDriver(c, false, t.stderr), Level: t.level, Timeout: t.timeout, Log: log}
+	return timing.Config{Driver: t.newDriver(c, false, t.stderr), Timeout: t.timeout, Log: log}
 }
 
 // serveConns accepts connections until Ctrl-C.
@@ -88,7 +88,7 @@ func (t *timer) measureRemote() error {
 }
 
 // measureLocal measures against a server in this process. The server has a separate device, and a
-// separate loop or goroutine.
+// separate loop.
 func (t *timer) measureLocal() (err error) {
 	choice, err := t.chooseBoth()
 	if err != nil {
@@ -122,12 +122,12 @@ func (t *timer) chooseBoth() (device.Choice, error) {
 // runClient makes the runs and prints their times. s is the server. It is nil if the server is in
 // another process. If a client cannot connect, and peer is not the last address to try, it makes no
 // further runs and prints nothing of them.
-func (t *timer) runClient(cfg timing.Config, choice device.Choice, peer cmid.Addr, s timing.Server, last bool) (connected bool, err error) {
+func (t *timer) runClient(cfg timing.Config, choice device.Choice, peer cmid.Addr, s *timing.Server, last bool) (connected bool, err error) {
 	cl, err := timing.OpenClient(cfg)
 	if err != nil {
 		return false, err
 	}
-	r := timing.Report{Device: string(choice.Kind), Level: t.level, Local: choice.Local.String(), Server: peer.String()}
+	r := timing.Report{Device: string(choice.Kind), Level: "actor", Local: choice.Local.String(), Server: peer.String()}
 	if !t.json {
 		fmt.Fprintf(t.stdout, "%s, level %s, %v to %v\n\n", r.Device, r.Level, choice.Local, peer)
 	}
@@ -153,7 +153,7 @@ func (t *timer) runClient(cfg timing.Config, choice device.Choice, peer cmid.Add
 // makeRuns makes the runs that the flags request. It returns as first the error of the first
 // identifier that failed, and whether one was connected, or none had to be.
 func (t *timer) makeRuns(
-	cl timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s timing.Server, last bool,
+	cl *timing.Client, r *timing.Report, local netip.Addr, peer cmid.Addr, s *timing.Server, last bool,
 ) (connected bool, first, err error) {
 	plans := make([]timing.Plan, 0, len(t.counts)+1)
 	for _, n := range t.counts {

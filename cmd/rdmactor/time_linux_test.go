@@ -16,8 +16,6 @@ import (
 	"github.com/rdmactor/rdmactor/iwarp"
 )
 
-var levels = []string{"actor", "cmid"}
-
 // timeIt runs a time command to its end and reads its document.
 func timeIt(t *testing.T, args ...string) timing.Report {
 	t.Helper()
@@ -31,7 +29,7 @@ func timeIt(t *testing.T, args ...string) timing.Report {
 }
 
 // checkRun checks a run without failures.
-func checkRun(t *testing.T, level string, r timing.Run, want int, connect bool) {
+func checkRun(t *testing.T, r timing.Run, want int, connect bool) {
 	t.Helper()
 	rows := []string{"create id", "bind addr", "destroy"}
 	if connect {
@@ -41,35 +39,33 @@ func checkRun(t *testing.T, level string, r timing.Run, want int, connect bool) 
 	for _, s := range r.Steps {
 		got = append(got, s.Name)
 		if s.MinUS <= 0 || s.P50US < s.MinUS || s.P99US < s.P50US || s.MaxMS*1000 < s.P99US-0.001 {
-			t.Errorf("level %s, %d: %s took %+v, which is no distribution", level, want, s.Name, s)
+			t.Errorf("%d: %s took %+v, which is no distribution", want, s.Name, s)
 		}
-		if inside := s.Name == "create qp" && level == "actor"; inside != (s.Inside == "connect") {
-			t.Errorf("level %s: %s is part of %q", level, s.Name, s.Inside)
+		if inside := s.Name == "create qp"; inside != (s.Inside == "connect") {
+			t.Errorf("%s is part of %q", s.Name, s.Inside)
 		}
 	}
 	if r.IDs != want || r.Connect != connect || r.Errors != 0 || !slices.Equal(got, rows) {
-		t.Errorf("level %s: %d identifiers, connect %t, %d errors, rows %q; want %d, %t, 0, %q", level, r.IDs, r.Connect, r.Errors, got, want, connect, rows)
+		t.Errorf("%d identifiers, connect %t, %d errors, rows %q; want %d, %t, 0, %q", r.IDs, r.Connect, r.Errors, got, want, connect, rows)
 	}
 }
 
 // TestTimeBoth: both sides in one command.
 func TestTimeBoth(t *testing.T) {
-	for _, level := range levels {
-		doc := timeIt(t, "-n", "1,50", "--ids", "200", "--level", level)
-		if len(doc.Runs) != 3 || doc.Errors != 0 || doc.Served == nil || *doc.Served != 51 || doc.Device != "iwarp" || doc.Local != "127.0.0.1" {
-			t.Fatalf("level %s: %+v; want three runs over iwarp, 51 connections and no errors", level, doc)
-		}
-		checkRun(t, level, doc.Runs[0], 1, true)
-		checkRun(t, level, doc.Runs[1], 50, true)
-		checkRun(t, level, doc.Runs[2], 200, false)
+	doc := timeIt(t, "-n", "1,50", "--ids", "200")
+	if len(doc.Runs) != 3 || doc.Errors != 0 || doc.Served == nil || *doc.Served != 51 || doc.Device != "iwarp" || doc.Local != "127.0.0.1" {
+		t.Fatalf("%+v; want three runs over iwarp, 51 connections and no errors", doc)
 	}
+	checkRun(t, doc.Runs[0], 1, true)
+	checkRun(t, doc.Runs[1], 50, true)
+	checkRun(t, doc.Runs[2], 200, false)
 }
 
 // listenTime starts a server of time on 127.0.0.1.
-func listenTime(t *testing.T, level string) *running {
+func listenTime(t *testing.T) *running {
 	t.Helper()
 	before := inUse()
-	srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--level", level, "--device", "iwarp")
+	srv := listen(t, "time", "-s", "-a", "127.0.0.1", "-p", "0", "--device", "iwarp")
 	// its loop starts when it is listening, and is not a leak of the clients
 	for end := time.Now().Add(time.Second); inUse().goroutines == before.goroutines && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // bounded: a goroutine counted in before may have ended
@@ -77,22 +73,20 @@ func listenTime(t *testing.T, level string) *running {
 	return srv
 }
 
-// TestTimeApart: every kind of client with every kind of server, one after the other.
+// TestTimeApart: clients of a server in another process, one after the other.
 func TestTimeApart(t *testing.T) {
-	for _, serving := range levels {
-		srv := listenTime(t, serving)
-		for _, level := range levels {
-			doc := timeIt(t, "-c", "-a", "127.0.0.1", "-p", srv.port, "-I", "127.0.0.3", "-n", "20", "--level", level)
-			if doc.Served != nil || doc.Local != "127.0.0.3" || len(doc.Runs) != 1 {
-				t.Fatalf("level %s: %+v; want one run from 127.0.0.3, without a server's count", level, doc)
-			}
-			checkRun(t, level, doc.Runs[0], 20, true)
+	srv := listenTime(t)
+	for range 2 {
+		doc := timeIt(t, "-c", "-a", "127.0.0.1", "-p", srv.port, "-I", "127.0.0.3", "-n", "20")
+		if doc.Served != nil || doc.Local != "127.0.0.3" || len(doc.Runs) != 1 {
+			t.Fatalf("%+v; want one run from 127.0.0.3, without a server's count", doc)
 		}
-		srv.cancel()
-		srv.mustEnd()
-		if want := "served 40 connections, 0 errors\n"; srv.out.String() != want {
-			t.Errorf("level %s: the server says %q, want %q", serving, srv.out, want)
-		}
+		checkRun(t, doc.Runs[0], 20, true)
+	}
+	srv.cancel()
+	srv.mustEnd()
+	if want := "served 40 connections, 0 errors\n"; srv.out.String() != want {
+		t.Errorf("the server says %q, want %q", srv.out, want)
 	}
 }
 
@@ -116,32 +110,30 @@ func TestTimeTable(t *testing.T) {
 // TestTimeRaw reads a client's MPA Request (RFC 6581, 9): a C server must find nothing of this
 // project's protocol in it.
 func TestTimeRaw(t *testing.T) {
-	for _, level := range levels {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		r := begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "1", "--level", level, "--timeout", "2m", "--device", "iwarp")
-		c, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		request := make([]byte, 20)
-		if _, err := io.ReadFull(c, request); err != nil {
-			t.Fatalf("level %s: no Request: %v", level, err)
-		}
-		const depths = 4 // IRD and ORD
-		if n := binary.BigEndian.Uint16(request[18:]); n != depths {
-			t.Errorf("level %s: the Request %x has %d bytes of private data, want %d", level, request, n, depths)
-		}
-		c.Close()
-		if c, err = l.Accept(); err == nil { // again, with revision 1
-			c.Close()
-		}
-		l.Close()
-		r.mustFail("1 error, the first: connect, identifier 1 of 1")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	r := begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "1", "--timeout", "2m", "--device", "iwarp")
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := make([]byte, 20)
+	if _, err := io.ReadFull(c, request); err != nil {
+		t.Fatalf("no Request: %v", err)
+	}
+	const depths = 4 // IRD and ORD
+	if n := binary.BigEndian.Uint16(request[18:]); n != depths {
+		t.Errorf("the Request %x has %d bytes of private data, want %d", request, n, depths)
+	}
+	c.Close()
+	if c, err = l.Accept(); err == nil { // again, with revision 1
+		c.Close()
+	}
+	l.Close()
+	r.mustFail("1 error, the first: connect, identifier 1 of 1")
 }
 
 func TestTimeFails(t *testing.T) {
@@ -151,19 +143,17 @@ func TestTimeFails(t *testing.T) {
 	}
 	defer silent.Close()
 	_, port, _ := net.SplitHostPort(silent.Addr().String())
-	for _, level := range levels {
-		r := begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", "1", "-n", "3", "--level", level, "--device", "iwarp")
-		r.mustFail("time: 3 errors, the first: connect, identifier ", "of 3", "ECONNREFUSED")
-		if !strings.Contains(r.out.String(), "errors: 3\n") {
-			t.Errorf("level %s: the table does not show the errors: %s", level, r.out)
-		}
-		r = begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "3", "--level", level, "--timeout", "300ms", "--device", "iwarp")
-		r.mustFail("3 errors, the first: connect, identifier ")
-		r = begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "3", "--level", level, "--device", "iwarp")
-		r.cancel()
-		r.mustFail("time: interrupted")
-		begin(t, nil, "time", "-s", "-a", "203.0.113.1", "--level", level, "--device", "iwarp").mustFail("bind_addr", "EADDRNOTAVAIL")
+	r := begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", "1", "-n", "3", "--device", "iwarp")
+	r.mustFail("time: 3 errors, the first: connect, identifier ", "of 3", "ECONNREFUSED")
+	if !strings.Contains(r.out.String(), "errors: 3\n") {
+		t.Errorf("the table does not show the errors: %s", r.out)
 	}
+	r = begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "3", "--timeout", "300ms", "--device", "iwarp")
+	r.mustFail("3 errors, the first: connect, identifier ")
+	r = begin(t, nil, "time", "-c", "-a", "127.0.0.1", "-p", port, "-n", "3", "--device", "iwarp")
+	r.cancel()
+	r.mustFail("time: interrupted")
+	begin(t, nil, "time", "-s", "-a", "203.0.113.1", "--device", "iwarp").mustFail("bind_addr", "EADDRNOTAVAIL")
 }
 
 // TestHeld: resources that are not freed are detected.

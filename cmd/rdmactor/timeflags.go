@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
 )
 
 const timeUsage = `rdmactor time [flags]
@@ -41,7 +39,6 @@ type timeFlags struct {
 	where
 	counts  []int // numbers of connections, one run for each
 	ids     int   // number in a run without connections; 0: no such run
-	level   timing.Level
 	json    bool
 	profile string // file; "": none
 }
@@ -66,7 +63,6 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 		}
 		return nil
 	})
-	f.StringVar((*string)(&o.level), "level", string(timing.Actor), "measure this `LEVEL`: actor, or cmid, the calls below it")
 	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
 	f.StringVar(&o.profile, "cpuprofile", "", "write the CPU profile of this process to `FILE`")
 	if err := timeCommand.parseArgs(f, args, stdout); err != nil {
@@ -103,8 +99,6 @@ func (o *timeFlags) check() error {
 		return errors.New("--json: the client measures, not the server")
 	case o.source.IsValid() && !o.client:
 		return errors.New("-I: only a client (-c) connects from another address")
-	case o.level != timing.Actor && o.level != timing.CMID:
-		return fmt.Errorf("--level %s: want actor or cmid", o.level)
 	case o.timeout < time.Millisecond:
 		return fmt.Errorf("--timeout %v: too short", o.timeout)
 	}

@@ -16,7 +16,7 @@ const (
 	bindAddr
 	resolveAddr
 	resolveRoute
-	createQP
+	createQP // inside connect
 	connect
 	disconnect
 	destroy
@@ -27,21 +27,26 @@ var stepNames = [steps]string{
 	"create id", "bind addr", "resolve addr", "resolve route", "create qp", "connect", "disconnect", "destroy",
 }
 
-// level makes the identifiers and sends them commands. It reports the outcome to the bench by
-// calling handleCreated and handleEvent, on the same goroutine, possibly before the call returns.
-type level interface {
-	createID(i int)
-	createQP(i int)
-	issueCommand(i int, cmd cmid.Command)
-	// endsItself reports whether the level destroys an identifier automatically when its connection
-	// has ended.
-	endsItself() bool
+// Plan is one run of a client.
+type Plan struct {
+	IDs     int
+	Connect bool      // if false, identifiers are only made, bound and destroyed
+	Local   cmid.Addr // to bind to; port 0 lets the device choose one for each
+	Peer    cmid.Addr // to connect to
 }
 
-// bench takes the identifiers through the steps of one run. Only its level's goroutine may use it.
+// identifiers makes the identifiers and sends them commands. It reports the outcome to the bench by
+// calling recordFinished and handleEvent, on the same goroutine. It destroys an identifier when its
+// connection has ended.
+type identifiers interface {
+	createID(i int)
+	issueCommand(i int, cmd cmid.Command)
+}
+
+// bench takes the identifiers through the steps of one run. Only the loop's goroutine may use it.
 type bench struct {
 	Plan
-	level   level
+	on      identifiers
 	timeout time.Duration
 	todo    []step
 	ended   func() // called once, when the run is over
@@ -71,15 +76,11 @@ type timed struct {
 	closed bool
 }
 
-func newBench(p Plan, l level, timeout time.Duration, qpApart bool, ended func()) *bench {
-	b := &bench{Plan: p, level: l, timeout: timeout, ended: ended, born: time.Now(), ids: make([]timed, p.IDs)}
+func newBench(p Plan, on identifiers, timeout time.Duration, ended func()) *bench {
+	b := &bench{Plan: p, on: on, timeout: timeout, ended: ended, born: time.Now(), ids: make([]timed, p.IDs)}
 	b.todo = []step{createID, bindAddr}
 	if p.Connect {
-		b.todo = append(b.todo, resolveAddr, resolveRoute)
-		if qpApart {
-			b.todo = append(b.todo, createQP)
-		}
-		b.todo = append(b.todo, connect, disconnect)
+		b.todo = append(b.todo, resolveAddr, resolveRoute, connect, disconnect)
 	}
 	b.todo = append(b.todo, destroy)
 	return b
@@ -116,17 +117,14 @@ func (b *bench) startStep(s step) {
 		}
 		n.due = true
 		b.due++
-		if s == destroy && n.gone && b.level.endsItself() {
+		if s == destroy && n.gone {
 			continue // its destruction started when its connection ended
 		}
 		n.at[s].from = b.elapsedTime()
-		switch s {
-		case createID:
-			b.level.createID(i)
-		case createQP:
-			b.level.createQP(i)
-		default:
-			b.level.issueCommand(i, b.commandFor(s))
+		if s == createID {
+			b.on.createID(i)
+		} else {
+			b.on.issueCommand(i, b.commandFor(s))
 		}
 	}
 	b.asking = false
@@ -149,16 +147,6 @@ func (b *bench) commandFor(s step) cmid.Command {
 		return &cmid.Disconnect{}
 	}
 	return &cmid.DestroyID{}
-}
-
-// handleCreated ends a step that has no event: an identifier or its queue pair was created. err is
-// not nil if that has failed.
-func (b *bench) handleCreated(i int, err error) {
-	if err != nil {
-		b.failID(i, err)
-		return
-	}
-	b.recordFinished(i)
 }
 
 // handleEvent handles an identifier's event.

@@ -13,20 +13,17 @@ import (
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
-// script is a level that does nothing: the test answers.
+// script sends nothing: the test answers.
 type script struct {
 	b     *bench
 	asked []string
-	ends  bool
 }
 
 func (s *script) note(i int, what string) { s.asked = append(s.asked, fmt.Sprintf("%s %d", what, i)) }
 
 func (s *script) createID(i int)                       { s.note(i, "create") }
-func (s *script) createQP(i int)                       { s.note(i, "qp") }
 func (s *script) issueCommand(i int, cmd cmid.Command) { s.note(i, fmt.Sprint(cmd.Op())) }
-func (s *script) endsItself() bool                     { return s.ends }
-func (s *script) made(i int, err error)                { s.b.handleCreated(i, err); s.b.advanceSteps() }
+func (s *script) made(i int)                           { s.b.recordFinished(i); s.b.advanceSteps() }
 
 func (s *script) event(ev cmid.Event, ids ...int) {
 	for _, i := range ids {
@@ -42,9 +39,9 @@ func (s *script) want(t *testing.T, want ...string) {
 	s.asked = nil
 }
 
-func newScript(n int, ends bool) *script {
-	s := &script{ends: ends}
-	s.b = newBench(Plan{IDs: n, Connect: true}, s, time.Second, !ends, func() { s.note(0, "over") })
+func newScript(n int) *script {
+	s := &script{}
+	s.b = newBench(Plan{IDs: n, Connect: true}, s, time.Second, func() { s.note(0, "over") })
 	s.b.advanceSteps()
 	return s
 }
@@ -55,11 +52,11 @@ func refusal(err error) *cmid.CommandFailed {
 
 // TestSteps: a step starts when all have taken the previous one.
 func TestSteps(t *testing.T) {
-	s := newScript(2, false)
+	s := newScript(2)
 	s.want(t, "create 0", "create 1")
-	s.made(1, nil)
+	s.made(1)
 	s.want(t)
-	s.made(0, nil)
+	s.made(0)
 	s.want(t, "BindAddr 0", "BindAddr 1")
 	s.event(&cmid.Bound{}, 0, 1)
 	s.want(t, "ResolveAddr 0", "ResolveAddr 1")
@@ -68,35 +65,27 @@ func TestSteps(t *testing.T) {
 	s.event(&cmid.AddrResolved{}, 0)
 	s.want(t, "ResolveRoute 0", "ResolveRoute 1")
 	s.event(&cmid.RouteResolved{}, 0, 1)
-	s.want(t, "qp 0", "qp 1")
-	s.made(0, nil)
-	s.made(1, nil)
 	s.want(t, "Connect 0", "Connect 1")
 	s.event(&cmid.Established{}, 0, 1)
 	s.want(t, "Disconnect 0", "Disconnect 1")
 	s.event(&cmid.Disconnected{}, 0, 1)
-	s.want(t, "DestroyID 0", "DestroyID 1")
+	s.want(t) // they are destroyed without a request
 	s.event(&cmid.Closed{}, 0, 1)
 	s.want(t, "over 0")
-	if r := s.b.result(); r.Errors != 0 || len(r.Steps) != int(steps) {
-		t.Errorf("the result is %+v, want %d steps without errors", r, steps)
+	if r := s.b.result(); r.Errors != 0 || len(r.Steps) != int(steps)-1 { // all but create qp
+		t.Errorf("the result is %+v, want %d steps without errors", r, steps-1)
 	}
 }
 
 // connected returns a script whose identifiers are to be disconnected.
-func connected(n int, ends bool) *script {
-	s := newScript(n, ends)
+func connected(n int) *script {
+	s := newScript(n)
 	for i := range n {
-		s.made(i, nil)
+		s.made(i)
 	}
 	for _, ev := range []cmid.Event{&cmid.Bound{}, &cmid.AddrResolved{}, &cmid.RouteResolved{}} {
 		for i := range n {
 			s.event(ev, i)
-		}
-	}
-	if !ends {
-		for i := range n {
-			s.made(i, nil)
 		}
 	}
 	for i := range n {
@@ -108,7 +97,7 @@ func connected(n int, ends bool) *script {
 
 // TestEndsItself: actors destroy disconnected identifiers without a request.
 func TestEndsItself(t *testing.T) {
-	s := connected(2, true)
+	s := connected(2)
 	s.event(&cmid.Disconnected{}, 0)
 	s.event(&cmid.Closed{}, 0)
 	s.event(&cmid.Disconnected{}, 1)
@@ -124,24 +113,25 @@ func TestEndsItself(t *testing.T) {
 
 // TestFailures: an identifier that fails takes no further steps, is destroyed, and counts once.
 func TestFailures(t *testing.T) {
-	s := newScript(3, false)
-	s.made(0, nil)
-	s.made(1, unix.EMFILE)
-	s.made(2, nil)
-	s.want(t, "create 0", "create 1", "create 2", "BindAddr 0", "BindAddr 2")
-	s.event(&cmid.Bound{}, 0, 2)
+	s := newScript(3)
+	for i := range 3 {
+		s.made(i)
+	}
+	s.want(t, "create 0", "create 1", "create 2", "BindAddr 0", "BindAddr 1", "BindAddr 2")
+	s.event(&cmid.Bound{}, 0)
+	s.event(refusal(unix.EADDRINUSE), 1)
+	s.event(&cmid.Bound{}, 2)
 	s.event(&cmid.AddrError{}, 2)
 	s.event(&cmid.AddrError{}, 2)
 	s.event(&cmid.AddrResolved{}, 0)
 	s.want(t, "ResolveAddr 0", "ResolveAddr 2", "ResolveRoute 0")
 	s.event(&cmid.RouteResolved{}, 0)
-	s.made(0, nil)
 	s.event(&cmid.Disconnected{Err: unix.ECONNRESET}, 0)
-	s.want(t, "qp 0", "Connect 0", "DestroyID 0", "DestroyID 1", "DestroyID 2")
+	s.want(t, "Connect 0", "DestroyID 1", "DestroyID 2")
 	s.event(&cmid.Closed{}, 0, 1, 2)
 	s.want(t, "over 0")
 	r := s.b.result()
-	if r.Errors != 3 || !errors.Is(r.First, unix.EMFILE) || !strings.Contains(r.First.Error(), "create id, identifier 2 of 3") {
+	if r.Errors != 3 || !errors.Is(r.First, unix.EADDRINUSE) || !strings.Contains(r.First.Error(), "bind addr, identifier 2 of 3") {
 		t.Errorf("%d errors, the first %v; want 3, the first that of identifier 2", r.Errors, r.First)
 	}
 
@@ -150,7 +140,7 @@ func TestFailures(t *testing.T) {
 		"closed":         &cmid.Closed{Err: unix.ENODEV},
 		"refused":        refusal(unix.EINVAL),
 	} {
-		s = connected(1, false)
+		s = connected(1)
 		s.event(ev, 0)
 		s.event(&cmid.Closed{}, 0)
 		if r := s.b.result(); r.Errors != 1 || !s.b.over {
@@ -161,10 +151,10 @@ func TestFailures(t *testing.T) {
 
 // TestStall: without answers the step ends, and the run.
 func TestStall(t *testing.T) {
-	s := connected(2, false)
+	s := connected(2)
 	s.event(&cmid.Disconnected{}, 0)
 	s.b.failPending()
-	s.want(t, "DestroyID 0", "DestroyID 1")
+	s.want(t, "DestroyID 1")
 	s.b.failPending()
 	s.want(t, "over 0")
 	r := s.b.result()

@@ -14,7 +14,7 @@ import (
 // Report is the JSON document of --json. Its field names are stable.
 type Report struct {
 	Device string `json:"device"` // the kind: iwarp, kernel
-	Level  Level  `json:"level"`
+	Level  string `json:"level"`  // always "actor": an actor for each identifier
 	Local  string `json:"local"`  // the address of the clients
 	Server string `json:"server"` // the address of the server
 	// Served is the number of connections that the server has accepted. It is null if the server is

@@ -62,7 +62,7 @@ errors: 1
 // TestSchema: programs read these names.
 func TestSchema(t *testing.T) {
 	n := 4
-	r := Report{Device: "iwarp", Level: Actor, Served: &n, Runs: []Run{sample()}, First: "why"}
+	r := Report{Device: "iwarp", Level: "actor", Served: &n, Runs: []Run{sample()}, First: "why"}
 	var out bytes.Buffer
 	if err := r.JSON(&out); err != nil {
 		t.Fatal(err)

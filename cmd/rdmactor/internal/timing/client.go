@@ -14,6 +14,15 @@ import (
 	"github.com/rdmactor/rdmactor/internal/cli"
 )
 
+// Config is the configuration of a Client or a Server.
+type Config struct {
+	Driver cmid.Driver
+	// Timeout is the longest time without any event while an answer is due. It is also the time
+	// limit of each resolution and connection.
+	Timeout time.Duration
+	Log     *slog.Logger // of the actors
+}
+
 // system is a runtime with its ActorSystem.
 type system struct {
 	sys     *actor.ActorSystem
@@ -46,31 +55,35 @@ func (s *system) close(wanted int) error {
 	return errors.Join(left, err)
 }
 
-// actorClient makes connections through actors.
-type actorClient struct {
+// Client takes identifiers through the steps.
+type Client struct {
 	*system
 	qps     qpTimes
 	stopped bool
 }
 
-func openActorClient(c Config) (Client, error) {
-	cl := new(actorClient)
+// OpenClient opens the device for a client's runs.
+func OpenClient(c Config) (*Client, error) {
+	cl := new(Client)
 	var err error
 	cl.system, err = openSystem(c, timedDriver{c.Driver, &cl.qps})
 	return cl, err
 }
 
-func (cl *actorClient) Close() error {
+// Close frees everything. Its error reports resources that the runs have left.
+func (cl *Client) Close() error {
 	if cl.stopped {
 		return cl.close(len(cl.rt.Inspect())) // an interrupted run may leave some
 	}
 	return cl.close(0)
 }
 
-func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
+// Run makes one run and waits for its end. The Run counts identifiers that failed. An error means
+// that the run did not come to its end. Run returns early when ctx is done.
+func (cl *Client) Run(ctx context.Context, p Plan) (Run, error) {
 	ended := make(chan struct{})
-	l := &actorLevel{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}
-	l.b = newBench(p, l, cl.timeout, false, func() { close(ended) })
+	l := &owner{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}
+	l.b = newBench(p, l, cl.timeout, func() { close(ended) })
 	cl.qps = nil // the loop does not read it before the actor below is spawned
 	pid := cl.sys.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return l }, cl.rt.OnLoop()))
 	defer func() { _ = cl.sys.Root.StopFuture(pid).Wait() }()
@@ -92,8 +105,8 @@ func (cl *actorClient) Run(ctx context.Context, p Plan) (Run, error) {
 // number of them.
 var bare = rdma.IDConfig{Raw: true, MaxMessage: 1, Credits: 1}
 
-// actorLevel is the actor that owns the identifiers of one run. It runs on their loop.
-type actorLevel struct {
+// owner is the actor that owns the identifiers of one run. It runs on their loop.
+type owner struct {
 	rt    *rdma.Runtime
 	b     *bench
 	ctx   actor.Context
@@ -101,12 +114,12 @@ type actorLevel struct {
 	index map[string]int // keyed by PID
 }
 
-// watch is a message that actorLevel sends itself, to check whether there was an answer since the
+// watch is a message that owner sends itself, to check whether there was an answer since the
 // last watch.
 type watch struct{ answers int }
 
 // Receive handles the events of the identifiers.
-func (l *actorLevel) Receive(ctx actor.Context) {
+func (l *owner) Receive(ctx actor.Context) {
 	l.ctx = ctx
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
@@ -122,7 +135,7 @@ func (l *actorLevel) Receive(ctx actor.Context) {
 		rdma.After(ctx, l.b.timeout, &watch{l.b.answers})
 	case *cmid.Done: // of createID's Handover
 		if i, ok := l.senderIndex(); ok {
-			l.b.handleCreated(i, nil)
+			l.b.recordFinished(i)
 			l.b.advanceSteps()
 		}
 	case cmid.Event:
@@ -132,7 +145,7 @@ func (l *actorLevel) Receive(ctx actor.Context) {
 	}
 }
 
-func (l *actorLevel) senderIndex() (i int, ok bool) {
+func (l *owner) senderIndex() (i int, ok bool) {
 	if l.ctx.Sender() == nil {
 		return 0, false
 	}
@@ -142,15 +155,10 @@ func (l *actorLevel) senderIndex() (i int, ok bool) {
 
 // createID sends the new identifier a command that costs its device nothing. The answer shows that
 // the identifier exists.
-func (l *actorLevel) createID(i int) {
+func (l *owner) createID(i int) {
 	pid := l.rt.CreateID(l.ctx.Self(), bare)
 	l.pids[i], l.index[pid.Id] = pid, i
 	l.ctx.Request(pid, &rdma.Handover{To: l.ctx.Self()})
 }
 
-func (l *actorLevel) issueCommand(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
-
-// createQP does nothing and is not called, because Connect makes the queue pair.
-func (l *actorLevel) createQP(int) {}
-
-func (l *actorLevel) endsItself() bool { return true }
+func (l *owner) issueCommand(i int, cmd cmid.Command) { l.ctx.Request(l.pids[i], cmd) }
