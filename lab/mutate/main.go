@@ -27,7 +27,7 @@ func run(ctx context.Context, args []string) error {
 	f.BoolVar(&p.Own, "own", false, "run only the package's own tests")
 	f.StringVar(&p.Sim, "sim", "", "instead of tests play the simulation with these `WORKLOADS`, such as calls,remote")
 	f.IntVar(&p.Seeds, "seeds", 300, "`NUMBER` of the simulation's seeds, from 1")
-	f.StringVar(&p.Tests, "run", "", "run only tests that match this `REGEXP`")
+	f.StringVar(&p.Tests, "run", "", "run only tests that match this `REGEXP`; it selects no subtests")
 	f.Usage = func() {
 		fmt.Fprintln(f.Output(), "usage: mutate PACKAGE [flags]")
 		f.PrintDefaults()

@@ -72,7 +72,11 @@ func TestRun(t *testing.T) {
 	if _, count, err = Run(t.Context(), p, io.Discard); err != nil || count[Survived] != 2 {
 		t.Errorf("with its own tests only: %v, %v", count, err)
 	}
-	p.Sim = "all"
+	p.Tests = "TestClamp/sub"
+	if _, _, err = Run(t.Context(), p, io.Discard); err == nil {
+		t.Error("a subtest was selected")
+	}
+	p.Tests, p.Sim = "", "all"
 	if survivors, count, err = Run(t.Context(), p, io.Discard); err != nil || count[Found] != 2 || survivors[0].With != ">=" {
 		t.Errorf("with the simulation: %v, %v, %v", count, survivors, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -34,7 +35,7 @@ type Plan struct {
 	N       int    // defects that compile
 	Seed    uint64
 	Own     bool   // run only the package's tests, not those of dependents
-	Tests   string // if not empty, run only tests that match this regular expression
+	Tests   string // if not empty, run only tests that match this regular expression, without a slash
 
 	Sim   string // if not empty, play these workloads of the simulation instead of tests
 	Seeds int    // of the simulation
@@ -62,6 +63,9 @@ type mutator struct {
 // Run plants the defects of a plan, writes each with its outcome to log, and returns the survivors
 // and the number of each outcome.
 func Run(ctx context.Context, p Plan, log io.Writer) (survivors []Site, count map[Outcome]int, err error) {
+	if strings.Contains(p.Tests, "/") { // a process lists no subtests
+		return nil, nil, fmt.Errorf("-run %s: subtests cannot be selected", p.Tests)
+	}
 	m := &mutator{Plan: p, log: log, suites: map[string]*suite{}}
 	if m.tmp, err = os.MkdirTemp("", "mutate"); err != nil {
 		return nil, nil, err
