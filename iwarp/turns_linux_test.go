@@ -3,10 +3,12 @@ package iwarp
 import (
 	"io"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/iwarp/wire"
+	"github.com/rdmactor/rdmactor/internal/sockets"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
 )
@@ -74,5 +76,38 @@ func TestFloodOfSmallMessagesTakesTurns(t *testing.T) {
 	}
 	if worst > most {
 		t.Errorf("%d messages came in one turn, want no more than %d", worst, most)
+	}
+}
+
+// countedReads is a Stack that counts reads.
+type countedReads struct {
+	sockets.Stack
+	n int
+}
+
+func (s *countedReads) Recv(fd int, b []byte) (int, error) { s.n++; return s.Stack.Recv(fd, b) }
+
+func (s *countedReads) Readv(fd int, b [][]byte) (int, error) { s.n++; return s.Stack.Readv(fd, b) }
+
+// After a message that is not small, a read takes all that has arrived, not only what the first
+// read asks for: otherwise bulk data would cost several times as many system calls.
+func TestReadsGrowWithTheMessages(t *testing.T) {
+	const messages, size = 20, 4000
+	client, server := newNode(t), newNode(t)
+	reads := &countedReads{Stack: server.in.sys}
+	server.in.sys = reads
+	p := connect(t, client, server, messages+1)
+	text := strings.Repeat("x", size)
+	p.cq.send(0, text)
+	turns(t, "the first message", func() bool { return len(server.wcs) == 1 }, client, server)
+	for i := range messages {
+		p.cq.send(uint64(i), text)
+	}
+	fd := client.in.ids[p.ch].conn.fd
+	turns(t, "all have arrived", func() bool { return len(client.wcs) == 1+messages && client.in.unackedBytes(fd) == 0 }, client)
+	reads.n = 0
+	turns(t, "all messages", func() bool { return len(server.wcs) == 1+messages }, server)
+	if reads.n > 2 {
+		t.Errorf("%d reads of %d bytes in all, want 2 at most", reads.n, messages*size)
 	}
 }
