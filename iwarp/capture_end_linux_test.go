@@ -437,7 +437,7 @@ func boundariesOf(t testing.TB, b []byte) (at []int) {
 func nameOf(h cmid.Handle) string { return fmt.Sprint("rdma_cm_id ", h) }
 
 // TestCaptureMigrates: a request that moves to another loop, and one that is given up in between,
-// are captured whole.
+// are captured whole, to their FIN.
 func TestCaptureMigrates(t *testing.T) {
 	x := capturing(t, Config{}, roomy)
 	one, two := newNodeOf(t, x.drv), newNodeOf(t, x.drv)
@@ -468,4 +468,7 @@ func TestCaptureMigrates(t *testing.T) {
 	}
 	x.stop()
 	x.judge()
+	if n := x.resets(); n > 0 {
+		t.Errorf("%d resets", n)
+	}
 }

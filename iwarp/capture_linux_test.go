@@ -196,18 +196,23 @@ func eachExchange(t *testing.T, judge func(t *testing.T, x *captured)) {
 func TestCapture(t *testing.T) {
 	eachExchange(t, func(t *testing.T, x *captured) {
 		x.judge()
-		const rst = 4
-		resets := 0
-		for _, p := range x.read.Packets {
-			if p.Flags&rst != 0 {
-				resets++
-			}
-		}
+		resets := x.resets()
 		if reset := strings.Contains(t.Name(), "a_reset") || strings.Contains(t.Name(), "second_attempt"); resets > 0 && !reset ||
 			reset && len(x.read.Packets) > 0 && resets != 1 {
 			t.Errorf("%d resets", resets)
 		}
 	})
+}
+
+// resets returns how many packets have the flag RST.
+func (x *captured) resets() (n int) {
+	const rst = 4
+	for _, p := range x.read.Packets {
+		if p.Flags&rst != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // TestCaptureHostile: regardless of a peer's bytes, the file contains exactly the bytes on the
