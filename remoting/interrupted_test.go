@@ -90,6 +90,7 @@ func TestAnswersOfTheSameProcess(t *testing.T) {
 	n := start(t, remoting.Config{Patience: 10 * time.Millisecond})
 	asker, in := n.probe("asker")
 	asked := meetFrom(t, start(t, remoting.Config{}), n, "worker:1").introduce()
+	hasOpened(t, n)
 	n.sys.Root.RequestWithCustomSender(actor.NewPID("worker:1", "worker"), text("?"), asker)
 	asked.hears(frame.KindUser)
 	gone := func(s *stranger) {
@@ -111,6 +112,13 @@ func TestAnswersOfTheSameProcess(t *testing.T) {
 	if r := other.hears(frame.KindRefused); r.Code != frame.RefusedDenied {
 		t.Errorf("%+v", r)
 	}
+}
+
+// hasOpened waits until n's only link is open for n too. A message that is sent earlier waits for
+// it, for Patience at most.
+func hasOpened(t *testing.T, n *node) {
+	t.Helper()
+	eventually(t, "it does not open", func() bool { i := n.Peers(); return len(i) == 1 && i[0].Connected })
 }
 
 // A process that pretends to be a peer's next one, and is not admitted or does not prove its
@@ -140,6 +148,7 @@ func TestRefusedProcessEndsNoGrants(t *testing.T) {
 			n := start(t, cfg)
 			asker, in := n.probe("asker")
 			asked := meetFrom(t, start(t, remoting.Config{}), n, "worker:1").introduce()
+			hasOpened(t, n)
 			n.sys.Root.RequestWithCustomSender(actor.NewPID("worker:1", "worker"), text("?"), asker)
 			asked.hears(frame.KindUser)
 			gone := func(s *stranger) {
