@@ -35,7 +35,7 @@ type Plan struct {
 	N       int    // defects that compile
 	Seed    uint64
 	Own     bool   // run only the package's tests, not those of dependents
-	Tests   string // if not empty, run only tests that match this regular expression, without a slash
+	Tests   string // if not empty, run only tests that match this expression, without a slash
 
 	Sim   string // if not empty, play these workloads of the simulation instead of tests
 	Seeds int    // of the simulation
