@@ -153,24 +153,18 @@ func (l *Posts) End(now time.Duration) {
 // Open describes the messages and watches that are not accounted for; empty: none.
 func (l *Posts) Open() string {
 	lost := make(map[stream][]*Post) // keyed without a sender's name
-	refused := maps.Clone(l.refused)
-	// Any messages of a route may be the refused ones. The last ones are assumed, because the end
-	// of a connection may account for the earlier ones.
 	for _, p := range slices.Backward(l.posts) {
 		if p.Settled() || p.isExcused() {
-			continue
-		}
-		if r := p.route(); refused[r] > 0 {
-			refused[r]--
 			continue
 		}
 		s := stream{from: p.life, to: Place{Node: p.spec.To.Node}}
 		lost[s] = append(lost[s], p)
 	}
+	refused := maps.Clone(l.refused)
 	for _, s := range slices.SortedFunc(maps.Keys(lost), func(a, b stream) int {
 		return strings.Compare(a.from.String()+" "+a.to.Node, b.from.String()+" "+b.to.Node)
 	}) {
-		if what := s.from.judgeUnknown(s.to.Node, lost[s]); what != "" {
+		if what := s.from.judgeUnknown(s.to.Node, lost[s], refused); what != "" {
 			return what
 		}
 	}
@@ -182,16 +176,25 @@ func (l *Posts) Open() string {
 
 // judgeUnknown judges messages to a node that were neither received nor reported individually.
 // There may be as many as were reported as unknown at later ends of connections. lost begins with
-// the last one.
-func (f *Life) judgeUnknown(peer string, lost []*Post) string {
-	for i, p := range lost {
+// the last one. Any messages of a route may be the refused ones, and a route without an asker is
+// that of several nodes. So a message is taken as refused, and deducted, if too few are unknown.
+func (f *Life) judgeUnknown(peer string, lost []*Post, refused map[route]int) string {
+	var open []*Post
+	for _, p := range lost {
+		open = append(open, p)
 		unknown := countUnknown(f.cuts, peer, p.at) + countUnknown(f.gaps, peer, p.at)
 		for _, t := range f.l.lives[peer] {
 			unknown += countUnknown(t.gaps, f.node, p.at)
 		}
-		if n := i + 1; n > unknown {
-			return fmt.Sprintf("%v and %d later ones are neither received nor reported, and of %d nobody knows", p, n-1, unknown)
+		if len(open) <= unknown {
+			continue
 		}
+		i := slices.IndexFunc(open, func(p *Post) bool { return refused[p.route()] > 0 })
+		if i < 0 {
+			return fmt.Sprintf("%v and %d later ones are neither received nor reported, and of %d nobody knows", p, len(open)-1, unknown)
+		}
+		refused[open[i].route()]--
+		open = slices.Delete(open, i, i+1)
 	}
 	return ""
 }

@@ -170,7 +170,22 @@ func TestPosts(t *testing.T) {
 			t.b.DeadLetter(s, there, p.Bytes())
 			p.Fate(s, WasDead)
 		}},
+		{"refused without an asker beside what nobody knows of another node", "", func(t *town) {
+			c := t.l.Life("c")
+			for _, from := range []*Life{c, t.a, c, c} {
+				from.Submit(s, Spec{To: hidden, Stream: "posts", Length: 20})
+			}
+			c.Cut(2*s, "b", 2)
+			t.b.Refused(s, hidden.Name, Place{}, true)
+			t.b.Refused(s, hidden.Name, Place{}, true)
+		}},
 
+		{"refused without an asker, and one more lost", "neither received nor reported", func(t *town) {
+			for range 2 {
+				t.a.Submit(s, Spec{To: hidden, Stream: "posts", Length: 20})
+			}
+			t.b.Refused(s, hidden.Name, Place{}, true)
+		}},
 		{"lost", "neither received nor reported", func(t *town) { t.send() }},
 		{"lost after the end that is reported", "neither received nor reported", func(t *town) {
 			t.a.Cut(0, "b", 1)
