@@ -36,6 +36,7 @@ type Loop struct {
 	at       progress
 	ends     []func(error) // of OnGoexit
 	handoff  int           // number of yields due after work was passed to another goroutine
+	yielded  int64         // when the loop last yielded before a wait, as turnClock.elapsed
 	host     hostTimer
 
 	calls    callbacks

@@ -66,6 +66,12 @@ func (l *Loop) deliverReady() {
 	}
 }
 
+// yieldPeriod is how often at least a busy loop yields before a wait. Go's monitor thread takes the
+// processor from a system call of a goroutine that has run for 10 ms without passing through the
+// scheduler, even if no other goroutine needs it. Then the monitor wakes up every 20 µs for some
+// milliseconds, and the loop has to get a processor again when the call returns.
+const yieldPeriod = 5 * time.Millisecond
+
 // prepareWait returns how long the next wait may block. If it may block, it announces that: from
 // then on queueing work wakes the loop.
 func (l *Loop) prepareWait() time.Duration {
@@ -81,8 +87,8 @@ func (l *Loop) prepareWait() time.Duration {
 		return 0
 	}
 	l.meter.endTurn(now)
-	if l.handoff > 0 {
-		l.handoff = 0
+	if l.handoff > 0 || now-l.yielded >= int64(yieldPeriod) {
+		l.handoff, l.yielded = 0, now
 		l.yield()
 	}
 	l.asleep.Store(true)

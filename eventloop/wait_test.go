@@ -77,6 +77,17 @@ func TestWaitModes(t *testing.T) {
 	}
 }
 
+// TestBusyLoopYields: a loop that is woken every millisecond yields every five.
+func TestBusyLoopYields(t *testing.T) {
+	yields := 0
+	runTurns(t, eventloop.Config{OnPanic: rethrow}, 23, time.Millisecond, func(l *eventloop.Loop) {
+		l.SetYield(func() { yields++ })
+	})
+	if yields != 4 {
+		t.Errorf("yielded %d times in 22 ms, want 4 times", yields)
+	}
+}
+
 // TestSpinStartsAgainAfterWork: work at 40 µs keeps a loop that spins for 50 µs polling until 90
 // µs.
 func TestSpinStartsAgainAfterWork(t *testing.T) {
