@@ -10,14 +10,42 @@ import (
 
 // sampleBounds samples bounded quantities.
 func (me *remoteNode) sampleBounds() {
-	queue := max(me.w.cfg.Queue, me.w.cfg.MaxMessage)
-	if me.w.cfg.Queue == 0 {
-		queue = 8 << 20
-	}
+	queue := me.w.queueSize()
 	for _, i := range me.node.Peers() {
 		limit := queue + max(queue/8, 64<<10)
 		me.w.bounds.Sample(me.w.World.Now(), "bytes that wait in "+me.name+" for "+i.Peer.Name, i.Waiting, limit)
 	}
+}
+
+// queueSize returns the effective Config.Queue.
+func (w *remote) queueSize() int {
+	if w.cfg.Queue == 0 {
+		return 8 << 20
+	}
+	return max(w.cfg.Queue, w.cfg.MaxMessage)
+}
+
+// mayOverflow reports whether a node's queue for another one may be full: all messages and answers
+// in that direction fill more than half of it. The rest is for those of spawnThere and reachNode.
+func (w *remote) mayOverflow(from, to int) bool {
+	const overhead = 200 // of a message: names and header
+	bytes := 0
+	for _, op := range w.ops {
+		o, ok := op.(*postOp)
+		if !ok {
+			continue
+		}
+		ways := [][2]int{{o.from, o.to}, {o.to, o.from}}
+		if o.then == thenForward {
+			ways = append(ways, [2]int{o.to, o.via.machine}, [2]int{o.via.machine, o.from})
+		}
+		for _, way := range ways {
+			if way == [2]int{from, to} {
+				bytes += o.n * (o.size + overhead)
+			}
+		}
+	}
+	return bytes > w.queueSize()/2
 }
 
 // completeLedger completes the ledger when nothing is under way, or when it is too late.
@@ -58,16 +86,12 @@ func (w *remote) isIdle() bool {
 
 // judgeCertain checks that everything has happened which nothing could prevent.
 func (w *remote) judgeCertain() {
-	bytes := 0
-	for _, p := range w.posts {
-		bytes += p.op.size
-	}
-	if w.cfg.Queue != 0 || bytes > 8<<20 {
-		return // there may have been no room
-	}
 	for n := range uint64(len(w.posts)) {
 		p := w.posts[n]
 		if p == nil || p.op.how.isOdd() || !w.isUndisturbed(p.op.from, p.op.to) {
+			continue
+		}
+		if w.mayOverflow(p.op.from, p.op.to) || w.mayOverflow(p.op.to, p.op.from) {
 			continue
 		}
 		if p.Fated() && w.Config.Limits.PendingRequests > 0 {

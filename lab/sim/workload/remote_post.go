@@ -199,9 +199,10 @@ func (me *remoteNode) requestAnswer(o *postOp, ctx futures, who string) (*remote
 	return p, f
 }
 
-// mayBeSilent reports whether the target may leave a request without an answer.
+// mayBeSilent reports whether the target may leave a request without an answer, or whether the
+// answer may find the queue full, and become a dead letter.
 func (me *remoteNode) mayBeSilent(o *postOp) bool {
-	return o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
+	return me.w.mayOverflow(o.to, o.from) || o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
 }
 
 // awaitAnswer waits for an answer on a goroutine.
