@@ -25,25 +25,25 @@ type dialog struct {
 	close   func() error
 }
 
-// talkers are the contestants whose streams go in both directions. As Trippers they send an item
-// when the previous one is back.
+// talkers are the contestants whose streams go in both directions. Each call is an item, and its
+// answer is the item that is back.
 var talkers = contest.Contestants{
 	"rpc":     {Serve: serveTalk, Dial: pingPong(dialTalk)},
 	"grpc-go": {Serve: serveGRPC, Dial: pingPong(dialGRPCTalk)},
 }
 
-func pingPong(dial func(string, measure.Entry) (dialog, error)) func(string, measure.Entry) (contest.Tripper, error) {
-	return func(addr string, e measure.Entry) (contest.Tripper, error) {
+func pingPong(dial func(string, measure.Entry) (dialog, error)) func(string, measure.Entry) (contest.Calls, error) {
+	return func(addr string, e measure.Entry) (contest.Calls, error) {
 		t, err := dial(addr, e)
-		return contest.Serial{Tripper: contest.Calls{
-			CallFunc: func(p, _ []byte) ([]byte, error) {
+		return contest.Calls{
+			Call: func(p, _ []byte) ([]byte, error) {
 				if err := t.send(p); err != nil {
 					return nil, err
 				}
 				return t.receive()
 			},
-			CloseFunc: t.close,
-		}}, err
+			Close: t.close,
+		}, err
 	}
 }
 
@@ -54,7 +54,7 @@ func dialItems(addr string, e measure.Entry) (measure.Client, error) {
 		dial = dialTalk
 	}
 	t, err := dial(addr, e)
-	return measure.NewClient(t.sendFlood, t.close), err
+	return measure.Client{Run: t.sendFlood, Close: t.close}, err
 }
 
 // sendFlood sends items until d has passed, and receives all of them.
@@ -116,7 +116,7 @@ func serveTalk(e measure.Entry) (measure.Service, error) {
 				}
 			}
 		})
-	})
+	}, rpc.ServerConfig{})
 }
 
 func dialTalk(addr string, e measure.Entry) (dialog, error) {

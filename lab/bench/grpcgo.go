@@ -55,29 +55,29 @@ var echoDesc = grpc.ServiceDesc{
 func serveGRPC(measure.Entry) (measure.Service, error) {
 	l, err := net.Listen("tcp", contest.Loopback)
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	s := grpc.NewServer(grpc.ForceServerCodecV2(rawCodec{}), grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))))
 	s.RegisterService(&echoDesc, nil)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
-	return measure.NewService(l.Addr().String(), func() error {
+	return measure.Service{Addr: l.Addr().String(), Close: func() error {
 		s.Stop()
 		return <-ended
-	}), nil
+	}}, nil
 }
 
-func dialGRPC(addr string, _ measure.Entry) (contest.Tripper, error) {
+func dialGRPC(addr string, _ measure.Entry) (contest.Calls, error) {
 	c, err := newGRPC(addr)
 	if err != nil {
-		return nil, err
+		return contest.Calls{}, err
 	}
 	return contest.Calls{
-		CallFunc: func(p, _ []byte) (got []byte, err error) {
+		Call: func(p, _ []byte) (got []byte, err error) {
 			err = c.Invoke(context.Background(), grpcMethod, &p, &got)
 			return got, err
 		},
-		CloseFunc: c.Close,
+		Close: c.Close,
 	}, nil
 }
 

@@ -1,7 +1,7 @@
 // Bench compares rdmactor with other ways to send bytes from a Go program, on this machine, over
 // loopback. Of rdmactor it measures the raw verbs level, actors, calls (package rpc) and net.Conn
-// (package rdmanet); of others net.Conn, net/rpc, grpc-go, Proto.Actor's remote and
-// cloudwego/netpoll. README.md describes the method, and why it is fair.
+// (package rdmanet); of others net.Conn, net/rpc, grpc-go and Proto.Actor's remote. README.md
+// describes the method, and why it is fair.
 //
 //	go run ./lab/bench                     # everything, some seven minutes; -o sets the directory of its files
 //	go run ./lab/bench -only echo,calls    # some scenarios
@@ -16,42 +16,20 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/lab/contest"
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-func main() {
-	child, err := runChild()
-	if !child {
-		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-		err = run(ctx, os.Args[1:])
-		stop()
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-}
+var allScenarios = slices.Concat(scenarios, remoteScenarios, secureScenarios)
 
-// runChild reports whether this process is a child. If it is, runChild first does its work.
-func runChild() (child bool, err error) {
-	if child, err = runVictim(); child || err != nil {
-		return child, err
-	}
-	return measure.RunRole(slices.Concat(scenarios, remoteScenarios, grainScenarios, secureScenarios))
-}
+func main() { measure.Main("bench", allScenarios, run) }
 
 // compared are the modules whose versions are reported.
 var compared = []string{
-	"google.golang.org/grpc", "github.com/asynkron/protoactor-go", "github.com/cloudwego/netpoll", "google.golang.org/protobuf",
-	"golang.org/x/sys",
+	"google.golang.org/grpc", "github.com/asynkron/protoactor-go", "google.golang.org/protobuf", "golang.org/x/sys",
 }
 
 // comparison is the content of one run.
@@ -85,18 +63,11 @@ func run(ctx context.Context, args []string) error {
 	case *remote && *secure:
 		return errors.New("-remote and -secure are two runs")
 	case *remote:
-		c = comparison{"bench-remote", "-remote ", slices.Concat(remoteScenarios, grainScenarios)}
+		c = comparison{"bench-remote", "-remote ", remoteScenarios}
 	case *secure:
 		c = comparison{"bench-secure", "-secure ", secureScenarios}
 	}
-	var names []string
-	for _, s := range c.scenarios {
-		names = append(names, s.Name)
-	}
-	if *only != "" {
-		names = strings.Split(*only, ",")
-	}
-	chosen, err := measure.Choose(c.scenarios, names, *contestant)
+	chosen, err := measure.Choose(c.scenarios, *only, *contestant)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -44,43 +43,38 @@ func serveOverload(e measure.Entry) (measure.Service, error) {
 		}
 		return append(reply, q...), nil
 	}
-	return listenRPC(e, work, rpc.HandlerConfig{}, rpc.ServerConfig{MaxCallsInAll: callLimit, MaxCalls: callsPerConn})
+	return listenRPC(e, work, rpc.ServerConfig{MaxCallsInAll: callLimit, MaxCalls: callsPerConn})
 }
 
-type overloadClient struct {
-	contest.World
-	conns []*rpc.Client
-}
+// overloadClient has the connections.
+type overloadClient []*rpc.Client
 
 func dialOverload(addr string, e measure.Entry) (measure.Client, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
-		return nil, err
+		return measure.Client{}, err
 	}
-	c := &overloadClient{World: w}
+	var c overloadClient
 	for range overloadConns {
 		conn, err := connectClient(w, addr)
 		if err != nil {
-			return nil, err
+			return measure.Client{}, err
 		}
-		c.conns = append(c.conns, conn)
+		c = append(c, conn)
 	}
-	return c, nil
+	return measure.Client{Run: c.run, Close: func() error {
+		for _, conn := range c {
+			conn.Close()
+		}
+		return w.Close()
+	}}, nil
 }
 
-func (c *overloadClient) Close() error {
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	return c.World.Close()
-}
-
-// Run measures the load that the service can sustain. Then it offers less and more than that, in
+// run measures the load that the service can sustain. Then it offers less and more than that, in
 // turn.
-func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
+func (c overloadClient) run(d time.Duration) (measure.Sample, error) {
 	p := contest.NewPayload(contest.PayloadSize)
-	var next atomic.Int64
-	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, func(p, room []byte) ([]byte, error) { return c.callEcho(int(next.Add(1)), p, room) })
+	closed, err := contest.Together(callLimit/2, contest.PayloadSize, d, false, c.callEcho)
 	if err != nil {
 		return measure.Sample{}, err
 	}
@@ -103,8 +97,8 @@ func (c *overloadClient) Run(d time.Duration) (measure.Sample, error) {
 	}, nil
 }
 
-func (c *overloadClient) callEcho(i int, p, room []byte) ([]byte, error) {
-	return rpc.CallRaw(context.Background(), c.conns[i%len(c.conns)], echoMethod, p, room[:0])
+func (c overloadClient) callEcho(i int, p, room []byte) ([]byte, error) {
+	return rpc.CallRaw(context.Background(), c[i%len(c)], echoMethod, p, room[:0])
 }
 
 // offered counts the outcomes of the calls of an offered load.
@@ -121,7 +115,7 @@ func newOffer() *offered {
 
 // offerCalls makes calls at a rate, each on a new goroutine, so that no call waits for earlier
 // ones. Times are measured from the start of the call.
-func (c *overloadClient) offerCalls(p []byte, rate float64, d time.Duration, o *offered) error {
+func (c overloadClient) offerCalls(p []byte, rate float64, d time.Duration, o *offered) error {
 	var all sync.WaitGroup
 	const pause = 100 * time.Microsecond
 	begun := time.Now()

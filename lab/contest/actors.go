@@ -77,7 +77,7 @@ func (w World) Spawn(failed chan<- error, receive actor.ReceiveFunc) *actor.PID 
 func ServeActors(e measure.Entry, receive actor.ReceiveFunc, cfg rdma.IDConfig) (measure.Service, error) {
 	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	failed, listening := make(chan error, 1), make(chan string, 1)
 	w.Spawn(failed, func(ctx actor.Context) {
@@ -93,9 +93,9 @@ func ServeActors(e measure.Entry, receive actor.ReceiveFunc, cfg rdma.IDConfig) 
 	})
 	select {
 	case addr := <-listening:
-		return measure.NewService(addr, w.Close), nil
+		return measure.Service{Addr: addr, Close: w.Close}, nil
 	case err := <-failed:
-		return nil, fmt.Errorf("listening: %w", err)
+		return measure.Service{}, fmt.Errorf("listening: %w", err)
 	}
 }
 
@@ -161,15 +161,18 @@ func (c *actorClient) runJob(j job) error {
 	return <-c.ended
 }
 
-func dialActor(addr string, e measure.Entry) (Tripper, error) {
-	return dialActors(addr, e, 1, rdma.IDConfig{})
-}
-
-// Trips implements Tripper.
-func (c *actorClient) Trips(payload []byte, d time.Duration, times stats.Times) (int, error) {
-	t := &trips{payload: payload, d: d, times: times}
-	err := c.runJob(t)
-	return t.n, err
+func dialActor(addr string, e measure.Entry) (measure.Client, error) {
+	c, err := dialActors(addr, e, 1, rdma.IDConfig{})
+	if err != nil {
+		return measure.Client{}, err
+	}
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
+		t := &trips{payload: NewPayload(PayloadSize), d: d, times: stats.NewTimes(2)}
+		err := c.runJob(t)
+		return measure.Sample{
+			N: t.n, Seconds: time.Since(t.begun).Seconds(), Bytes: t.n * PayloadSize, Times: measure.Percentiles(t.times),
+		}, err
+	}, Close: c.Close}, nil
 }
 
 // trips makes round trips, one after the other.
@@ -202,42 +205,29 @@ func (t *trips) handleMessage(p []byte, send sendFunc) (bool, error) {
 	return false, nil
 }
 
-// Crowd is one actor with many connections.
-type Crowd struct {
-	World
-	Conns []*actor.PID // in the order of their Established
-}
-
-// dialsAtOnce is how many connections of a crowd are established at the same time.
+// dialsAtOnce is how many of many connections are established at the same time.
 const dialsAtOnce = 64
 
-// DialCrowd makes n connections, and returns when all are established. received is called on the
-// loop.
-func (w World) DialCrowd(addr string, n int, received func(*rdma.Received)) (*Crowd, error) {
-	c := &Crowd{World: w}
-	all := make(chan error, 1)
-	dialled := 0
-	w.Spawn(all, func(ctx actor.Context) {
-		dial := func() {
-			if dialled < n {
-				dialled++
-				ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
-			}
-		}
-		switch m := ctx.Message().(type) {
+// DialMany makes n connections of one actor, and returns when all are established.
+func (w World) DialMany(addr string, n int) error {
+	ended := make(chan error, 1)
+	dialled, established := 0, 0
+	w.Spawn(ended, func(ctx actor.Context) {
+		dials := 1
+		switch ctx.Message().(type) {
 		case *actor.Started:
-			for range dialsAtOnce {
-				dial()
-			}
+			dials = dialsAtOnce
 		case *rdma.Established:
-			c.Conns = append(c.Conns, ctx.Sender())
-			dial()
-			if len(c.Conns) == n {
-				all <- nil
+			if established++; established == n {
+				ended <- nil
 			}
-		case *rdma.Received:
-			received(m)
+		default:
+			return
+		}
+		for ; dials > 0 && dialled < n; dials-- {
+			dialled++
+			ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 		}
 	})
-	return c, <-all
+	return <-ended
 }

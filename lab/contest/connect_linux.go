@@ -64,11 +64,11 @@ func (c *connects) newSample() measure.Sample {
 // DialConnect is for Scenario.Dial: an actor makes one connection after the other.
 func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
 	if e.Contestant != "actor" {
-		return &dialler{addr: addr, e: e}, nil
+		return dialPlainly(addr, e), nil
 	}
 	w, err := OpenWorld(e, rdma.Config{})
 	if err != nil {
-		return nil, err
+		return measure.Client{}, err
 	}
 	ended := make(chan error, 2)
 	var run *connects
@@ -92,12 +92,12 @@ func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
 		began = monotonicTime()
 		ctx.Request(w.RT.CreateID(ctx.Self()), &rdma.Dial{Addr: addr})
 	})
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
 		run := newConnects(d)
 		w.System.Root.Send(pid, run)
 		err := <-ended
 		return run.newSample(), err
-	}, w.Close), nil
+	}, Close: w.Close}, nil
 }
 
 // serveDials starts a server that takes one connection after the other, answers one message on
@@ -105,7 +105,7 @@ func DialConnect(addr string, e measure.Entry) (measure.Client, error) {
 func serveDials(e measure.Entry) (measure.Service, error) {
 	l, err := net.Listen("tcp", Loopback)
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -128,47 +128,39 @@ func serveDials(e measure.Entry) (measure.Service, error) {
 			}
 		}
 	}()
-	return measure.NewService(l.Addr().String(), func() error {
+	return measure.Service{Addr: l.Addr().String(), Close: func() error {
 		err := l.Close()
 		if e := <-ended; !errors.Is(e, net.ErrClosed) {
 			err = errors.Join(err, e)
 		}
 		return err
-	}), nil
+	}}, nil
 }
 
-// dialler makes a round trip on each connection.
-type dialler struct {
-	addr  string
-	e     measure.Entry
-	conns []net.Conn
-}
-
-func (c *dialler) Run(d time.Duration) (measure.Sample, error) {
-	run := newConnects(d)
-	for over := false; !over; {
-		began := time.Now()
-		conn, err := dialPlain(c.addr, c.e)
-		if err != nil {
-			return measure.Sample{}, err
+// dialPlainly makes a client that makes a round trip on each connection.
+func dialPlainly(addr string, e measure.Entry) measure.Client {
+	var conns []net.Conn
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
+		run := newConnects(d)
+		p, room := make([]byte, PayloadSize), make([]byte, PayloadSize)
+		for over := false; !over; {
+			began := time.Now()
+			c, err := dialPlain(addr, e)
+			if err != nil {
+				return measure.Sample{}, err
+			}
+			conns = append(conns, c)
+			if _, err := connCalls(c).Call(p, room); err != nil {
+				return measure.Sample{}, err
+			}
+			over = run.addTime(time.Since(began))
 		}
-		c.conns = append(c.conns, conn)
-		b := make([]byte, PayloadSize)
-		if _, err := conn.Write(b); err != nil {
-			return measure.Sample{}, err
+		return run.newSample(), nil
+	}, Close: func() error {
+		var errs []error
+		for _, c := range conns {
+			errs = append(errs, c.Close())
 		}
-		if _, err := io.ReadFull(conn, b); err != nil {
-			return measure.Sample{}, err
-		}
-		over = run.addTime(time.Since(began))
-	}
-	return run.newSample(), nil
-}
-
-func (c *dialler) Close() error {
-	var errs []error
-	for _, conn := range c.conns {
-		errs = append(errs, conn.Close())
-	}
-	return errors.Join(errs...)
+		return errors.Join(errs...)
+	}}
 }

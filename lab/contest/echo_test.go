@@ -15,13 +15,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(leak.Settled{M: m}) }
 
 // TestLies: an answer that differs from the message fails its call.
 func TestLies(t *testing.T) {
-	c := Calls{CallFunc: func(p, room []byte) ([]byte, error) {
+	lie := func(_ int, p, room []byte) ([]byte, error) {
 		copy(room, p)
 		room[len(room)-1]++
 		return room, nil
-	}}
-	if n, err := c.Trips(NewPayload(PayloadSize), time.Second, stats.NewTimes(2)); err == nil || n > 0 {
-		t.Errorf("%d calls and %v, want an error at once", n, err)
+	}
+	if s, err := Together(2, PayloadSize, time.Second, true, lie); err == nil || s.N > 0 {
+		t.Errorf("%d calls and %v, want an error at once", s.N, err)
 	}
 	tr := &trips{payload: NewPayload(PayloadSize), times: stats.NewTimes(2)}
 	if done, err := tr.handleMessage([]byte("something else"), nil); err == nil || !done {
@@ -52,8 +52,8 @@ func TestOurs(t *testing.T) {
 }
 
 func TestAEAD(t *testing.T) {
-	a := AEAD{Size: 1 << 10, Window: 2}
-	s := measure.Scenario{Serve: a.Serve, Dial: a.Dial}
+	f := Flow{Size: 1 << 10, Window: 2}
+	s := measure.Scenario{Serve: f.Serve, Dial: f.Dial}
 	for name := range aeadKeys {
 		if err := s.Try(Blocking(name)[0]); err != nil {
 			t.Errorf("%s: %v", name, err)

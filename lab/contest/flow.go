@@ -1,6 +1,8 @@
 package contest
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"fmt"
 	"net"
 	"time"
@@ -29,7 +31,10 @@ func (f Flow) Serve(e measure.Entry) (measure.Service, error) {
 	case "actor":
 		return f.serveActor(e)
 	}
-	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
+	if aeadKeys[e.Contestant] > 0 {
+		return measure.Service{Close: func() error { return nil }}, nil
+	}
+	return measure.Service{}, fmt.Errorf("%s is not for one way", e.Contestant)
 }
 
 // Dial is for Scenario.Dial.
@@ -42,21 +47,24 @@ func (f Flow) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	case "net.Conn", "read/write", cryptoTLS:
 		c, err := dialPlain(addr, e)
 		if err != nil {
-			return nil, err
+			return measure.Client{}, err
 		}
-		return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return f.pourMessages(c, d) }, c.Close), nil
+		return measure.Client{Run: func(d time.Duration) (measure.Sample, error) { return f.pourMessages(c, d) }, Close: c.Close}, nil
 	case "actor":
 		c, err := dialActors(addr, e, f.Window+1, f.idConfig())
 		if err != nil {
-			return nil, err
+			return measure.Client{}, err
 		}
-		return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+		return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
 			o := &oneWay{Flow: f, d: d}
 			err := c.runJob(o)
 			return measure.Sample{N: o.arrived, Seconds: o.took.Seconds(), Bytes: o.arrived * f.Size}, err
-		}, c.Close), nil
+		}, Close: c.Close}, nil
 	}
-	return nil, fmt.Errorf("%s is not for one way", e.Contestant)
+	if key := aeadKeys[e.Contestant]; key > 0 {
+		return f.newAEADClient(key)
+	}
+	return measure.Client{}, fmt.Errorf("%s is not for one way", e.Contestant)
 }
 
 // idConfig returns a configuration with room for two windows.
@@ -155,4 +163,42 @@ func (f Flow) pourMessages(c net.Conn, d time.Duration) (measure.Sample, error) 
 	}
 	n := batches * f.Batch
 	return measure.Sample{N: n, Seconds: time.Since(begun).Seconds(), Bytes: n * f.Size}, nil
+}
+
+// aeadKeys are the lengths of the keys of AES-GCM, by the entries that only seal and open messages:
+// that of PSK mode, and that of TLS mode and crypto/tls.
+var aeadKeys = map[string]int{"AES-256-GCM": 32, "AES-128-GCM": 16}
+
+// newAEADClient makes a client that seals and opens messages, and sends none. It seals Window of
+// them before it opens the first, because messages in flight are in no cache either.
+func (f Flow) newAEADClient(key int) (measure.Client, error) {
+	block, err := aes.NewCipher(make([]byte, key))
+	if err != nil {
+		return measure.Client{}, err
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return measure.Client{}, err
+	}
+	plain, sealed := make([][]byte, f.Window), make([][]byte, f.Window)
+	for i := range plain {
+		plain[i], sealed[i] = NewPayload(f.Size), make([]byte, 0, f.Size+gcm.Overhead())
+	}
+	nonce := make([]byte, gcm.NonceSize())
+	return measure.Client{Run: func(d time.Duration) (s measure.Sample, err error) {
+		begun := time.Now()
+		for time.Since(begun) < d {
+			for i, p := range plain {
+				sealed[i] = gcm.Seal(sealed[i][:0], nonce, p, nil)
+			}
+			for i, b := range sealed {
+				if _, err := gcm.Open(b[:0], nonce, b, nil); err != nil {
+					return s, fmt.Errorf("message %d: %w", i, err)
+				}
+			}
+			s.N += f.Window
+		}
+		s.Seconds, s.Bytes = time.Since(begun).Seconds(), s.N*f.Size
+		return s, nil
+	}, Close: func() error { return nil }}, nil
 }

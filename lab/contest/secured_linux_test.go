@@ -34,7 +34,7 @@ func TestSecured(t *testing.T) {
 	}
 	defer svc.Close()
 	mixed.Secured = ""
-	if _, err := Ours.Dial(svc.Addr(), mixed); err == nil {
+	if _, err := Ours.Dial(svc.Addr, mixed); err == nil {
 		t.Error("a secured server answers a client that is not secured")
 	}
 }

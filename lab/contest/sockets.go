@@ -12,56 +12,46 @@ import (
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-// listening is a Service on a net.Listener.
-type listening struct {
-	l     net.Listener
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	done  sync.WaitGroup
-}
-
 // Listen makes a Service that calls serve with each connection of l, each on its own goroutine.
 func Listen(l net.Listener, serve func(net.Conn)) measure.Service {
-	s := &listening{l: l, conns: make(map[net.Conn]bool)}
-	s.done.Go(func() {
+	var mu sync.Mutex
+	conns := make(map[net.Conn]bool)
+	var done sync.WaitGroup
+	done.Go(func() {
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			s.mu.Lock()
-			s.conns[c] = true
-			s.mu.Unlock()
-			s.done.Go(func() {
+			mu.Lock()
+			conns[c] = true
+			mu.Unlock()
+			done.Go(func() {
 				serve(c)
-				s.mu.Lock()
-				delete(s.conns, c)
-				s.mu.Unlock()
+				mu.Lock()
+				delete(conns, c)
+				mu.Unlock()
 				_ = c.Close()
 			})
 		}
 	})
-	return s
-}
-
-func (s *listening) Addr() string { return s.l.Addr().String() }
-
-func (s *listening) Close() error {
-	err := s.l.Close()
-	s.mu.Lock()
-	for c := range s.conns {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	s.done.Wait()
-	return err
+	return measure.Service{Addr: l.Addr().String(), Close: func() error {
+		err := l.Close()
+		mu.Lock()
+		for c := range conns {
+			_ = c.Close()
+		}
+		mu.Unlock()
+		done.Wait()
+		return err
+	}}
 }
 
 // ListenTCP is Listen on a new TCP listener on loopback.
 func ListenTCP(serve func(net.Conn)) (measure.Service, error) {
 	l, err := net.Listen("tcp", Loopback)
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	return Listen(l, serve), nil
 }
@@ -158,24 +148,24 @@ func Echo(c net.Conn) {
 
 func serveEcho(e measure.Entry) (measure.Service, error) { return listenPlain(e, Echo) }
 
-func dialEcho(addr string, e measure.Entry) (Tripper, error) {
+func dialEcho(addr string, e measure.Entry) (Calls, error) {
 	c, err := dialPlain(addr, e)
 	if err != nil {
-		return nil, err
+		return Calls{}, err
 	}
-	return Serial{connCalls(c)}, nil
+	return connCalls(c), nil
 }
 
-// connCalls makes a Caller that writes a message and reads it back.
+// connCalls makes calls, one at a time, that write a message and read it back.
 func connCalls(c net.Conn) Calls {
 	return Calls{
-		CallFunc: func(p, room []byte) ([]byte, error) {
+		Call: func(p, room []byte) ([]byte, error) {
 			if _, err := c.Write(p); err != nil {
 				return nil, err
 			}
 			_, err := io.ReadFull(c, room)
 			return room, err
 		},
-		CloseFunc: c.Close,
+		Close: c.Close,
 	}
 }

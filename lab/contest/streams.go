@@ -42,24 +42,24 @@ func dialOn(e measure.Entry) (dial dialFunc, closing func() error, err error) {
 func serveRDMANet(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	s := Listen(l, Echo)
-	return measure.NewService(s.Addr(), func() error { return errors.Join(s.Close(), closing()) }), nil
+	return measure.Service{Addr: s.Addr, Close: func() error { return errors.Join(s.Close(), closing()) }}, nil
 }
 
-func dialRDMANet(addr string, e measure.Entry) (Tripper, error) {
+func dialRDMANet(addr string, e measure.Entry) (Calls, error) {
 	dial, closing, err := dialOn(e)
 	if err != nil {
-		return nil, err
+		return Calls{}, err
 	}
 	c, err := dial(context.Background(), "tcp", addr)
 	if err != nil {
-		return nil, err
+		return Calls{}, err
 	}
 	calls := connCalls(c)
-	calls.CloseFunc = func() error { return errors.Join(c.Close(), closing()) }
-	return Serial{calls}, nil
+	calls.Close = func() error { return errors.Join(c.Close(), closing()) }
+	return calls, nil
 }
 
 // Web measures net/http over rdmanet and over net.Conn, with GETs of Body bytes.
@@ -69,7 +69,7 @@ type Web struct{ Body int }
 func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	l, closing, err := listenOn(e)
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	body := NewPayload(web.Body)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -77,28 +77,30 @@ func (web Web) Serve(e measure.Entry) (measure.Service, error) {
 	})}
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
-	return measure.NewService(l.Addr().String(), func() error {
+	return measure.Service{Addr: l.Addr().String(), Close: func() error {
 		err := s.Close()
 		if e := <-ended; !errors.Is(e, http.ErrServerClosed) {
 			err = errors.Join(err, e)
 		}
 		return errors.Join(err, closing())
-	}), nil
+	}}, nil
 }
 
 // Dial is for Scenario.Dial.
 func (web Web) Dial(addr string, e measure.Entry) (measure.Client, error) {
 	dial, closing, err := dialOn(e)
 	if err != nil {
-		return nil, err
+		return measure.Client{}, err
 	}
 	t := &http.Transport{DialContext: dial, MaxConnsPerHost: ManyCallers, MaxIdleConnsPerHost: ManyCallers, DisableCompression: true}
 	c := &http.Client{Transport: t}
-	call := func(_, _ []byte) ([]byte, error) { return getBody(c, "http://"+addr+"/") }
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return Together(ManyCallers, web.Body, d, call) }, func() error {
+	call := func(int, []byte, []byte) ([]byte, error) { return getBody(c, "http://"+addr+"/") }
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
+		return Together(ManyCallers, web.Body, d, true, call)
+	}, Close: func() error {
 		c.CloseIdleConnections()
 		return closing()
-	}), nil
+	}}, nil
 }
 
 // getBody makes one request and returns the body.

@@ -20,8 +20,6 @@ func newDevice(e measure.Entry) cmid.Driver {
 // memory. Otherwise all messages are sent from the same memory, as in perftest.
 const ownMemory = "verbs-own"
 
-var latency = perf.Test{Op: perf.Send, Kind: perf.Latency, Size: PayloadSize, Depth: 1}
-
 func perfConfig(e measure.Entry) perf.Config {
 	return perf.Config{Driver: newDevice(e), Wait: e.Wait, Timeout: 30 * time.Second, Complain: func(err error) { panic(err) }}
 }
@@ -30,22 +28,26 @@ func perfConfig(e measure.Entry) perf.Config {
 func serveVerbs(e measure.Entry) (measure.Service, error) {
 	s, err := perf.Listen(perfConfig(e), cmid.MustAddr(Loopback))
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
-	return measure.NewService(s.Addr().String(), func() error {
+	return measure.Service{Addr: s.Addr().String(), Close: func() error {
 		_, err := s.Close()
 		return err
-	}), nil
+	}}, nil
+}
+
+func dialVerbsEcho(addr string, e measure.Entry) (measure.Client, error) {
+	return dialVerbs(addr, e, perf.Test{Op: perf.Send, Kind: perf.Latency, Size: PayloadSize, Depth: 1})
 }
 
 // dialVerbs opens the client of `rdmactor perf`. Each Run uses a new connection.
 func dialVerbs(addr string, e measure.Entry, t perf.Test) (measure.Client, error) {
 	cl, err := perf.Open(perfConfig(e))
 	if err != nil {
-		return nil, err
+		return measure.Client{}, err
 	}
 	plan := perf.Plan{Test: t, Peer: cmid.MustAddr(addr), OwnMemory: e.Contestant == ownMemory}
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
 		plan.Duration = d
 		begun := time.Now()
 		r, err := cl.Run(context.Background(), plan)
@@ -58,5 +60,5 @@ func dialVerbs(addr string, e measure.Entry, t perf.Test) (measure.Client, error
 			s.Times = measure.Metrics{measure.P50: halves * t.P50US, measure.P90: halves * t.P90US, measure.P99: halves * t.P99US}
 		}
 		return s, err
-	}, cl.Close), nil
+	}, Close: cl.Close}, nil
 }

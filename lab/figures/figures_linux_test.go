@@ -47,7 +47,7 @@ func TestRun(t *testing.T) {
 	if err := measureAll(t.Context(), []string{"-quick", "-loops", "3", "loops"}); err != nil {
 		t.Error(err)
 	}
-	for _, args := range [][]string{{}, {"dance"}, {"echo", "spin"}} {
+	for _, args := range [][]string{{}, {"dance"}, {"echo", "spin"}, {""}} {
 		if err := measureAll(t.Context(), args); err == nil {
 			t.Errorf("%q were taken", args)
 		}

@@ -26,23 +26,6 @@ const (
 // fileBytes is the length of the file.
 const fileBytes, quickFileBytes = 1 << 30, 64 << 20
 
-// filesScenario returns the scenario that copies a file from one process to another.
-func filesScenario() measure.Scenario {
-	return measure.Scenario{
-		Name: "files", Title: "A file of 1 GiB from one process to the other, blocking", On: measure.OwnCPU, Paired: true,
-		Note: "Both files are in memory (/dev/shm), and the copy is a new one each time. The sender reads the file into slots, and the receiver " +
-			"writes the file from them. The other programs use sendfile(2), and read(2) and write(2), or splice(2), for the receiver.",
-		Entries: contest.Blocking(bySlots, bySendfile, bySplice), Base: bySendfile,
-		Columns: []string{measure.MiBPerS, measure.ServerCPUPer, measure.ClientCPUPer},
-		Bars: []measure.Bar{
-			measure.AtLeast(0.95, "a file of 1 GiB through slots, against sendfile(2): throughput", measure.MiBPerS, bySlots, bySendfile),
-			measure.Published("the same: CPU", measure.CPUPer, bySlots, bySendfile),
-			measure.Published("the same, against sendfile(2) and splice(2): throughput", measure.MiBPerS, bySlots, bySplice),
-		},
-		Serve: serveFiles, Dial: dialFiles,
-	}
-}
-
 // newFile makes a file without a name, in memory if that is possible.
 func newFile() (*os.File, error) {
 	dir := "/dev/shm"
@@ -79,13 +62,13 @@ func serveFiles(e measure.Entry) (measure.Service, error) {
 	}
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
-		return nil, err
+		return measure.Service{}, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	l, err := slots.Listen(ctx, w.RT, "127.0.0.1:0")
 	if err != nil {
 		stop()
-		return nil, errors.Join(err, w.Close())
+		return measure.Service{}, errors.Join(err, w.Close())
 	}
 	go func() {
 		for {
@@ -96,10 +79,10 @@ func serveFiles(e measure.Entry) (measure.Service, error) {
 			_ = takeSlots(ctx, c)
 		}
 	}()
-	return measure.NewService(l.Addr().String(), func() error {
+	return measure.Service{Addr: l.Addr().String(), Close: func() error {
 		stop()
 		return errors.Join(l.Close(), w.Close())
-	}), nil
+	}}, nil
 }
 
 // takeTCP writes the received bytes to a file, and answers with its length.
@@ -174,18 +157,18 @@ func newSource(e measure.Entry) (*source, error) {
 func dialFiles(addr string, e measure.Entry) (measure.Client, error) {
 	s, err := newSource(e)
 	if err != nil {
-		return nil, err
+		return measure.Client{}, err
 	}
 	give, end := func() (uint64, error) { return giveTCP(addr, s) }, s.Close
 	if e.Contestant == bySlots {
 		w, err := contest.OpenWorld(e, rdma.Config{})
 		if err != nil {
-			return nil, errors.Join(err, s.Close())
+			return measure.Client{}, errors.Join(err, s.Close())
 		}
 		give = func() (uint64, error) { return giveSlots(w.RT, addr, s) }
 		end = func() error { return errors.Join(w.Close(), s.Close()) }
 	}
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) { return s.copyRepeatedly(d, give) }, end), nil
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) { return s.copyRepeatedly(d, give) }, Close: end}, nil
 }
 
 // copyRepeatedly copies the file repeatedly for the time d, at least once.

@@ -20,40 +20,25 @@ const (
 	dialledKiB  = "dialled KiB"
 )
 
-// census is the Go memory of a process before it has connections, in bytes.
-type census float64
-
-func newCensus() census { return census(stats.GoMemory()) }
-
-// perConnection returns the Go memory per connection for n connections, in KiB.
-func (c census) perConnection(n int) float64 {
-	return (float64(stats.GoMemory()) - float64(c)) / 1024 / float64(max(n, 1))
-}
-
-// idleService is a service that counts its connections.
-type idleService struct {
-	measure.Service
-	before census
-	n      atomic.Int64
+// memoryPer returns the Go memory for each of n connections, in KiB. before is that of the process
+// before it had any.
+func memoryPer(n int, before uint64) float64 {
+	return (float64(stats.GoMemory()) - float64(before)) / 1024 / float64(max(n, 1))
 }
 
 func serveIdle(e measure.Entry) (measure.Service, error) {
-	s := &idleService{}
-	var err error
-	s.Service, err = contest.ServeActors(e, func(ctx actor.Context) {
+	var before uint64
+	var n atomic.Int64
+	s, err := contest.ServeActors(e, func(ctx actor.Context) {
 		switch ctx.Message().(type) {
 		case *actor.Started:
-			s.before = newCensus()
+			before = stats.GoMemory()
 		case *rdma.Established:
-			s.n.Add(1)
+			n.Add(1)
 		}
 	}, rdma.IDConfig{})
+	s.Report = func() measure.Metrics { return measure.Metrics{acceptedKiB: memoryPer(int(n.Load()), before)} }
 	return s, err
-}
-
-// Report implements measure.Reporter.
-func (s *idleService) Report() measure.Metrics {
-	return measure.Metrics{acceptedKiB: s.before.perConnection(int(s.n.Load()))}
 }
 
 // dialIdle makes a client that opens the connections and sends nothing on them.
@@ -64,16 +49,13 @@ func dialIdle(addr string, e measure.Entry) (measure.Client, error) {
 	}
 	w, err := contest.OpenWorld(e, rdma.Config{})
 	if err != nil {
-		return nil, err
+		return measure.Client{}, err
 	}
-	before := newCensus()
-	c, err := w.DialCrowd(addr, n, func(*rdma.Received) {})
-	if err != nil {
-		return nil, err
-	}
-	return measure.NewClient(func(d time.Duration) (measure.Sample, error) {
+	before := stats.GoMemory()
+	err = w.DialMany(addr, n)
+	return measure.Client{Run: func(d time.Duration) (measure.Sample, error) {
 		return measure.Sample{
-			N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: before.perConnection(n)},
+			N: n, Seconds: d.Seconds(), More: measure.Metrics{measure.Connections: float64(n), dialledKiB: memoryPer(n, before)},
 		}, nil
-	}, c.Close), nil
+	}, Close: w.Close}, err
 }

@@ -35,40 +35,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
-	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/lab/measure"
 )
 
-func main() {
-	child, err := measure.RunRole(allScenarios(0))
-	if !child {
-		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
-		err = measureAll(ctx, os.Args[1:])
-		stop()
-	}
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "figures:", err)
-		os.Exit(1)
-	}
-}
-
-// figureName returns the name of a scenario on the command line.
-func figureName(s measure.Scenario) string {
-	name, _, _ := strings.Cut(s.Name, "-")
-	return name
-}
+func main() { measure.Main("figures", allScenarios(0), measureAll) }
 
 func measureAll(ctx context.Context, args []string) error {
 	var set measure.Settings
@@ -76,22 +50,26 @@ func measureAll(ctx context.Context, args []string) error {
 	set.Flags(f, 7)
 	loops := f.Int("loops", 2, "loops of the figure loops")
 	f.Usage = func() {
-		var names []string
+		fmt.Fprintln(f.Output(), "usage: figures [flags] NAME|all")
 		for _, s := range allScenarios(0) {
-			names = append(names, figureName(s))
+			fmt.Fprintf(f.Output(), "  %s: %s\n", s.Name, s.Title)
 		}
-		fmt.Fprintf(f.Output(), "usage: figures [flags] %s|all\n", strings.Join(slices.Compact(names), "|"))
 		f.PrintDefaults()
 	}
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	chosen := slices.DeleteFunc(allScenarios(*loops), func(s measure.Scenario) bool {
-		return f.Arg(0) != "all" && f.Arg(0) != figureName(s)
-	})
-	if f.NArg() != 1 || len(chosen) == 0 {
+	name := f.Arg(0)
+	if f.NArg() != 1 || name == "" {
 		f.Usage()
 		return flag.ErrHelp
+	}
+	if name == "all" {
+		name = ""
+	}
+	chosen, err := measure.Choose(allScenarios(*loops), name, "")
+	if err != nil {
+		return err
 	}
 	doc := measure.NewDocument(set, "github.com/asynkron/protoactor-go", "golang.org/x/sys")
 	return doc.Measure(ctx, chosen, os.Stdout)

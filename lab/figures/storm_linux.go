@@ -52,44 +52,36 @@ func howMany(e measure.Entry) (good, hostiles int) {
 	return stormGood, stormHostiles
 }
 
-// stormService is an echo server that measures its process.
-type stormService struct {
-	measure.Service
-	before, sockets int
-	with            atomic.Uint64 // bytes of Go memory when all good peers are connected
-}
-
+// serveStorm starts an echo server that measures its process.
 func serveStorm(e measure.Entry) (measure.Service, error) {
-	s := &stormService{}
 	good, _ := howMany(e)
-	up := 0
-	var err error
-	s.Service, err = contest.ServeActors(e, func(ctx actor.Context) {
+	var before uint64
+	var with atomic.Uint64 // bytes of Go memory when all good peers are connected
+	up, sockets := 0, 0
+	s, err := contest.ServeActors(e, func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *rdma.Listening:
-			s.before, s.sockets = int(stats.GoMemory()), openSockets()
+			before, sockets = stats.GoMemory(), openSockets()
 		case *rdma.Received:
 			ctx.Respond(rdma.NewSend(m.Data))
 			if up++; up == good {
-				s.with.Store(stats.GoMemory())
+				with.Store(stats.GoMemory())
 			}
 		}
 	}, rdma.IDConfig{})
+	s.Report = func() measure.Metrics {
+		// Some connections see their peer's FIN late.
+		for end := time.Now().Add(stormPatience); openSockets() > sockets && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		debug.FreeOSMemory()
+		return measure.Metrics{
+			goBefore: toMiB(before), goWith: toMiB(with.Load()), goAfter: toMiB(stats.GoMemory()),
+			rssPeak: toMiB(stats.ProcessMemory("VmHWM")), rssAfter: toMiB(stats.ProcessMemory("VmRSS")),
+			socketsBefore: float64(sockets), socketsAfter: float64(openSockets()),
+		}
+	}
 	return s, err
-}
-
-// Report implements measure.Reporter.
-func (s *stormService) Report() measure.Metrics {
-	// Some connections see their peer's FIN late.
-	for end := time.Now().Add(stormPatience); openSockets() > s.sockets && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	debug.FreeOSMemory()
-	return measure.Metrics{
-		goBefore: toMiB(uint64(s.before)), goWith: toMiB(s.with.Load()), goAfter: toMiB(stats.GoMemory()),
-		rssPeak: toMiB(stats.ProcessMemory("VmHWM")), rssAfter: toMiB(stats.ProcessMemory("VmRSS")),
-		socketsBefore: float64(s.sockets), socketsAfter: float64(openSockets()),
-	}
 }
 
 // openSockets counts the process's sockets. It leaves out the loop's timerfd, which is opened when
@@ -106,15 +98,14 @@ type stormClient struct {
 func dialStorm(addr string, e measure.Entry) (measure.Client, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{Timeouts: rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}})
 	good, hostiles := howMany(e)
-	return &stormClient{w, addr, good, hostiles}, err
-}
-
-func (c *stormClient) Run(time.Duration) (measure.Sample, error) {
-	hostiles := make(chan measure.Metrics)
-	go func() { hostiles <- c.beHostile() }()
-	s := c.beGood()
-	maps.Copy(s.More, <-hostiles)
-	return s, nil
+	c := &stormClient{w, addr, good, hostiles}
+	return measure.Client{Run: func(time.Duration) (measure.Sample, error) {
+		hostiles := make(chan measure.Metrics)
+		go func() { hostiles <- c.beHostile() }()
+		s := c.beGood()
+		maps.Copy(s.More, <-hostiles)
+		return s, nil
+	}, Close: w.Close}, err
 }
 
 // beGood dials for all good peers concurrently. Each connection stays open until all peers have

@@ -97,15 +97,13 @@ func (d *Document) Head() string {
 	return b.String()
 }
 
-// Verdicts returns a table of the bars that have an aim.
+// Verdicts returns a table of the bars.
 func (d *Document) Verdicts() string {
 	var b strings.Builder
 	b.WriteString("\n## Bars\n\n| what | aim | got | rounds | |\n|---|---|---:|---|---|\n")
 	for _, r := range d.Scenarios {
 		for _, x := range r.Bars {
-			if x.Bar != "" {
-				x.writeLine(&b)
-			}
+			x.writeLine(&b)
 		}
 	}
 	return b.String()

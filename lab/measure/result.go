@@ -30,7 +30,7 @@ type Measured struct {
 // Verdict is a bar, and whether it was reached.
 type Verdict struct {
 	What  string  `json:"what"`
-	Bar   string  `json:"bar"` // "": published without an aim
+	Bar   string  `json:"bar"`
 	Got   float64 `json:"got"`
 	Least float64 `json:"round_min"`
 	Most  float64 `json:"round_max"`
@@ -120,13 +120,11 @@ func (r *Result) judgeBar(b Bar) (v Verdict, ok bool) {
 		}
 		to = to.plusMetric(plus, metric)
 	}
-	v = Verdict{What: b.What, Pass: true}
+	v = Verdict{What: b.What, Bar: fmt.Sprintf(">= %g", b.Least)}
 	v.Got, v.Least, v.Most = r.metricRatio(e, b.Metric, to, metric)
-	switch {
-	case b.Most > 0:
+	v.Pass = v.Got >= b.Least
+	if b.Most > 0 {
 		v.Bar, v.Pass = fmt.Sprintf("<= %g", b.Most), v.Got <= b.Most+b.Slack
-	case b.Least > 0:
-		v.Bar, v.Pass = fmt.Sprintf(">= %g", b.Least), v.Got >= b.Least
 	}
 	return v, true
 }

@@ -27,7 +27,7 @@ func TestJudge(t *testing.T) {
 		{Bar{Metric: P50, Entry: "a", Base: "b", Least: 0.6}, false, 0.5, 0.25, 0.75, false},
 		{Bar{Metric: P50, Entry: "b", Base: "a", Least: 2}, false, 2, 4.0 / 3, 4, true},
 		{Bar{Metric: P50, Entry: "a", Base: "b", Most: 0.2}, true, 0.25, 0.25, 0.75, false},
-		{Bar{Metric: P50, Entry: "a", Base: "b"}, true, 0.25, 0.25, 0.75, true},
+		{Bar{Metric: P50, Entry: "a", Base: "b", Most: 0.3}, true, 0.25, 0.25, 0.75, true},
 		{Bar{Metric: P99, Entry: "a", OfItself: P50, Most: 2}, false, 3, 8.0 / 3, 4, false},
 		{Bar{Metric: P99, Entry: "a", Most: 6}, false, 6, 4, 8, true},
 		{Bar{Metric: P99, Entry: "a", Most: 5.9, Slack: 0.2}, true, 6, 4, 8, true},
@@ -52,14 +52,17 @@ func TestChoose(t *testing.T) {
 		{Name: "calls", Entries: []Entry{{Contestant: "rpc"}, {Contestant: "grpc-go"}, {Contestant: "net/rpc"}}},
 		{Name: "echo"},
 	}
-	got, err := Choose(all, []string{"calls"}, "rpc,grpc-go")
+	got, err := Choose(all, "calls", "rpc,grpc-go")
 	if err != nil || len(got) != 1 || len(got[0].Entries) != 2 {
 		t.Errorf("%+v, %v; want calls with two entries", got, err)
 	}
-	if got, err := Choose(all, []string{"echo", "calls"}, ""); err != nil || len(got) != 2 || len(got[1].Entries) != 3 {
+	if got, err := Choose(all, "echo,calls", ""); err != nil || len(got) != 2 || len(got[1].Entries) != 3 {
 		t.Errorf("%+v, %v; want both whole", got, err)
 	}
-	if _, err := Choose(all, []string{"dance"}, ""); err == nil || !strings.Contains(err.Error(), `"dance"`) {
+	if got, err := Choose(all, "", ""); err != nil || len(got) != 2 {
+		t.Errorf("%+v, %v; want all", got, err)
+	}
+	if _, err := Choose(all, "dance", ""); err == nil || !strings.Contains(err.Error(), `"dance"`) {
 		t.Errorf("a scenario that is not there: %v", err)
 	}
 }
@@ -84,7 +87,7 @@ func TestCheck(t *testing.T) {
 // TestPlus: an entry is compared with the sum of two others.
 func TestPlus(t *testing.T) {
 	s := Scenario{Name: "s", Entries: []Entry{{Contestant: "a"}, {Contestant: "b"}, {Contestant: "c"}}, Paired: true}
-	b := AtMost(1.2, "", MicrosPer, "a", "b").With("c")
+	b := Bar{Metric: MicrosPer, Entry: "a", Base: "b", Plus: "c", Most: 1.2}
 	r := newResult(s)
 	for i, x := range [][]float64{{6, 12, 18}, {2, 4, 6}, {3, 4}} {
 		for _, v := range x {
@@ -140,12 +143,12 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestMarkdown: tables have a line for each entry and each bar with an aim; failures are below.
+// TestMarkdown: tables have a line for each entry and each bar; failures are below.
 func TestMarkdown(t *testing.T) {
 	s := Scenario{
 		Name: "s", Title: "A title", Note: "A note.", On: OwnCPU, Columns: []string{P50, P99}, Base: "b",
 		Entries: []Entry{{Contestant: "a", Ours: true}, {Contestant: "b"}, {Contestant: "c"}},
-		Bars:    []Bar{{What: "a against b", Metric: P50, Entry: "a", Base: "b", Most: 0.4}, {What: "of a", Metric: P99, Entry: "a"}},
+		Bars:    Bar{What: "%s against b", Metric: P50, Base: "b", Most: 0.4}.Of("a"),
 	}
 	r := newResult(s)
 	r.Entries[0].Rounds = []Metrics{{P50: 1, P99: 1234}}

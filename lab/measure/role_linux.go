@@ -2,11 +2,16 @@ package measure
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 )
@@ -14,12 +19,12 @@ import (
 // warmUp is the longest time that a client runs before it is measured.
 const warmUp = 300 * time.Millisecond
 
-// role is the server or client that a child runs.
+// role is the server, client or joiner that a child runs.
 type role struct {
-	Server   bool
+	Server   bool // or joiner, if it has the server's address
 	Scenario string
 	Entry    Entry
-	Addr     string // of the server; only for clients
+	Addr     string // of the server
 	Run      time.Duration
 	Profile  string // file; "": none
 }
@@ -53,17 +58,21 @@ func RunRole(all []Scenario) (child bool, err error) {
 
 // runServer runs the server, and sends its usage whenever the parent asks.
 func (r role) runServer(s Scenario) error {
-	svc, err := s.Serve(r.Entry)
+	serve := s.Serve
+	if r.Addr != "" {
+		serve = func(e Entry) (Service, error) { return s.Join(r.Addr, e) }
+	}
+	svc, err := serve(r.Entry)
 	if err != nil {
 		return err
 	}
-	if err := Report(hello{svc.Addr()}); err != nil {
+	if err := Report(hello{svc.Addr}); err != nil {
 		return err
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		u := currentUsage()
-		if more, ok := svc.(Reporter); ok {
-			u.More = more.Report()
+		if svc.Report != nil {
+			u.More = svc.Report()
 		}
 		if err := Report(u); err != nil {
 			return err
@@ -105,4 +114,36 @@ func (r role) warmUpAndRun(s Scenario, c Client) error {
 	}
 	in.Scan() // the parent asks for the server's usage first
 	return nil
+}
+
+// StartJoiner is for clients of a scenario with Join. It runs Join in another process, with the
+// server's address, and returns the address of its Service.
+func StartJoiner(scenario string, e Entry, addr string) (c *Child, at string, err error) {
+	c, err = Start(context.Background(), "the joiner", -1, 2, role{Server: true, Scenario: scenario, Entry: e, Addr: addr})
+	if err != nil {
+		return nil, "", err
+	}
+	var h hello
+	if err := c.Ask("", &h); err != nil {
+		return nil, "", errors.Join(err, c.Stop())
+	}
+	return c, h.Addr, nil
+}
+
+// Main is the main function of a program that measures. It does a child's work in a child, and
+// otherwise calls run with the program's arguments. name is the program's in errors.
+func Main(name string, all []Scenario, run func(ctx context.Context, args []string) error) {
+	child, err := RunRole(all)
+	if !child {
+		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+		err = run(ctx, os.Args[1:])
+		stop()
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
 }

@@ -13,50 +13,46 @@ import (
 	"time"
 )
 
-// toy is a service and a client that only record how long they were asked to run.
-type toy struct{ quick bool }
-
-func (toy) Addr() string    { return "here" }
-func (toy) Close() error    { return nil }
-func (toy) Report() Metrics { return Metrics{"served": 1} }
-
-func (y toy) Run(d time.Duration) (Sample, error) {
-	s := Sample{N: 1, Seconds: d.Seconds(), More: Metrics{"quick": 0}}
-	if y.quick {
-		s.More["quick"] = 1
-	}
-	return s, nil
+// newToy makes a client that only reports whether its run is quick.
+func newToy(quick float64) Client {
+	return Client{func(d time.Duration) (Sample, error) {
+		return Sample{N: 1, Seconds: d.Seconds(), More: Metrics{"quick": quick}}, nil
+	}, closeToy}
 }
 
-// hung is a client that does not return.
-type hung struct{ toy }
-
-func (hung) Run(time.Duration) (Sample, error) { forever(); return Sample{}, nil }
+func closeToy() error { return nil }
 
 func toyScenario(name string, dial func(addr string, e Entry) (Client, error)) Scenario {
 	return Scenario{
 		Name: name, Title: name, On: AnyCPU, Columns: []string{PerSecond}, Base: "a",
 		Entries: []Entry{{Contestant: "a"}, {Contestant: "b"}},
 		Bars:    []Bar{{What: "b against a", Metric: PerSecond, Entry: "b", Base: "a", Most: 1}},
-		Serve:   func(Entry) (Service, error) { return toy{}, nil },
-		Dial:    dial,
+		Serve: func(Entry) (Service, error) {
+			return Service{"here", closeToy, func() Metrics { return Metrics{"served": 1} }}, nil
+		},
+		Dial: dial,
 	}
 }
 
 var scenarios = []Scenario{
 	toyScenario("works", func(addr string, e Entry) (Client, error) {
 		if addr != "here" {
-			return nil, errors.New("the server is not there")
+			return Client{}, errors.New("the server is not there")
 		}
-		return toy{e.Quick}, nil
+		if e.Quick {
+			return newToy(1), nil
+		}
+		return newToy(0), nil
 	}),
 	toyScenario("fails", func(_ string, e Entry) (Client, error) {
 		if e.Contestant == "b" {
-			return toy{}, nil
+			return newToy(0), nil
 		}
-		return nil, errors.New("it does not connect")
+		return Client{}, errors.New("it does not connect")
 	}),
-	toyScenario("hangs", func(string, Entry) (Client, error) { return hung{}, nil }),
+	toyScenario("hangs", func(string, Entry) (Client, error) {
+		return Client{func(time.Duration) (Sample, error) { forever(); return Sample{}, nil }, closeToy}, nil
+	}),
 }
 
 func toySettings(t *testing.T, args ...string) (set Settings) {

@@ -43,47 +43,19 @@ func (e Entry) Name() string {
 }
 
 // Service is a running server.
-type Service interface {
-	Addr() string
-	Close() error
+type Service struct {
+	Addr  string
+	Close func() error
+	// Report returns additional metrics. It is called before the measurement and after it, and only
+	// the second result counts. nil: there are none.
+	Report func() Metrics
 }
 
-// NewService makes a Service with the address addr. Its Close calls end.
-func NewService(addr string, end func() error) Service { return service{addr, end} }
-
-type service struct {
-	addr string
-	end  func() error
+// Client is a connected client. Only one goroutine may call its functions.
+type Client struct {
+	Run   func(d time.Duration) (Sample, error) // measures for the time d
+	Close func() error
 }
-
-func (s service) Addr() string { return s.addr }
-func (s service) Close() error { return s.end() }
-
-// Reporter is a Service with additional metrics.
-type Reporter interface {
-	// Report is called before the measurement and after it. Only the second result counts.
-	Report() Metrics
-}
-
-// Client is a connected client. Only one goroutine may call its methods.
-type Client interface {
-	// Run measures for the time d.
-	Run(d time.Duration) (Sample, error)
-	Close() error
-}
-
-// NewClient makes a Client whose Run is run and whose Close is end.
-func NewClient(run func(d time.Duration) (Sample, error), end func() error) Client {
-	return client{run, end}
-}
-
-type client struct {
-	run func(d time.Duration) (Sample, error)
-	end func() error
-}
-
-func (c client) Run(d time.Duration) (Sample, error) { return c.run(d) }
-func (c client) Close() error                        { return c.end() }
 
 // Scenario is one comparison.
 type Scenario struct {
@@ -101,6 +73,7 @@ type Scenario struct {
 	Paired bool // a ratio is the median of the rounds' ratios, not that of the medians
 	Serve  func(e Entry) (Service, error)
 	Dial   func(addr string, e Entry) (Client, error)
+	Join   func(addr string, e Entry) (Service, error) // nil, or what StartJoiner starts
 }
 
 // CPUs are the CPUs of a pair's server and client. -1 means any.
@@ -124,7 +97,7 @@ func (c CPUs) String() string {
 	return "one CPU for each process"
 }
 
-// Bar is an aim for a metric. A bar without Most and Least is only published.
+// Bar is an aim for a metric.
 type Bar struct {
 	What        string
 	Metric      string
@@ -135,29 +108,14 @@ type Bar struct {
 	Slack       float64 // how far above Most still passes
 }
 
-// With is b, with another entry's metric added to the base's.
-func (b Bar) With(entry string) Bar {
-	b.Plus = entry
-	return b
-}
-
-// Published returns a bar without an aim, for a metric of an entry or its ratio to that of a base.
-func Published(what, metric, entry string, base ...string) Bar {
-	return Bar{What: what, Metric: metric, Entry: entry, Base: strings.Join(base, "")}
-}
-
-// AtMost returns a bar that a value of at most most reaches.
-func AtMost(most float64, what, metric, entry string, base ...string) Bar {
-	b := Published(what, metric, entry, base...)
-	b.Most = most
-	return b
-}
-
-// AtLeast returns a bar that a value of at least least reaches.
-func AtLeast(least float64, what, metric, entry string, base ...string) Bar {
-	b := Published(what, metric, entry, base...)
-	b.Least = least
-	return b
+// Of returns the bar for each of the entries, whose names replace %s in What.
+func (b Bar) Of(entries ...string) (bars []Bar) {
+	for _, name := range entries {
+		each := b
+		each.What, each.Entry = fmt.Sprintf(b.What, name), name
+		bars = append(bars, each)
+	}
+	return bars
 }
 
 // Check returns an error for mistakes in scenarios: duplicate names, and bars of entries that do
@@ -191,7 +149,7 @@ func (s Scenario) Try(e Entry) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.Dial(svc.Addr(), e)
+	c, err := s.Dial(svc.Addr, e)
 	if err != nil {
 		return errors.Join(err, svc.Close())
 	}
@@ -208,26 +166,30 @@ func (s Scenario) Try(e Entry) error {
 		}
 	}
 	err = errors.Join(err, c.Close())
-	if r, ok := svc.(Reporter); ok {
-		r.Report()
+	if svc.Report != nil {
+		svc.Report()
 	}
 	return errors.Join(err, svc.Close())
 }
 
-// Choose returns the scenarios with those names, with only the contestants in the list. An empty
-// list means all contestants.
-func Choose(all []Scenario, names []string, contestants string) (chosen []Scenario, err error) {
-	wanted := strings.Split(contestants, ",")
-	for _, name := range names {
+// Choose returns the scenarios with the names in a list, with only the contestants in another list.
+// Lists are separated by commas. An empty list means all.
+func Choose(all []Scenario, names, contestants string) (chosen []Scenario, err error) {
+	if names == "" {
+		chosen = slices.Clone(all)
+	}
+	for name := range strings.FieldsFuncSeq(names, func(r rune) bool { return r == ',' }) {
 		i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("no scenario %q", name)
 		}
-		s := all[i]
-		if contestants != "" {
-			s.Entries = slices.DeleteFunc(slices.Clone(s.Entries), func(e Entry) bool { return !slices.Contains(wanted, e.Contestant) })
-		}
-		chosen = append(chosen, s)
+		chosen = append(chosen, all[i])
+	}
+	wanted := strings.Split(contestants, ",")
+	for i := range chosen {
+		chosen[i].Entries = slices.DeleteFunc(slices.Clone(chosen[i].Entries), func(e Entry) bool {
+			return contestants != "" && !slices.Contains(wanted, e.Contestant)
+		})
 	}
 	return chosen, nil
 }

@@ -13,7 +13,7 @@ type usage struct {
 	CPU        time.Duration // in user and in kernel mode
 	Mallocs    uint64        // objects allocated
 	Goroutines int
-	More       Metrics // the metrics of a Reporter
+	More       Metrics // the metrics of Service.Report
 }
 
 func currentUsage() usage {
