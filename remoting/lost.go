@@ -101,7 +101,6 @@ func (l *link) failWaiting(ctx actor.Context, err error) (first bool) {
 	p := l.p
 	messages := 0
 	p.mu.Lock()
-	l.out.backLocked()
 	var list []outbox.Packet
 	for {
 		out, ok := p.system.Take()

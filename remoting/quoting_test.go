@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,7 +36,7 @@ func (v *verbatim) WithAttrs([]slog.Attr) slog.Handler { return v }
 func (v *verbatim) WithGroup(string) slog.Handler      { return v }
 
 // A peer's texts reach the log in one line, also one that does not quote: the names of targets and
-// types, its own name, its reasons.
+// types, its own name, its reasons. If this node ends the connection, it logs why.
 func TestLogOfAHostilePeer(t *testing.T) {
 	const evil = "x\n2000/01/01 INFO all is well\x1b[2J"
 	v := &verbatim{}
@@ -52,6 +53,14 @@ func TestLogOfAHostilePeer(t *testing.T) {
 	await(t, n, anyEvent[*remoting.Refused])
 	s.say(frame.Record{Kind: frame.KindGoodbye, Code: 200, Reason: evil})
 	await(t, n, anyEvent[*remoting.Disconnected])
+	meet(t, n, evil+":7472").introduce().send([]byte("garbage"))
+	eventually(t, "the reason is not logged", func() bool {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return slices.ContainsFunc(v.lines, func(line string) bool {
+			return strings.Contains(line, "a connection ends") && strings.Contains(line, remoting.ErrProtocol.Error())
+		})
+	})
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	seen := 0
