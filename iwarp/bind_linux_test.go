@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/cmid"
+	"github.com/rdmactor/rdmactor/internal/sockets"
 	"github.com/rdmactor/rdmactor/states"
 )
 
@@ -349,5 +350,41 @@ func TestDualStackListener(t *testing.T) {
 	p := connectTo(t, n, n, lh, cmid.MustAddr(fmt.Sprintf("127.0.0.1:%d", at.Port())), 1)
 	if in := n.in.ids[p.sh].Info(); in.Local.String() != fmt.Sprintf("127.0.0.1:%d", at.Port()) || in.Peer != n.in.ids[p.ch].Info().Local || in.Device != "iwarp0" {
 		t.Errorf("child of an IPv4 peer on ::: %+v, want IPv4 addresses and the device", in)
+	}
+}
+
+// withoutOption is a Stack whose kernel refuses an option.
+type withoutOption struct {
+	sockets.Stack
+	level, option int
+}
+
+func (s withoutOption) SetOption(fd, level, opt, value int) error {
+	if level == s.level && opt == s.option {
+		return unix.ENOPROTOOPT
+	}
+	return s.Stack.SetOption(fd, level, opt, value)
+}
+
+// TestRefusedOptions: an identifier whose option the kernel refuses is not bound, and the error
+// names the option.
+func TestRefusedOptions(t *testing.T) {
+	for name, c := range map[string]struct {
+		level, option int
+		at            string
+		set           cmid.SetOption
+	}{
+		"SO_REUSEADDR": {unix.SOL_SOCKET, unix.SO_REUSEADDR, "127.0.0.1:0", cmid.SetOption{Option: cmid.OptionReuseAddr, Value: 1}},
+		"IPV6_V6ONLY":  {unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, "[::1]:0", cmid.SetOption{Option: cmid.OptionAFOnly, Value: 1}},
+		"IP_TOS":       {unix.IPPROTO_IP, unix.IP_TOS, "127.0.0.1:0", cmid.SetOption{Option: cmid.OptionTOS, Value: 8}},
+	} {
+		n := newNode(t)
+		n.in.sys = withoutOption{n.in.sys, c.level, c.option}
+		h := n.id()
+		n.do(h, &c.set)
+		err := n.in.ids[h].Do(&cmid.BindAddr{Addr: cmid.MustAddr(c.at)})
+		if !errors.Is(err, unix.ENOPROTOOPT) || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v", name, err)
+		}
 	}
 }
