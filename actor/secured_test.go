@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -437,19 +438,19 @@ func TestSecuredOneSided(t *testing.T) {
 // Identifiers that cannot be secured are refused, with the reason.
 func TestSecurityConfig(t *testing.T) {
 	inWorld(t, 0, func(w *world) {
-		for name, change := range map[string]func(*IDConfig){
-			"raw":     func(c *IDConfig) { c.Raw = true },
-			"manual":  func(c *IDConfig) { c.Manual = true },
-			"no keys": func(c *IDConfig) { c.Security.Keys = nil },
-			"mode":    func(c *IDConfig) { c.Security.Mode = 9 },
-			"rights":  func(c *IDConfig) { c.Security.AllowOneSided = LocalWrite },
+		for reason, change := range map[string]func(*IDConfig){
+			"a Raw identifier":       func(c *IDConfig) { c.Raw = true },
+			"a Manual identifier":    func(c *IDConfig) { c.Manual = true },
+			"needs Security.Keys":    func(c *IDConfig) { c.Security.Keys = nil },
+			"there is no ":           func(c *IDConfig) { c.Security.Mode = 9 },
+			"Security.AllowOneSided": func(c *IDConfig) { c.Security.AllowOneSided = LocalWrite },
 		} {
 			p, cfg := w.probe(), secured(w)
 			change(&cfg)
 			w.rt.CreateID(p.pid, cfg)
 			cl, _ := next[*Closed](p)
-			if !errors.Is(cl.Err, unix.EINVAL) {
-				w.Errorf("%s: %v", name, cl.Err)
+			if !errors.Is(cl.Err, unix.EINVAL) || !strings.Contains(fmt.Sprint(cl.Err), reason) {
+				w.Errorf("%v, want %q", cl.Err, reason)
 			}
 		}
 		p, cfg := w.probe(), secured(w)
