@@ -17,9 +17,8 @@ type process struct {
 	child *measure.Child
 	read  chan struct{} // closed after its last report
 
-	mu     sync.Mutex
-	killed bool
-	last   sample // zero: no report yet
+	mu   sync.Mutex
+	last sample // zero: no report yet
 }
 
 // startProcess starts a process at its end of the link. Each sample goes to sink.
@@ -55,9 +54,6 @@ func (p *process) lastSample() sample {
 
 // killAndWait sends SIGKILL, and waits.
 func (p *process) killAndWait() {
-	p.mu.Lock()
-	p.killed = true
-	p.mu.Unlock()
 	_ = p.child.Signal(unix.SIGKILL)
 	<-p.read
 	_ = p.child.Stop() // "signal: killed"

@@ -23,7 +23,6 @@ type poller struct {
 	woken   bool
 	waiting bool      // the loop is in Wait
 	due     time.Time // the end of Wait; zero: never
-	closed  bool
 	turn    chan []eventloop.Ready
 }
 
@@ -130,12 +129,7 @@ func (q *poller) Wake() error {
 }
 
 // Close implements eventloop.Poller.
-func (q *poller) Close() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
-	return nil
-}
+func (q *poller) Close() error { return nil }
 
 // readyEvents returns the events that Wait could report now, by descriptor, and whether the loop
 // may have a turn.

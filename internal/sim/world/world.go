@@ -72,7 +72,6 @@ type World struct {
 	machines []*Machine
 	procs    []*Process
 	planned  []planned
-	plans    int
 	fabric   *cmidtest.Fabric // for twins
 	net      *network.Network // for embedded devices
 	attacker *onpath.Attacker // between them; nil: none
@@ -94,7 +93,6 @@ type World struct {
 // planned is an action that the script has scheduled.
 type planned struct {
 	at   time.Time
-	n    int
 	name string
 	fn   func()
 }
@@ -209,8 +207,7 @@ func (w *World) Failed() bool {
 
 // After schedules a call of fn by the script's goroutine after d. Faults are scheduled this way.
 func (w *World) After(d time.Duration, name string, fn func()) {
-	w.plans++
-	w.planned = append(w.planned, planned{time.Now().Add(d), w.plans, name, fn})
+	w.planned = append(w.planned, planned{time.Now().Add(d), name, fn})
 }
 
 // Suspend lets d pass in which no loop and no goroutine gets a turn and nothing arrives, as on

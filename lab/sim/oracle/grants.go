@@ -10,8 +10,6 @@ import (
 // peer, so Writes to it keep their order.
 type Grants struct {
 	Fail Fail
-
-	order []*Memory
 }
 
 // Memory is memory that its owner may grant to its peer.
@@ -23,7 +21,6 @@ type Memory struct {
 	reads   []*Read  // unanswered Reads
 	granted bool
 	closed  bool // to Writes
-	gone    bool
 }
 
 // Write is a Write of a peer.
@@ -48,13 +45,8 @@ type span struct{ from, to int }
 
 // Memory enters n bytes of memory, all of them 0.
 func (l *Grants) Memory(name string, n int) *Memory {
-	m := &Memory{l: l, name: name, base: make([]byte, n)}
-	l.order = append(l.order, m)
-	return m
+	return &Memory{l: l, name: name, base: make([]byte, n)}
 }
-
-// Len returns its length.
-func (m *Memory) Len() int { return len(m.base) }
 
 // ReadOnly enters that the peer may never write.
 func (m *Memory) ReadOnly() { m.closed = true }
@@ -62,31 +54,18 @@ func (m *Memory) ReadOnly() { m.closed = true }
 // Grant enters that the peer may use it from now on.
 func (m *Memory) Grant() { m.granted = true }
 
-// Revoke enters that the peer may no longer use it. Earlier Writes may have arrived.
+// Revoke enters that the peer may no longer use it, because the grant was revoked or the memory
+// freed. Earlier Writes may have arrived.
 func (m *Memory) Revoke() { m.granted = false }
-
-// Free enters that the memory is gone.
-func (m *Memory) Free() { m.granted, m.gone = false, true }
-
-// Live reports whether the peer may use it.
-func (m *Memory) Live() bool { return m.granted }
-
-// Set enters that the owner has written bytes, while no operation of its peer was under way.
-func (m *Memory) Set(off int, p []byte) {
-	for _, w := range m.over {
-		w.applyTo(m.base)
-	}
-	m.over = nil
-	copy(m.base[off:], p)
-	m.allowInReads(off, p)
-}
 
 // Write enters that the peer is about to write. A Write that Grant does not allow must not arrive.
 func (m *Memory) Write(off int, p []byte) *Write {
 	w := &Write{m: m, off: off, data: bytes.Clone(p), dead: !m.granted || m.closed || off < 0 || off+len(p) > len(m.base)}
 	if !w.dead {
 		m.over = append(m.over, w)
-		m.allowInReads(off, p)
+		for _, r := range m.reads {
+			r.allowBytes(off, p)
+		}
 	}
 	return w
 }
@@ -125,13 +104,6 @@ func (w *Write) coveredByte(at int) (b byte, ok bool) {
 		return 0, false
 	}
 	return w.data[at-w.off], true
-}
-
-// allowInReads allows pending Reads to return bytes that were just written.
-func (m *Memory) allowInReads(off int, p []byte) {
-	for _, r := range m.reads {
-		r.allowBytes(off, p)
-	}
 }
 
 // Look enters the memory's bytes as its owner sees them. Each must be its known value, or that of a

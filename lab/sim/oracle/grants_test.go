@@ -52,16 +52,8 @@ func TestGrants(t *testing.T) {
 			m.Look(s, []byte{0, 0, 0, 1})
 		}},
 		{"a length of its own", "has 3 bytes", func(m *Memory) { m.Look(s, make([]byte, 3)) }},
-		{"its owner writes", "", func(m *Memory) {
-			m.Set(1, []byte{5})
-			m.Look(s, []byte{0, 5, 0, 0})
-		}},
-		{"its owner has written, and it is gone", "byte 1 is 0x00", func(m *Memory) {
-			m.Set(1, []byte{5})
-			m.Look(s, []byte{0, 0, 0, 0})
-		}},
 		{"a read", "", func(m *Memory) {
-			m.Set(0, []byte{1, 2, 3, 4})
+			m.Write(0, []byte{1, 2, 3, 4}).Arrived()
 			r := m.Read(1, 2)
 			r.Done(s, []byte{2, 3})
 		}},
@@ -72,13 +64,13 @@ func TestGrants(t *testing.T) {
 			r.Done(s, []byte{1, 2, 0})
 		}},
 		{"a read of what is overwritten meanwhile", "", func(m *Memory) {
-			m.Set(0, []byte{1})
+			m.Write(0, []byte{1}).Arrived()
 			r := m.Read(0, 1)
 			m.Write(0, []byte{2}).Arrived()
 			r.Done(s, []byte{1})
 		}},
 		{"a read of what was overwritten before", "byte 0 is read as 0x01", func(m *Memory) {
-			m.Set(0, []byte{1})
+			m.Write(0, []byte{1}).Arrived()
 			m.Write(0, []byte{2}).Arrived()
 			m.Read(0, 1).Done(s, []byte{1})
 		}},
@@ -116,12 +108,6 @@ func TestMemoryKeepsNoSlices(t *testing.T) {
 	clear(p)
 	w.Arrived()
 	m.Look(s, bytes.Clone([]byte{1, 2, 3, 4}))
-	if !m.Live() || m.Len() != 4 {
-		t.Errorf("live %v, %d bytes", m.Live(), m.Len())
-	}
-	if m.Free(); m.Live() {
-		t.Error("live after Free")
-	}
 }
 
 func TestAtomics(t *testing.T) {

@@ -264,9 +264,6 @@ func (l *Identifiers) Answered(now time.Duration, q *Question, what string) {
 // Open reports whether a command has no answer yet.
 func (q *Question) Open() bool { return len(q.answers) == 0 && !q.moot }
 
-// Command returns the command's name.
-func (q *Question) Command() string { return q.command }
-
 // MootAll enters that nothing more is expected of all identifiers whose names have the prefix,
 // because their process was killed.
 func (l *Identifiers) MootAll(prefix string) {
@@ -289,9 +286,6 @@ func (l *Identifiers) Unanswered(before time.Duration) (all []string) {
 	}
 	return all
 }
-
-// Closed reports whether the identifier has sent Closed.
-func (l *Identifiers) Closed(id string) bool { return l.findOrAdd(id).closed }
 
 // End judges the end of the world. Each identifier that had an owner must be Closed, and each
 // command answered.

@@ -32,8 +32,7 @@ func (f Fate) String() string {
 type Messages struct {
 	Fail Fail
 
-	of    map[uint64]*Direction
-	order []*Direction
+	all []*Direction
 }
 
 // Direction is the messages of one side of a connection.
@@ -56,7 +55,6 @@ type Direction struct {
 // message is a message of a direction.
 type message struct {
 	length   int
-	notify   bool
 	group    *group
 	received bool
 }
@@ -82,17 +80,10 @@ func (g *group) countFailed() int { return g.countUnsent() + g.reports[Unknown] 
 // distinct is the length from which a message differs from all others.
 const distinct = 8
 
-// Direction returns a direction, and enters it with a name for verdicts if it is new.
-func (l *Messages) Direction(id uint64, name string) *Direction {
-	if l.of == nil {
-		l.of = make(map[uint64]*Direction)
-	}
-	d := l.of[id]
-	if d == nil {
-		d = &Direction{l: l, id: id, name: name, groups: make(map[string]*group)}
-		l.of[id] = d
-		l.order = append(l.order, d)
-	}
+// Direction enters a direction, with a name for verdicts.
+func (l *Messages) Direction(name string) *Direction {
+	d := &Direction{l: l, id: uint64(len(l.all) + 1), name: name, groups: make(map[string]*group)}
+	l.all = append(l.all, d)
 	return d
 }
 
@@ -105,7 +96,7 @@ func (d *Direction) Submit(sender string, length int, notify bool) (number uint6
 		d.groups[sender] = g
 	}
 	n := len(d.sent)
-	d.sent = append(d.sent, &message{length: length, notify: notify, group: g})
+	d.sent = append(d.sent, &message{length: length, group: g})
 	g.numbers = append(g.numbers, n)
 	g.vague = g.vague || length < distinct
 	if notify {
@@ -189,7 +180,7 @@ func (d *Direction) describeStray(p []byte) string {
 			return fmt.Sprintf("message %d (%d bytes) is received after message %d", n, m.length, d.next-1)
 		}
 	}
-	for _, o := range d.l.order {
+	for _, o := range d.l.all {
 		for n, m := range o.sent {
 			if len(p) >= distinct && m.length == len(p) && isMessage(p, o.id, uint64(n)) {
 				return fmt.Sprintf("message %d of %s is received here", n, o.name)

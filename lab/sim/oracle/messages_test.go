@@ -5,7 +5,7 @@ import "testing"
 // pipe returns a direction with messages of these lengths, from one sender that wants a report of
 // each.
 func pipe(l *Messages, lengths ...int) *Direction {
-	d := l.Direction(7, "a to b")
+	d := l.Direction("a to b")
 	for _, n := range lengths {
 		d.Submit("sender", n, true)
 	}
@@ -66,7 +66,7 @@ func TestMessages(t *testing.T) {
 		}, false},
 		{"a wrong length", "nobody has sent", []int{8}, func(d *Direction) { d.Received(s, bytesOf(d, 0)[:7]) }, false},
 		{"another connection's", "of b to a is received here", []int{8}, func(d *Direction) {
-			o := d.l.Direction(8, "b to a")
+			o := d.l.Direction("b to a")
 			o.Submit("sender", 8, true)
 			d.Received(s, bytesOf(o, 0))
 		}, false},

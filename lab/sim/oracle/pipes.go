@@ -93,9 +93,6 @@ func (p *Pipe) advancePiece() {
 // Close enters that the writing side ends the direction in order, after all written bytes.
 func (p *Pipe) Close() { p.closed = true }
 
-// Closed reports whether it was ended.
-func (p *Pipe) Closed() bool { return p.closed }
-
 // Taken returns how many bytes were written. Not all: a Write has not returned.
 func (p *Pipe) Taken() (n int, all bool) {
 	all = true

@@ -155,8 +155,6 @@ type calls struct {
 	bounds  oracle.Bounds
 	iso     oracle.Isolation
 	clients [][perMachine]rpc.ClientConfig // per machine
-	callers []*caller                      // per machine; nil: its process has not got that far
-	left    []bool                         // per machine: its caller has ended
 	servers []*service                     // per machine
 	looked  time.Duration                  // when all calls were judged last
 }
@@ -170,7 +168,7 @@ const (
 func newCalls(e *Env, ops []Op) *calls {
 	n := len(e.Machines)
 	w := &calls{
-		Env: e, ops: ops, begun: make([]bool, len(ops)), callers: make([]*caller, n), left: make([]bool, n),
+		Env: e, ops: ops, begun: make([]bool, len(ops)),
 		clients: make([][perMachine]rpc.ClientConfig, n),
 		ledger:  oracle.Calls{Fail: e.failWorld, Late: callLate, Transit: callTransit},
 		bounds:  oracle.Bounds{Fail: e.failWorld},
@@ -241,14 +239,7 @@ func (w *calls) Start() {
 }
 
 // callersDone reports whether all callers have ended.
-func (w *calls) callersDone() bool {
-	for _, left := range w.left[len(w.servers):] {
-		if !left {
-			return false
-		}
-	}
-	return true
-}
+func (w *calls) callersDone() bool { return w.areFinished(len(w.servers)) }
 
 // Done implements Workload.
 func (w *calls) Done() bool {
@@ -259,12 +250,7 @@ func (w *calls) Done() bool {
 		}
 		w.ledger.Check(now)
 	}
-	for _, s := range w.servers {
-		if !s.over {
-			return false
-		}
-	}
-	return w.callersDone()
+	return w.areFinished(0)
 }
 
 // excuseCall records whether faults have hit a call's machines.
@@ -298,11 +284,6 @@ func (w *calls) Killed(p *world.Process) {
 			c.Gone()
 		}
 		c.handleKilled(p)
-	}
-	for m, c := range w.callers {
-		if c != nil && c.p == p {
-			w.callers[m] = nil
-		}
 	}
 	for _, s := range w.servers {
 		if s.p == p {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
 	"github.com/rdmactor/rdmactor/rpc"
@@ -62,9 +61,8 @@ func (c *call) handleKilled(p *world.Process) {
 
 // caller is a process with clients.
 type caller struct {
-	crew
+	*crew
 	w       *calls
-	rt      *rdma.Runtime
 	machine int
 	clients [perMachine]*endpoint
 	ending  bool // an endOp is under way
@@ -81,26 +79,18 @@ type endpoint struct {
 
 // runCaller runs the program of a machine that calls.
 func (w *calls) runCaller(p *world.Process, machine int) {
-	if w.left[machine] {
+	c := w.newCrew(p)
+	if c == nil {
 		return
 	}
-	rt := w.openRuntime(p)
-	if rt == nil {
-		return
-	}
-	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: machine}
-	w.callers[machine] = me
+	me := &caller{crew: c, w: w, machine: machine}
 	for k := range me.clients {
 		me.clients[k] = &endpoint{cfg: w.clients[machine][k], server: w.servers[(machine+k)%len(w.servers)]}
 		me.startGoroutine(func() { me.dialFirst(me.clients[k]) })
 	}
 	for n, op := range w.ops {
-		if at, mine := me.dueTime(op); mine && !w.begun[n] {
-			me.startGoroutine(func() {
-				p.Sleep(beginning + at - w.World.Now())
-				w.begun[n] = true
-				me.performOp(op)
-			})
+		if at, mine := me.dueTime(op); mine {
+			me.performAt(at, &w.begun[n], func() { me.performOp(op) })
 		}
 	}
 	me.waitUntil(20*time.Millisecond, me.isIdle)
@@ -109,7 +99,7 @@ func (w *calls) runCaller(p *world.Process, machine int) {
 		me.awaitClient(e).Close() // its dial may still be under way
 	}
 	w.awaitReleased(p, me.rt)
-	w.left[machine] = true
+	w.Programs[machine].Finished = true
 }
 
 // quiet waits until no call is in flight for the clients, or fails the world, unless a fault hits

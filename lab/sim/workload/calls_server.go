@@ -27,7 +27,6 @@ type service struct {
 	now  *instance
 	all  []*instance // of the process
 	ends int         // how often it was ended in the middle
-	over bool        // it has ended for good
 
 	cutAt    time.Duration // when it last cut connections off; 0: never
 	draining bool          // a Drain in the middle is under way
@@ -52,31 +51,24 @@ func (s *service) window() int { return cmp.Or(s.cfg.StreamWindow, 64<<10) }
 
 // runServer runs the program of a machine with a server.
 func (s *service) runServer(p *world.Process) {
-	if s.over {
-		return
-	}
 	w := s.w
-	rt := w.openRuntime(p)
-	if rt == nil {
+	c := w.newCrew(p)
+	if c == nil {
 		return
 	}
 	s.p, s.all = p, nil
-	me := &caller{crew: crew{p: p}, w: w, rt: rt, machine: s.n}
+	me := &caller{crew: c, w: w, machine: s.n}
 	next := &endpoint{cfg: w.clients[s.n][0], server: w.servers[(s.n+1)%len(w.servers)]}
 	if len(w.servers) > 1 {
 		me.startGoroutine(func() { s.dialNext(me, next) })
 	}
 	for n, op := range w.ops {
-		if o, ok := op.(*endOp); ok && o.client < 0 && o.machine == s.n && !w.begun[n] {
-			me.startGoroutine(func() {
-				p.Sleep(beginning + o.at - w.World.Now())
-				w.begun[n] = true
-				s.closeMidway(p, o)
-			})
+		if o, ok := op.(*endOp); ok && o.client < 0 && o.machine == s.n {
+			me.performAt(o.at, &w.begun[n], func() { s.closeMidway(p, o) })
 		}
 	}
 	for !w.callersDone() {
-		i := &instance{s: s, srv: rpc.NewServer(rt, s.cfg), peers: make(map[string]*occupied)}
+		i := &instance{s: s, srv: rpc.NewServer(me.rt, s.cfg), peers: make(map[string]*occupied)}
 		i.registerHandlers(p, me, next)
 		s.now, s.all = i, append(s.all, i)
 		me.startGoroutine(func() { i.serveCalls(p) })
@@ -89,8 +81,8 @@ func (s *service) runServer(p *world.Process) {
 	if next.c != nil {
 		next.c.Close()
 	}
-	w.awaitReleased(p, rt)
-	s.over = true
+	w.awaitReleased(p, me.rt)
+	w.Programs[s.n].Finished = true
 }
 
 // countHandlers returns how many handlers run. They may continue when their server has ended.

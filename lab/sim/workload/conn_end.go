@@ -80,8 +80,7 @@ type connEnd struct {
 // older attempt is known later: see recordEstablished and restoreReplaced.
 func (c *conn) newEnd(side int, h *connHost, o *connOwner, id *actor.PID) *connEnd {
 	e := &connEnd{c: c, side: side, h: h, o: o, id: id, key: keyOf(h.p, id)}
-	c.w.directions++
-	e.out = c.w.messages.Direction(uint64(c.w.directions), fmt.Sprintf("connection %d from side %d (%s)", c.number, side, e.key))
+	e.out = c.w.messages.Direction(fmt.Sprintf("connection %d from side %d (%s)", c.number, side, e.key))
 	e.clerk = h.newClerk(e, "clerk", nil)
 	e.memory.after = make(map[uint64]*oracle.Write)
 	if e.credits = c.idOf(side).credits; e.credits == 0 {

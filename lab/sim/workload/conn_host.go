@@ -29,13 +29,12 @@ type connections struct {
 	floor    oracle.Isolation // of innocent connections, which need only the reserved memory
 	checked  time.Duration    // when the isolation was last judged
 
-	directions int // of messages
-	writes     int
-	stray      bool // identifiers may dial unplanned connections
-	late       bool // the outstanding events were traced
-	closing    bool // everything was answered, and the runtimes are being shut down
-	open       int  // runtimes that are not shut down yet
-	empties    bool // the programs close everything before
+	writes  int
+	stray   bool // identifiers may dial unplanned connections
+	late    bool // the outstanding events were traced
+	closing bool // everything was answered, and the runtimes are being shut down
+	open    int  // runtimes that are not shut down yet
+	empties bool // the programs close everything before
 }
 
 func newConnections(e *Env, ops []Op) Workload {

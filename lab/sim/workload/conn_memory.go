@@ -3,6 +3,7 @@ package workload
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/cmid"
@@ -19,7 +20,6 @@ type connMemories struct {
 
 // grant is memory of an end that its peer may use.
 type grant struct {
-	e        *connEnd
 	m        *rdma.Memory
 	key      rdma.RemoteKey
 	ledger   *oracle.Memory
@@ -46,7 +46,7 @@ func (e *connEnd) allocMemory(op connOp) {
 		if !ok {
 			return
 		}
-		g := &grant{e: e, m: a.Memory, ledger: e.c.w.grants.Memory("memory of "+e.key, op.bytes), readOnly: access == rdma.RemoteRead}
+		g := &grant{m: a.Memory, ledger: e.c.w.grants.Memory("memory of "+e.key, op.bytes), readOnly: access == rdma.RemoteRead}
 		if g.readOnly {
 			g.ledger.ReadOnly()
 		}
@@ -57,7 +57,7 @@ func (e *connEnd) allocMemory(op connOp) {
 	})
 }
 
-// grantMemory grants memory to the peer.
+// grantMemory grants memory to the peer, perhaps again after the grant was revoked.
 func (e *connEnd) grantMemory(g *grant) {
 	e.h.sendCommand(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
@@ -66,7 +66,9 @@ func (e *connEnd) grantMemory(g *grant) {
 			}
 			g.key, g.live = a.Key, true
 			g.ledger.Grant()
-			e.memory.granted = append(e.memory.granted, g)
+			if !slices.Contains(e.memory.granted, g) {
+				e.memory.granted = append(e.memory.granted, g)
+			}
 		}
 	})
 }
@@ -80,7 +82,7 @@ func (e *connEnd) revokeGrant(op connOp) {
 	g := all[op.way%len(all)]
 	if !g.live {
 		if op.way%2 == 0 {
-			e.grantAgain(g)
+			e.grantMemory(g)
 		}
 		return
 	}
@@ -93,22 +95,10 @@ func (e *connEnd) revokeGrant(op connOp) {
 	}
 	e.h.sendCommand(e.id, cmd, func(answer any) {
 		switch answer.(type) {
-		case *rdma.Revoked:
+		case *rdma.Revoked, *rdma.Done:
 			g.ledger.Revoke()
-		case *rdma.Done:
-			g.ledger.Free()
 		default:
 			g.live = true
-		}
-	})
-}
-
-// grantAgain grants revoked memory again.
-func (e *connEnd) grantAgain(g *grant) {
-	e.h.sendCommand(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
-		if a, ok := answer.(*rdma.Granted); ok {
-			g.key, g.live = a.Key, true
-			g.ledger.Grant()
 		}
 	})
 }

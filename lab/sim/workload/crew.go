@@ -8,10 +8,19 @@ import (
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 )
 
-// crew counts the goroutines of a process for which its program waits.
+// crew is a process with a runtime. It counts the goroutines for which its program waits.
 type crew struct {
 	p    *world.Process
+	rt   *rdma.Runtime
 	busy int
+}
+
+// newCrew opens a process's runtime (openRuntime). nil: the process has ended.
+func (e *Env) newCrew(p *world.Process) *crew {
+	if rt := e.openRuntime(p); rt != nil {
+		return &crew{p: p, rt: rt}
+	}
+	return nil
 }
 
 // startGoroutine runs fn on a goroutine of the process.
@@ -20,6 +29,19 @@ func (c *crew) startGoroutine(fn func()) {
 	c.p.Go(func() {
 		fn()
 		c.busy--
+	})
+}
+
+// performAt performs an operation of the workload at its time, on a goroutine. begun is set then:
+// the program's next process does not repeat the operation.
+func (c *crew) performAt(at time.Duration, begun *bool, do func()) {
+	if *begun {
+		return
+	}
+	c.startGoroutine(func() {
+		c.p.Sleep(beginning + at - c.p.World().Now())
+		*begun = true
+		do()
 	})
 }
 

@@ -51,11 +51,17 @@ type Program struct {
 	*world.Process // the newest
 	Machine        int
 	Killed         bool // the newest was killed
+	Finished       bool // its work is done: it does not run again after a crash
 	main           func(p *world.Process)
 }
 
+// areFinished reports whether all programs but the first ones are finished.
+func (e *Env) areFinished(first int) bool {
+	return !slices.ContainsFunc(e.Programs[first:], func(g *Program) bool { return !g.Finished })
+}
+
 // Start starts a program: main runs in a process of the machine with the given index. After a crash
-// it runs again, in a new process.
+// it runs again, in a new process, unless the program is finished.
 func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
 	g := &Program{Machine: machine, main: main}
 	e.Programs = append(e.Programs, g)
@@ -67,7 +73,7 @@ func (e *Env) Start(machine int, main func(p *world.Process)) *Program {
 // they started run at the end of the world, for their shutdown, but must not start the program.
 func (g *Program) Restart(e *Env) {
 	g.Process, g.Killed = e.Machines[g.Machine].Start(func(p *world.Process) {
-		if g.Process == p && !g.Killed {
+		if g.Process == p && !g.Killed && !g.Finished {
 			g.main(p)
 		}
 	}), false

@@ -10,7 +10,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	rdma "github.com/rdmactor/rdmactor/actor"
 	"github.com/rdmactor/rdmactor/actor/reconnect"
 	"github.com/rdmactor/rdmactor/internal/sim/world"
 	"github.com/rdmactor/rdmactor/lab/sim/oracle"
@@ -20,31 +19,29 @@ import (
 // remote is the workload.
 type remote struct {
 	*Env
-	ops      []Op
-	begun    []bool
-	cfg      remoting.Config
-	named    bool             // nodes have names that are not addresses
-	barred   string           // actor that Allow refuses; "": none
-	stood    map[*postOp]bool // operations whose target has stood still
-	ledger   oracle.Posts
-	bounds   oracle.Bounds
-	posts    map[uint64]*remotePost   // keyed by post number
-	nodes    []*remoteNode            // per machine; nil: its process has not got that far
-	blocked  map[[2]int]time.Duration // per machine and refused machine
-	upset    []bool                   // per machine: connections end
-	active   time.Duration            // time of the last event
-	judged   bool                     // the ledger is complete
-	settled  []bool                   // per machine: its node has returned everything
-	left     []bool                   // per machine
-	starts   uint64
-	programs []*Program
+	ops     []Op
+	begun   []bool
+	cfg     remoting.Config
+	named   bool             // nodes have names that are not addresses
+	barred  string           // actor that Allow refuses; "": none
+	stood   map[*postOp]bool // operations whose target has stood still
+	ledger  oracle.Posts
+	bounds  oracle.Bounds
+	posts   map[uint64]*remotePost   // keyed by post number
+	nodes   []*remoteNode            // per machine; nil: its process has not got that far
+	blocked map[[2]int]time.Duration // per machine and refused machine
+	upset   []bool                   // per machine: connections end
+	active  time.Duration            // time of the last event
+	judged  bool                     // the ledger is complete
+	settled []bool                   // per machine: its node has returned everything
+	starts  uint64
 }
 
 func newRemote(e *Env, ops []Op) *remote {
 	n := len(e.Machines)
 	w := &remote{
 		Env: e, ops: ops, begun: make([]bool, len(ops)), posts: make(map[uint64]*remotePost), nodes: make([]*remoteNode, n),
-		blocked: make(map[[2]int]time.Duration), stood: make(map[*postOp]bool), upset: make([]bool, n), settled: make([]bool, n), left: make([]bool, n),
+		blocked: make(map[[2]int]time.Duration), stood: make(map[*postOp]bool), upset: make([]bool, n), settled: make([]bool, n),
 	}
 	w.ledger.Fail, w.bounds.Fail = e.failWorld, e.failWorld
 	w.named, w.barred = e.Rand.IntN(3) == 0, oneOf(e, "", "", "", loopB, offB, solid)
@@ -73,12 +70,12 @@ func (w *remote) isWatchable(name string) bool { return name != hidden && name !
 // Start implements Workload.
 func (w *remote) Start() {
 	for m := range w.Machines {
-		w.programs = append(w.programs, w.Env.Start(m, func(p *world.Process) { w.runNode(p, m) }))
+		w.Env.Start(m, func(p *world.Process) { w.runNode(p, m) })
 	}
 }
 
 // Done implements Workload.
-func (w *remote) Done() bool { return !slices.Contains(w.left, false) }
+func (w *remote) Done() bool { return w.areFinished(0) }
 
 // Check implements Workload.
 func (w *remote) Check() {}
@@ -128,9 +125,8 @@ func (w *remote) isUndisturbed(a, b int) bool {
 
 // remoteNode is a life of a node, in a process.
 type remoteNode struct {
-	crew
+	*crew
 	w       *remote
-	rt      *rdma.Runtime
 	machine int
 	name    string
 	node    *remoting.Node
@@ -144,16 +140,13 @@ type remoteNode struct {
 
 // runNode runs the program of a machine with a node.
 func (w *remote) runNode(p *world.Process, machine int) {
-	if w.left[machine] {
-		return
-	}
-	rt := w.openRuntime(p)
-	if rt == nil {
+	c := w.newCrew(p)
+	if c == nil {
 		return
 	}
 	w.starts++
 	me := &remoteNode{
-		crew: crew{p: p}, w: w, rt: rt, machine: machine, name: w.nodeName(machine), pids: make(map[place]*actor.PID),
+		crew: c, w: w, machine: machine, name: w.nodeName(machine), pids: make(map[place]*actor.PID),
 		asked: make(map[string][]*remotePost), alien: machine%2 == 0,
 	}
 	if !me.startNode() {
@@ -165,7 +158,7 @@ func (w *remote) runNode(p *world.Process, machine int) {
 	}
 	for n, op := range w.ops {
 		if at, do := me.dueOp(op); do != nil && !w.begun[n] {
-			me.performAt(n, at, do)
+			me.performHere(n, at, do)
 		}
 	}
 	for m := range w.Machines {
@@ -183,15 +176,15 @@ func (w *remote) runNode(p *world.Process, machine int) {
 		return
 	}
 	me.repeatAdmits()
-	w.awaitReleased(p, rt, me.listHeld)
+	w.awaitReleased(p, me.rt, me.listHeld)
 	w.settled[machine] = true
 	me.waitUntil(20*time.Millisecond, func() bool { return p.Dead() || !slices.Contains(w.settled, false) })
 	me.shutDownLast()
-	w.left[machine] = true
+	w.Programs[machine].Finished = true
 }
 
-// performAt performs an operation at its time.
-func (me *remoteNode) performAt(n int, at time.Duration, do func()) {
+// performHere performs an operation at its time, unless another node of the machine does.
+func (me *remoteNode) performHere(n int, at time.Duration, do func()) {
 	w := me.w
 	me.p.Go(func() {
 		me.p.Sleep(beginning + at - w.World.Now())
@@ -440,7 +433,7 @@ func (me *remoteNode) restartNode() {
 	}
 	if w.nodes[me.machine] == me {
 		w.nodes[me.machine] = nil
-		w.programs[me.machine].Restart(w.Env)
+		w.Programs[me.machine].Restart(w.Env)
 	}
 }
 

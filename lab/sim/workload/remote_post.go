@@ -25,7 +25,6 @@ type remotePost struct {
 
 // oddMessage is one that not all codecs accept.
 type oddMessage struct {
-	post   *remotePost
 	origin byte // the machine
 	bytes  []byte
 }
@@ -158,7 +157,7 @@ func (me *remoteNode) recordPost(p *oracle.Post, o *postOp) *remotePost {
 
 // newMessage creates a post's message.
 func (me *remoteNode) newMessage(p *remotePost) any {
-	odd := oddMessage{p, byte(me.machine), p.Bytes()}
+	odd := oddMessage{byte(me.machine), p.Bytes()}
 	switch p.op.how {
 	case sendUncoded:
 		return &odd

@@ -179,9 +179,7 @@ type streams struct {
 	all    []*stream // per operation; nil: not a stream
 	cfg    rdmanet.Config
 	pipes  oracle.Pipes
-	crews  []*crew // per machine; nil: its process has not got that far
-	left   []bool  // per machine: it is done
-	closes int     // closes of the listener
+	closes int // closes of the listener
 	slow   time.Duration
 }
 
@@ -190,7 +188,7 @@ const greeting = 8
 
 func newStreams(e *Env, ops []Op) *streams {
 	w := &streams{
-		Env: e, ops: ops, all: make([]*stream, len(ops)), crews: make([]*crew, len(e.Machines)), left: make([]bool, len(e.Machines)),
+		Env: e, ops: ops, all: make([]*stream, len(ops)),
 		pipes: oracle.Pipes{Fail: e.failWorld},
 		cfg: rdmanet.Config{
 			Backlog: oneOf(e, 0, 1, 4), Linger: oneOf(e, 0, 500*time.Millisecond, 3*time.Second),
@@ -215,17 +213,10 @@ func (w *streams) Start() {
 }
 
 // dialersDone reports whether all dialling programs are done.
-func (w *streams) dialersDone() bool {
-	for _, left := range w.left[1:] {
-		if !left {
-			return false
-		}
-	}
-	return true
-}
+func (w *streams) dialersDone() bool { return w.areFinished(1) }
 
 // Done implements Workload.
-func (w *streams) Done() bool { return w.left[0] && w.dialersDone() }
+func (w *streams) Done() bool { return w.areFinished(0) }
 
 // Check implements Workload.
 func (w *streams) Check() {
@@ -244,11 +235,6 @@ func (w *streams) Check() {
 
 // Killed implements Killer.
 func (w *streams) Killed(p *world.Process) {
-	for m, c := range w.crews {
-		if c != nil && c.p == p {
-			w.crews[m] = nil
-		}
-	}
 	for _, x := range w.all {
 		if x == nil {
 			continue

@@ -18,31 +18,24 @@ import (
 
 // runDialer runs the program of a machine that dials.
 func (w *streams) runDialer(p *world.Process, machine int) {
-	if w.left[machine] {
+	me := w.newCrew(p)
+	if me == nil {
 		return
 	}
-	rt := w.openRuntime(p)
-	if rt == nil {
-		return
-	}
-	me := &crew{p: p}
-	w.crews[machine] = me
-	d := rdmanet.NewDialer(rt, w.cfg)
+	d := rdmanet.NewDialer(me.rt, w.cfg)
 	for _, x := range w.all {
-		if x == nil || x.o.machine != machine || x.begun {
+		if x == nil || x.o.machine != machine {
 			continue
 		}
-		me.startGoroutine(func() {
-			p.Sleep(beginning + x.o.at - w.World.Now())
-			x.begun = true
+		me.performAt(x.o.at, &x.begun, func() {
 			if c := w.dialConn(p, d, x); c != nil {
 				x.startSide(me, 0, c)
 			}
 		})
 	}
 	me.waitUntil(20*time.Millisecond, me.isIdle)
-	w.awaitReleased(p, rt)
-	w.left[machine] = true
+	w.awaitReleased(p, me.rt)
+	w.Programs[machine].Finished = true
 }
 
 // dialConn dials, and sends the stream's number. nil: it has failed.
@@ -81,17 +74,12 @@ func (w *streams) judgeDialError(x *stream, err error) {
 
 // runListener runs the program that listens.
 func (w *streams) runListener(p *world.Process) {
-	if w.left[0] {
+	me := w.newCrew(p)
+	if me == nil {
 		return
 	}
-	rt := w.openRuntime(p)
-	if rt == nil {
-		return
-	}
-	me := &crew{p: p}
-	w.crews[0] = me
 	for !w.dialersDone() {
-		l, err := rdmanet.Listen(p.Context(), rt, w.Addr(0, 0), w.cfg)
+		l, err := rdmanet.Listen(p.Context(), me.rt, w.Addr(0, 0), w.cfg)
 		if err != nil {
 			p.Sleep(50 * time.Millisecond)
 			continue
@@ -113,8 +101,8 @@ func (w *streams) runListener(p *world.Process) {
 		me.waitUntil(time.Millisecond, func() bool { return over })
 	}
 	me.waitUntil(20*time.Millisecond, me.isIdle)
-	w.awaitReleased(p, rt)
-	w.left[0] = true
+	w.awaitReleased(p, me.rt)
+	w.Programs[0].Finished = true
 }
 
 // closeNow reports whether the next operation that closes the listener is due.

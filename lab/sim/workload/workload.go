@@ -57,8 +57,6 @@ type Draw struct {
 	// Machines is how many machines the world has, and Device the device of each.
 	Machines int
 	Device   world.Kind
-	// Faults reports whether the world has any.
-	Faults bool
 	// Time is the period over which the starts of operations are drawn.
 	Time time.Duration
 }
