@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -244,7 +245,7 @@ func (in *instance) randomBelow(n int) int {
 
 // lookUpRoute asks the routing table for the source address towards dst, by connecting a datagram
 // socket, which sends nothing. from restricts it when it is specific. A wildcard dst means this
-// host.
+// host. A repeated question is answered by the latest answer, if that is less than routeAge old.
 func (in *instance) lookUpRoute(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 	ip := dst.Addr()
 	switch {
@@ -268,13 +269,28 @@ func (in *instance) lookUpRoute(from, dst cmid.Addr) (peer cmid.Addr, source net
 	if err != nil {
 		return peer, source, err
 	}
-	if !from.IsZero() && !from.IsWildcard() {
+	now := in.loop.Now()
+	switch {
+	case !from.IsZero() && !from.IsWildcard():
 		source, err = in.routeFrom(from, to, domain)
-	} else {
-		source, err = in.routeTo(to, domain)
+	case in.route.to == ip && now.Sub(in.route.asked) < routeAge:
+		source = in.route.source
+	default:
+		if source, err = in.routeTo(to, domain); err == nil {
+			in.route = route{to: ip, source: source, asked: now}
+		}
 	}
 	return peer, source, err
 }
+
+// route is an answer of the routing table.
+type route struct {
+	to, source netip.Addr
+	asked      time.Time
+}
+
+// routeAge is how old an answer of the routing table may be. Asking again takes three system calls.
+const routeAge = time.Second
 
 // routeFrom looks the route up with a socket that is bound to from.
 func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (source netip.Addr, err error) {
