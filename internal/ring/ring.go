@@ -12,8 +12,6 @@ type Ring[T any] struct {
 	head, n uint32
 }
 
-const smallest = 4
-
 // Len returns the number of elements.
 func (r *Ring[T]) Len() int { return int(r.n) }
 
@@ -89,7 +87,7 @@ func (r *Ring[T]) DropLast() {
 }
 
 func (r *Ring[T]) grow(limit int) {
-	buf := make([]T, min(max(2*r.Len(), smallest), limit))
+	buf := make([]T, min(max(2*r.Len(), 1), limit))
 	k := copy(buf, r.buf[r.head:])
 	copy(buf[k:], r.buf[:r.head])
 	r.buf, r.head = buf, 0
