@@ -99,22 +99,27 @@ func (t dialog) sendFlood(d time.Duration) (measure.Sample, error) {
 	return measure.Sample{N: n, Seconds: took.Seconds(), Bytes: n * contest.PayloadSize}, nil
 }
 
+// echoItems sends each item back until the stream ends.
+func echoItems(receive, send func() error) error {
+	for {
+		if err := receive(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := send(); err != nil {
+			return err
+		}
+	}
+}
+
 var talkMethod = rpc.NewBidiStream[rpc.Bytes, rpc.Bytes]("bench.Talk")
 
 func serveTalk(e measure.Entry) (measure.Service, error) {
 	return startServer(e, func(s *rpc.Server) {
 		rpc.HandleBidiStream(s, talkMethod, func(_ context.Context, in *rpc.Receiver[rpc.Bytes], out *rpc.Sender[rpc.Bytes]) error {
 			var item rpc.Bytes
-			for {
-				if err := in.ReceiveInto(&item); errors.Is(err, io.EOF) {
-					return nil
-				} else if err != nil {
-					return err
-				}
-				if err := out.Send(&item); err != nil {
-					return err
-				}
-			}
+			return echoItems(func() error { return in.ReceiveInto(&item) }, func() error { return out.Send(&item) })
 		})
 	}, rpc.ServerConfig{})
 }
@@ -132,22 +137,27 @@ func dialTalk(addr string, e measure.Entry) (dialog, error) {
 	if err != nil {
 		return dialog{}, err
 	}
-	var sent, received rpc.Bytes
+	return newDialog(d.Send, d.ReceiveInto, func() error {
+		d.Close()
+		c.Close()
+		return w.Close()
+	}), nil
+}
+
+// newDialog makes a dialog of a stream's functions, which take messages of type *B.
+func newDialog[B ~[]byte](send, receive func(*B) error, end func() error) dialog {
+	var sent, received B
 	return dialog{
 		send: func(p []byte) error {
 			sent = p
-			return d.Send(&sent)
+			return send(&sent)
 		},
 		receive: func() ([]byte, error) {
-			err := d.ReceiveInto(&received)
+			err := receive(&received)
 			return received, err
 		},
-		close: func() error {
-			d.Close()
-			c.Close()
-			return w.Close()
-		},
-	}, nil
+		close: end,
+	}
 }
 
 // grpcTalk is the description of the stream that protoc would generate.
@@ -155,16 +165,7 @@ var grpcTalk = grpc.StreamDesc{
 	StreamName: "Talk", ServerStreams: true, ClientStreams: true,
 	Handler: func(_ any, s grpc.ServerStream) error {
 		p := new([]byte)
-		for {
-			if err := s.RecvMsg(p); errors.Is(err, io.EOF) {
-				return nil
-			} else if err != nil {
-				return err
-			}
-			if err := s.SendMsg(p); err != nil {
-				return err
-			}
-		}
+		return echoItems(func() error { return s.RecvMsg(p) }, func() error { return s.SendMsg(p) })
 	},
 }
 
@@ -175,19 +176,8 @@ func dialGRPCTalk(addr string, _ measure.Entry) (dialog, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := c.NewStream(ctx, &grpcTalk, "/bench.Echo/Talk")
-	var sent, received []byte
-	return dialog{
-		send: func(p []byte) error {
-			sent = p
-			return s.SendMsg(&sent)
-		},
-		receive: func() ([]byte, error) {
-			err := s.RecvMsg(&received)
-			return received, err
-		},
-		close: func() error {
-			cancel()
-			return c.Close()
-		},
-	}, err
+	return newDialog(func(p *[]byte) error { return s.SendMsg(p) }, func(p *[]byte) error { return s.RecvMsg(p) }, func() error {
+		cancel()
+		return c.Close()
+	}), err
 }

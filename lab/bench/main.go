@@ -32,17 +32,6 @@ var compared = []string{
 	"google.golang.org/grpc", "github.com/asynkron/protoactor-go", "google.golang.org/protobuf", "golang.org/x/sys",
 }
 
-// comparison is the content of one run.
-type comparison struct {
-	name      string // of its files
-	flag      string // that selects it, and a blank
-	scenarios []measure.Scenario
-}
-
-func (c comparison) fileHeader() string {
-	return "<!-- written by `go run ./lab/bench " + c.flag + "-o lab/bench/results` -->\n\n"
-}
-
 func run(ctx context.Context, args []string) error {
 	var set measure.Settings
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
@@ -58,16 +47,16 @@ func run(ctx context.Context, args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unexpected %q", f.Arg(0))
 	}
-	c := comparison{"bench", "", scenarios}
+	name, mode, all := "bench", "", scenarios
 	switch {
 	case *remote && *secure:
 		return errors.New("-remote and -secure are two runs")
 	case *remote:
-		c = comparison{"bench-remote", "-remote ", remoteScenarios}
+		name, mode, all = "bench-remote", "-remote ", remoteScenarios
 	case *secure:
-		c = comparison{"bench-secure", "-secure ", secureScenarios}
+		name, mode, all = "bench-secure", "-secure ", secureScenarios
 	}
-	chosen, err := measure.Choose(c.scenarios, *only, *contestant)
+	chosen, err := measure.Choose(all, *only, *contestant)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
@@ -82,5 +71,6 @@ func run(ctx context.Context, args []string) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	return errors.Join(err, doc.Leave(*dir, c.name, c.fileHeader()), drawChart(doc, filepath.Join(*dir, c.name+".svg")))
+	header := "<!-- written by `go run ./lab/bench " + mode + "-o lab/bench/results` -->\n\n"
+	return errors.Join(err, doc.Leave(*dir, name, header), drawChart(doc, filepath.Join(*dir, name+".svg")))
 }

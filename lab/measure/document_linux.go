@@ -18,21 +18,17 @@ import (
 
 // Document has the results of a run, and describes the measurement and the machine.
 type Document struct {
-	CPU       string            `json:"cpu"`
-	CPUs      int               `json:"cpus"`
-	OS        string            `json:"os"`
-	Go        string            `json:"go"`
-	Procs     int               `json:"gomaxprocs"`
-	Modules   map[string]string `json:"modules"`
-	Rounds    int               `json:"rounds"`
-	Run       string            `json:"run"`
-	Quick     bool              `json:"quick"`
-	Load      string            `json:"load_average_at_start"`
-	TCP       string            `json:"tcp_congestion_control"`
-	Security  string            `json:"security"` // the security of connections, as text
-	Scenarios []Result          `json:"scenarios"`
+	CPU      string            `json:"cpu"`
+	CPUs     int               `json:"cpus"`
+	OS       string            `json:"os"`
+	Go       string            `json:"go"`
+	Modules  map[string]string `json:"modules"`
+	Load     string            `json:"load_average_at_start"`
+	TCP      string            `json:"tcp_congestion_control"`
+	Security string            `json:"security"` // the security of connections, as text
+	Settings
+	Scenarios []Result `json:"scenarios"`
 
-	settings Settings
 	compared []string // the order of Modules
 }
 
@@ -44,10 +40,9 @@ func NewDocument(set Settings, modules ...string) *Document {
 	}
 	d := &Document{
 		CPU: stats.ProcField("/proc/cpuinfo", "model name"), CPUs: runtime.NumCPU(),
-		OS: "Linux " + procWords("/proc/sys/kernel/osrelease")[0], Go: runtime.Version(), Procs: set.Procs,
-		Modules: make(map[string]string), Rounds: set.Rounds, Run: set.Run.String(), Quick: set.Quick,
+		OS: "Linux " + procWords("/proc/sys/kernel/osrelease")[0], Go: runtime.Version(), Modules: make(map[string]string),
 		Load: strings.Join(procWords("/proc/loadavg")[:3], " "), TCP: procWords("/proc/sys/net/ipv4/tcp_congestion_control")[0],
-		Security: "no TLS", settings: set, compared: modules,
+		Security: "no TLS", Settings: set, compared: modules,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

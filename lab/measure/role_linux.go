@@ -29,10 +29,6 @@ type role struct {
 	Profile  string // file; "": none
 }
 
-// hello is the first line of a child. A server sends its address. A client sends an empty hello
-// when it has warmed up.
-type hello struct{ Addr string }
-
 // RunRole reports whether this process is a child. If it is, RunRole first does the child's work.
 func RunRole(all []Scenario) (child bool, err error) {
 	var r role
@@ -56,7 +52,7 @@ func RunRole(all []Scenario) (child bool, err error) {
 	return true, r.runClient(all[i])
 }
 
-// runServer runs the server, and sends its usage whenever the parent asks.
+// runServer runs the server, sends its address, and sends its usage whenever the parent asks.
 func (r role) runServer(s Scenario) error {
 	serve := s.Serve
 	if r.Addr != "" {
@@ -66,7 +62,7 @@ func (r role) runServer(s Scenario) error {
 	if err != nil {
 		return err
 	}
-	if err := Report(hello{svc.Addr}); err != nil {
+	if err := Report(svc.Addr); err != nil {
 		return err
 	}
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
@@ -81,7 +77,7 @@ func (r role) runServer(s Scenario) error {
 	return svc.Close()
 }
 
-// runClient warms up, waits until the parent asks, and measures.
+// runClient warms up, sends a word, waits until the parent asks, and measures.
 func (r role) runClient(s Scenario) error {
 	c, err := s.Dial(r.Addr, r.Entry)
 	if err != nil {
@@ -96,7 +92,7 @@ func (r role) warmUpAndRun(s Scenario, c Client) error {
 			return err
 		}
 	}
-	if err := Report(hello{}); err != nil {
+	if err := Report("ready"); err != nil {
 		return err
 	}
 	in := bufio.NewScanner(os.Stdin)
@@ -123,11 +119,10 @@ func StartJoiner(scenario string, e Entry, addr string) (c *Child, at string, er
 	if err != nil {
 		return nil, "", err
 	}
-	var h hello
-	if err := c.Ask("", &h); err != nil {
+	if err := c.Ask("", &at); err != nil {
 		return nil, "", errors.Join(err, c.Stop())
 	}
-	return c, h.Addr, nil
+	return c, at, nil
 }
 
 // Main is the main function of a program that measures. It does a child's work in a child, and

@@ -20,7 +20,7 @@ func (d *Document) Measure(ctx context.Context, scenarios []Scenario, out io.Wri
 	fmt.Fprint(out, d.Head())
 	var errs []error
 	for _, s := range scenarios {
-		r := d.settings.measureScenario(ctx, s)
+		r := d.measureScenario(ctx, s)
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
@@ -82,23 +82,22 @@ func (set Settings) measureEntry(ctx context.Context, s Scenario, e Entry) (m Me
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, sc.Stop()) }()
-	var at hello
-	if err := sc.Ask("", &at); err != nil {
+	if err := sc.Ask("", &client.Addr); err != nil {
 		return nil, err
 	}
-	client.Addr = at.Addr
 	cc, err := Start(ctx, "the client", s.On.Client, procs, client)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, cc.Stop()) }()
+	var ready string
 	var before, after usage
 	var rep report
 	for _, q := range []struct {
 		child *Child
 		say   string
 		v     any
-	}{{cc, "", &at}, {sc, "usage", &before}, {cc, "go", &rep}, {sc, "usage", &after}} {
+	}{{cc, "", &ready}, {sc, "usage", &before}, {cc, "go", &rep}, {sc, "usage", &after}} {
 		if err := q.child.Ask(q.say, q.v); err != nil {
 			return nil, err
 		}

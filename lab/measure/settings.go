@@ -7,14 +7,15 @@ import (
 
 // Settings are the flags of a program that measures.
 type Settings struct {
-	Rounds int
-	Run    time.Duration // of each measurement
-	Quick  bool
+	Rounds int           `json:"rounds"`
+	Run    time.Duration `json:"run_ns"` // of each measurement
+	Quick  bool          `json:"quick"`
 	// Profile is the prefix of the files <Profile>.<scenario>.<contestant>.<side>, to which
 	// children write their CPU profiles. If it is empty, they write none.
-	Profile  string
-	Procs    int  // GOMAXPROCS of every child, this project's and the others
-	Unpinned bool // bind no child to a CPU: the default of a program outside a container
+	Profile string `json:"-"`
+	Procs   int    `json:"gomaxprocs"` // of every child, this project's and the others
+	// Unpinned binds no child to a CPU: the default of a program outside a container.
+	Unpinned bool `json:"unpinned"`
 }
 
 // Flags defines a flag for each setting. rounds is the default for Rounds.
