@@ -9,7 +9,6 @@ import (
 	"net/netip"
 
 	"github.com/rdmactor/rdmactor/cmd/rdmactor/internal/timing"
-	"github.com/rdmactor/rdmactor/cmd/rdmactor/stats"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/internal/device"
 )
@@ -22,19 +21,12 @@ type timer struct {
 }
 
 // timeSteps runs the subcommand time.
-func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func timeSteps(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseTime(args, stdout)
 	if err != nil {
 		return err
 	}
 	t := &timer{o, ctx, stdout, stderr}
-	if o.profile != "" {
-		stop, err := stats.Profile(o.profile)
-		if err != nil {
-			return fmt.Errorf("time: %w", err)
-		}
-		defer func() { err = errors.Join(err, stop()) }()
-	}
 	before := inUse()
 	switch {
 	case o.server:

@@ -37,10 +37,9 @@ var timeCommand = command{
 // timeFlags are the values of the flags.
 type timeFlags struct {
 	where
-	counts  []int // numbers of connections, one run for each
-	ids     int   // number in a run without connections; 0: no such run
-	json    bool
-	profile string // file; "": none
+	counts []int // numbers of connections, one run for each
+	ids    int   // number in a run without connections; 0: no such run
+	json   bool
 }
 
 const (
@@ -64,7 +63,6 @@ func parseTime(args []string, stdout io.Writer) (timeFlags, error) {
 		return nil
 	})
 	f.BoolVar(&o.json, "json", false, "print JSON instead of tables")
-	f.StringVar(&o.profile, "cpuprofile", "", "write the CPU profile of this process to `FILE`")
 	if err := timeCommand.parseArgs(f, args, stdout); err != nil {
 		return o, err
 	}

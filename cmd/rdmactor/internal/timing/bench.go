@@ -35,9 +35,9 @@ type Plan struct {
 	Peer    cmid.Addr // to connect to
 }
 
-// identifiers makes the identifiers and sends them commands. It reports the outcome to the bench by
-// calling recordFinished and handleEvent, on the same goroutine. It destroys an identifier when its
-// connection has ended.
+// identifiers makes the identifiers and sends them commands. Later it reports the outcome to the
+// bench by calling recordFinished and handleEvent, on the same goroutine. It destroys an identifier
+// when its connection has ended.
 type identifiers interface {
 	createID(i int)
 	issueCommand(i int, cmd cmid.Command)
@@ -55,9 +55,7 @@ type bench struct {
 	ids     []timed
 	total   [steps]span
 	now     step
-	due     int  // identifiers with a pending answer
-	begun   bool // the first step has started
-	asking  bool
+	due     int // identifiers with a pending answer
 	answers int // number of answers so far
 	errors  int
 	first   error
@@ -91,11 +89,8 @@ func (b *bench) elapsedTime() time.Duration { return time.Since(b.born) }
 // advanceSteps begins the next step if the current one is over. It repeats that until a step has to
 // wait for answers.
 func (b *bench) advanceSteps() {
-	for !b.over && !b.asking && b.due == 0 {
-		if b.begun {
-			b.total[b.now].to = b.elapsedTime()
-		}
-		b.begun = true
+	for !b.over && b.due == 0 {
+		b.total[b.now].to = b.elapsedTime() // before the first step it is overwritten later
 		if len(b.todo) == 0 {
 			b.over = true
 			b.ended()
@@ -108,7 +103,6 @@ func (b *bench) advanceSteps() {
 
 // startStep starts the step on every identifier.
 func (b *bench) startStep(s step) {
-	b.asking = true
 	b.total[s].from = b.elapsedTime()
 	for i := range b.ids {
 		n := &b.ids[i]
@@ -127,7 +121,6 @@ func (b *bench) startStep(s step) {
 			b.on.issueCommand(i, b.commandFor(s))
 		}
 	}
-	b.asking = false
 }
 
 // commandFor makes the command for a step. Each identifier needs a separate command, because an
