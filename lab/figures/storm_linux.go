@@ -88,38 +88,31 @@ func serveStorm(e measure.Entry) (measure.Service, error) {
 // it is first needed.
 func openSockets() int { return stats.OpenFiles("socket:") }
 
-// stormClient runs all the peers.
-type stormClient struct {
-	contest.World
-	addr           string
-	good, hostiles int
-}
-
+// dialStorm makes a client that runs all the peers.
 func dialStorm(addr string, e measure.Entry) (measure.Client, error) {
 	w, err := contest.OpenWorld(e, rdma.Config{Timeouts: rdma.Timeouts{Address: stormPatience, Route: stormPatience, Connect: stormPatience}})
 	good, hostiles := howMany(e)
-	c := &stormClient{w, addr, good, hostiles}
 	return measure.Client{Run: func(time.Duration) (measure.Sample, error) {
-		hostiles := make(chan measure.Metrics)
-		go func() { hostiles <- c.beHostile() }()
-		s := c.beGood()
-		maps.Copy(s.More, <-hostiles)
+		metrics := make(chan measure.Metrics)
+		go func() { metrics <- beHostile(addr, hostiles) }()
+		s := beGood(w, addr, good)
+		maps.Copy(s.More, <-metrics)
 		return s, nil
 	}, Close: w.Close}, err
 }
 
 // beGood dials for all good peers concurrently. Each connection stays open until all peers have
 // their answer.
-func (c *stormClient) beGood() measure.Sample {
+func beGood(w contest.World, addr string, peers int) measure.Sample {
 	begun := time.Now()
 	times, done := stats.NewTimes(3), make(chan measure.Sample, 1)
 	payload := make([]byte, contest.PayloadSize)
-	began := make(map[string]time.Time, c.good) // keyed by PID
+	began := make(map[string]time.Time, peers) // keyed by PID
 	var ids []*actor.PID
 	var s measure.Sample
 	over, closed, failed := 0, 0, 0
 	one := func(ctx actor.Context) { // a peer has its answer, or never will
-		if over++; over < c.good {
+		if over++; over < peers {
 			return
 		}
 		s.N, s.Seconds, s.Times = int(times.TotalCount()), time.Since(begun).Seconds(), measure.Percentiles(times)
@@ -128,13 +121,13 @@ func (c *stormClient) beGood() measure.Sample {
 			ctx.Send(id, &rdma.DestroyID{})
 		}
 	}
-	c.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+	w.System.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 		switch m := ctx.Message().(type) {
 		case *actor.Started:
-			for range c.good {
-				id := c.RT.CreateID(ctx.Self())
+			for range peers {
+				id := w.RT.CreateID(ctx.Self())
 				ids, began[id.Id] = append(ids, id), time.Now()
-				ctx.Request(id, &rdma.Dial{Addr: c.addr})
+				ctx.Request(id, &rdma.Dial{Addr: addr})
 			}
 		case *rdma.Established:
 			ctx.Respond(rdma.NewSend(payload))
@@ -142,7 +135,7 @@ func (c *stormClient) beGood() measure.Sample {
 			times.Add(time.Since(began[ctx.Sender().Id]))
 			one(ctx)
 		case *rdma.Closed:
-			if closed++; closed == c.good {
+			if closed++; closed == peers {
 				done <- s
 			}
 		case rdma.Failure:
@@ -151,21 +144,21 @@ func (c *stormClient) beGood() measure.Sample {
 			}
 			one(ctx)
 		}
-	}, c.RT.OnLoop()))
+	}, w.RT.OnLoop()))
 	return <-done
 }
 
 // beHostile runs every kind of hostile caller in turn, and counts those that the server ends.
-func (c *stormClient) beHostile() measure.Metrics {
+func beHostile(addr string, peers int) measure.Metrics {
 	kinds := hostile.Callers()
-	gone := make(chan time.Duration, c.hostiles)
-	for i := range c.hostiles {
+	gone := make(chan time.Duration, peers)
+	for i := range peers {
 		go func() {
 			kind := kinds[i%len(kinds)]
 			ctx, cancel := context.WithTimeout(context.Background(), stormPatience)
 			defer cancel()
 			start := time.Now()
-			if _, err := kind.Dial(ctx, c.addr, hostile.Options{}); err != nil || ctx.Err() != nil {
+			if _, err := kind.Dial(ctx, addr, hostile.Options{}); err != nil || ctx.Err() != nil {
 				fmt.Fprintf(os.Stderr, "storm: hostile peer %d (%s): %v after %v\n", i, kind.Name, errors.Join(err, ctx.Err()), time.Since(start))
 				gone <- 0
 				return
@@ -174,7 +167,7 @@ func (c *stormClient) beHostile() measure.Metrics {
 		}()
 	}
 	ended, slowest := 0, time.Duration(0)
-	for range c.hostiles {
+	for range peers {
 		if d := <-gone; d > 0 {
 			ended++
 			slowest = max(slowest, d)
