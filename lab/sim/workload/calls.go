@@ -52,8 +52,8 @@ const (
 
 // callOp is a number of calls, one after the other.
 type callOp struct {
-	at              time.Duration
-	machine, client int
+	start
+	client          int
 	via             string
 	times           int
 	together        int // goroutines that make so many calls each
@@ -110,8 +110,7 @@ func (o *callOp) String() string {
 
 // endOp closes or stops something in the middle.
 type endOp struct {
-	at      time.Duration
-	machine int
+	start
 	client  int // negative: the machine's server
 	how     string
 	timeout time.Duration // of a Drain
@@ -194,10 +193,10 @@ func newCalls(e *Env, ops []Op) *calls {
 // drawServer draws limits. They leave room for innocent calls, if there are any.
 func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 	cfg := rpc.ServerConfig{
-		MaxCalls: oneOf(w.Env, 0, 0, 1, 2, 4, 16), MaxStreams: oneOf(w.Env, 0, 0, 1, 2), Memory: oneOf(w.Env, 0, 1<<16, 1<<18),
-		MaxMessage: oneOf(w.Env, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: oneOf(w.Env, 0, 1, 2, 4),
-		MaxCallsInAll: oneOf(w.Env, 0, 2, 4, 16), MaxStreamsInAll: oneOf(w.Env, 0, 1, 4, 16), StreamWindow: oneOf(w.Env, 0, 1<<10, 4<<10),
-		MaxWait: oneOf(w.Env, 0, 0, 20*time.Millisecond, 300*time.Millisecond),
+		MaxCalls: oneOf(w.Rand, 0, 0, 1, 2, 4, 16), MaxStreams: oneOf(w.Rand, 0, 0, 1, 2), Memory: oneOf(w.Rand, 0, 1<<16, 1<<18),
+		MaxMessage: oneOf(w.Rand, 64<<10, 1<<10, 4<<10, 16<<10, 200<<10), Credits: oneOf(w.Rand, 0, 1, 2, 4),
+		MaxCallsInAll: oneOf(w.Rand, 0, 2, 4, 16), MaxStreamsInAll: oneOf(w.Rand, 0, 1, 4, 16), StreamWindow: oneOf(w.Rand, 0, 1<<10, 4<<10),
+		MaxWait: oneOf(w.Rand, 0, 0, 20*time.Millisecond, 300*time.Millisecond),
 	}
 	if innocent {
 		cfg.MaxCallsInAll, cfg.MaxStreamsInAll = max(cfg.MaxCallsInAll, 32), max(cfg.MaxStreamsInAll, 32)
@@ -209,10 +208,10 @@ func (w *calls) drawServer(innocent bool) rpc.ServerConfig {
 
 func (w *calls) drawClient() rpc.ClientConfig {
 	cfg := rpc.ClientConfig{
-		MaxCalls: oneOf(w.Env, 0, 0, 1, 2, 8), MaxStreams: oneOf(w.Env, 0, 0, 1, 2), Memory: oneOf(w.Env, 0, 0, 1<<16),
-		MaxMessage: oneOf(w.Env, 64<<10, 1<<10, 4<<10, 200<<10), Credits: oneOf(w.Env, 0, 1, 2, 4),
-		StreamWindow: oneOf(w.Env, 0, 1<<10, 4<<10), Timeout: oneOf(w.Env, 0, 0, 500*time.Millisecond), WaitForReady: oneOf(w.Env, true, false),
-		Retry: rpc.Retry{Attempts: oneOf(w.Env, 0, 2, 4), Backoff: 5 * time.Millisecond},
+		MaxCalls: oneOf(w.Rand, 0, 0, 1, 2, 8), MaxStreams: oneOf(w.Rand, 0, 0, 1, 2), Memory: oneOf(w.Rand, 0, 0, 1<<16),
+		MaxMessage: oneOf(w.Rand, 64<<10, 1<<10, 4<<10, 200<<10), Credits: oneOf(w.Rand, 0, 1, 2, 4),
+		StreamWindow: oneOf(w.Rand, 0, 1<<10, 4<<10), Timeout: oneOf(w.Rand, 0, 0, 500*time.Millisecond), WaitForReady: oneOf(w.Rand, true, false),
+		Retry: rpc.Retry{Attempts: oneOf(w.Rand, 0, 2, 4), Backoff: 5 * time.Millisecond},
 	}
 	cfg.Backoff.First, cfg.Backoff.Most, cfg.Backoff.Stable = 10*time.Millisecond, 300*time.Millisecond, time.Second
 	w.liftLimits(&cfg.MaxCalls, &cfg.MaxStreams)

@@ -89,7 +89,7 @@ func (w *calls) runCaller(p *world.Process, machine int) {
 		me.startGoroutine(func() { me.dialFirst(me.clients[k]) })
 	}
 	for n, op := range w.ops {
-		if at, mine := me.dueTime(op); mine {
+		if at, own := startOn(machine, op); own {
 			me.performAt(at, &w.begun[n], func() { me.performOp(op) })
 		}
 	}
@@ -120,17 +120,6 @@ func (me *caller) quiet() {
 		me.p.Sleep(time.Second)
 	}
 	me.w.failWorld("machine %d: %d calls are in flight, and nobody waits for them", me.machine, inFlight())
-}
-
-// dueTime returns when the caller performs an operation, if it does.
-func (me *caller) dueTime(op Op) (at time.Duration, mine bool) {
-	switch o := op.(type) {
-	case *callOp:
-		return o.at, o.machine == me.machine
-	case *endOp:
-		return o.at, o.machine == me.machine && o.client >= 0
-	}
-	return 0, false
 }
 
 // dialFirst connects a client for the first time.

@@ -16,19 +16,19 @@ func drawCalls(d Draw, n int) (ops []Op) {
 		at, machine, client := d.within(d.Time), serverCount(d.Machines)+d.IntN(clients), d.IntN(perMachine)
 		switch x := d.IntN(24); {
 		case x == 0 && d.Has["close"]:
-			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endClose})
+			ops = append(ops, &endOp{start: start{at, machine}, client: client, how: endClose})
 		case x == 1 && d.Has["stop"]:
-			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endStop})
+			ops = append(ops, &endOp{start: start{at, machine}, client: client, how: endStop})
 		case x == 5 && d.Has["runtime"]:
-			ops = append(ops, &endOp{at: at, machine: machine, client: client, how: endBelow})
+			ops = append(ops, &endOp{start: start{at, machine}, client: client, how: endBelow})
 		case x == 2 && d.Has["close"]:
-			ops = append(ops, &endOp{at: at, machine: d.IntN(serverCount(d.Machines)), client: -1, how: endClose})
+			ops = append(ops, &endOp{start: start{at, d.IntN(serverCount(d.Machines))}, client: -1, how: endClose})
 		case x <= 4 && d.Has["drain"]:
 			ops = append(ops, &endOp{
-				at: at, machine: d.IntN(serverCount(d.Machines)), client: -1, how: endDrain, timeout: d.duration(time.Millisecond, 12),
+				start: start{at, d.IntN(serverCount(d.Machines))}, client: -1, how: endDrain, timeout: d.duration(time.Millisecond, 12),
 			})
 		default:
-			o := drawCall(d, &callOp{at: at, machine: machine, client: client})
+			o := drawCall(d, &callOp{start: start{at, machine}, client: client})
 			drawCrowd(d, o)
 			drawBetween(d, o)
 			ops = append(ops, o)
@@ -147,7 +147,7 @@ func drawHandler(d Draw, o *callOp) {
 // drawInnocents draws calls and streams that other clients must not disturb.
 func drawInnocents(d Draw) []Op {
 	calls := &callOp{
-		at: d.within(d.Time / 2), machine: d.Machines - 1, via: viaCall, times: 3 + d.IntN(10), together: 1,
+		start: start{d.within(d.Time / 2), d.Machines - 1}, via: viaCall, times: 3 + d.IntN(10), together: 1,
 		request: 10 + d.IntN(100), reply: 10 + d.IntN(100), does: doAnswer, innocent: true,
 	}
 	streams := *calls

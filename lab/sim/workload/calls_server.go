@@ -63,8 +63,8 @@ func (s *service) runServer(p *world.Process) {
 		me.startGoroutine(func() { s.dialNext(me, next) })
 	}
 	for n, op := range w.ops {
-		if o, ok := op.(*endOp); ok && o.client < 0 && o.machine == s.n {
-			me.performAt(o.at, &w.begun[n], func() { s.closeMidway(p, o) })
+		if at, own := startOn(s.n, op); own {
+			me.performAt(at, &w.begun[n], func() { s.closeMidway(p, op.(*endOp)) })
 		}
 	}
 	for !w.callersDone() {

@@ -77,7 +77,7 @@ func (e *connEnd) recordFate(group string, msg any) {
 	case *actor.DeadLetterResponse:
 		f = oracle.Dead
 	default:
-		e.c.w.e.World.Fail("%s: a Send of %s is answered with %T", e.c.w.e.Name, e.key, msg)
+		e.c.w.e.failWorld("a Send of %s is answered with %T", e.key, msg)
 		return
 	}
 	if f != oracle.Sent {
@@ -196,7 +196,7 @@ func (e *connEnd) messageCounts(ev *rdma.Closed) (delivered, unsent, unknown uin
 func (e *connEnd) recordDelivered(m *rdma.Received) {
 	p := e.otherEnd()
 	if p == nil {
-		e.c.w.e.World.Fail("%s: %s has a message, and no peer", e.c.w.e.Name, e.key)
+		e.c.w.e.failWorld("%s has a message, and no peer", e.key)
 		return
 	}
 	n, ok := p.out.Received(e.c.w.now(), m.Data)

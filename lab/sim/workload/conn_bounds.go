@@ -73,12 +73,12 @@ func (h *connHost) judgeIdle() {
 	after := h.livingEnds() // some may have ended in between
 	for _, i := range there {
 		if e := h.ends[i.PID.GetId()]; e != nil && !slices.Contains(before, e) {
-			h.w.e.World.Fail("%s: %s is there, and was Closed", h.w.e.Name, e.key)
+			h.w.e.failWorld("%s is there, and was Closed", e.key)
 		}
 	}
 	for _, e := range after {
 		if !slices.ContainsFunc(there, func(i rdma.IDInfo) bool { return i.PID.Equal(e.id) }) {
-			h.w.e.World.Fail("%s: %s was not Closed, and the runtime does not have it", h.w.e.Name, e.key)
+			h.w.e.failWorld("%s was not Closed, and the runtime does not have it", e.key)
 		}
 	}
 }

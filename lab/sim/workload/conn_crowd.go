@@ -37,18 +37,18 @@ const crowdListener = 5
 // whose messages are not retained.
 func (w *drawer) drawListenerCrowd() {
 	at, from, to := w.drawStart()/2, w.IntN(w.Machines), w.IntN(w.Machines)
-	id := idSpec{maxMessage: w.oneOf(0, 2<<10, 64<<10, 1<<20), credits: w.oneOf(0, 0, 4, 60)}
+	id := idSpec{maxMessage: oneOf(w.Rand, 0, 2<<10, 64<<10, 1<<20), credits: oneOf(w.Rand, 0, 0, 4, 60)}
 	w.ops = append(w.ops,
-		connOp{verb: connLimits, machine: to, conn: -1, limits: &limitSpec{receive: w.oneOf(1<<19, 1<<20+4321, 2<<20)}},
+		connOp{verb: connLimits, machine: to, conn: -1, limits: &limitSpec{receive: oneOf(w.Rand, 1<<19, 1<<20+4321, 2<<20)}},
 		connOp{verb: connServe, machine: to, conn: -1, serve: &serveSpec{
-			number: crowdListener, owner: ownerKind(w.oneOf(int(ownLoop), int(ownOff), int(ownHandler))), id: id,
+			number: crowdListener, owner: oneOf(w.Rand, ownLoop, ownOff, ownHandler), id: id,
 		}})
 	hoard := at + w.upTo(100*time.Second)
 	// messages shorter than half a receive are copied
-	size, most := w.oneOf(1, 34<<10, 60<<10, 64<<10, 1<<20), 20
+	size, most := oneOf(w.Rand, 1, 34<<10, 60<<10, 64<<10, 1<<20), 20
 	switch {
 	case id.maxMessage == 2<<10:
-		size, most = w.oneOf(1, 1100), 60
+		size, most = oneOf(w.Rand, 1, 1100), 60
 	case size == 1<<20:
 		most = 1
 	}

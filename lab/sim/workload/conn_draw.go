@@ -81,10 +81,6 @@ func (w *drawer) drawMissing() {
 	}
 }
 
-func (w *drawer) oneOf(of ...int) int { return of[w.IntN(len(of))] }
-
-func (w *drawer) upTo(d time.Duration) time.Duration { return time.Duration(w.Int64N(int64(d) + 1)) }
-
 func (w *drawer) drawListeners() {
 	for m := range w.Machines {
 		if m > 0 && w.IntN(2) == 0 {
@@ -104,13 +100,13 @@ func (w *drawer) drawListeners() {
 func (w *drawer) drawID() idSpec {
 	s := idSpec{}
 	if w.IntN(2) == 0 {
-		s.maxMessage = w.oneOf(1<<10, 4<<10, 16<<10, 100<<10, 400<<10)
+		s.maxMessage = oneOf(w.Rand, 1<<10, 4<<10, 16<<10, 100<<10, 400<<10)
 	}
 	if w.IntN(2) == 0 {
-		s.credits = w.oneOf(1, 2, 3, 8)
+		s.credits = oneOf(w.Rand, 1, 2, 3, 8)
 	}
 	if w.Has[connMemory] {
-		s.memory = w.oneOf(0, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10)
+		s.memory = oneOf(w.Rand, 0, 4<<10, 64<<10, 64<<10, 64<<10, 64<<10)
 	}
 	return s
 }
@@ -134,7 +130,7 @@ func (w *drawer) drawDial() {
 			s.late = w.upTo(12 * time.Second)
 		}
 		if w.IntN(8) == 0 {
-			s.way, s.timeout = dialCancel, w.upTo(time.Duration(w.oneOf(int(time.Millisecond), int(50*time.Millisecond), int(5*time.Second))))
+			s.way, s.timeout = dialCancel, w.upTo(oneOf(w.Rand, time.Millisecond, 50*time.Millisecond, 5*time.Second))
 		}
 	}
 	s.manual = w.IntN(8) == 0
@@ -161,7 +157,7 @@ const slowest = 200 * time.Millisecond
 func (w *drawer) drawSideSpec(behaved bool) (s sideSpec) {
 	switch w.IntN(6) {
 	case 0:
-		s.keepOf, s.keep = w.oneOf(1, 2, 5), w.upTo(time.Second)
+		s.keepOf, s.keep = oneOf(w.Rand, 1, 2, 5), w.upTo(time.Second)
 		if s.keepOf == 1 {
 			s.keep = w.upTo(slowest)
 		}
@@ -169,14 +165,14 @@ func (w *drawer) drawSideSpec(behaved bool) (s sideSpec) {
 			s.keep = w.upTo(65 * time.Second)
 		}
 	case 1:
-		s.forward = w.oneOf(1, 3)
+		s.forward = oneOf(w.Rand, 1, 3)
 		if w.IntN(2) == 0 {
-			s.pass, s.keep = w.oneOf(1, 3), w.upTo(slowest)
+			s.pass, s.keep = oneOf(w.Rand, 1, 3), w.upTo(slowest)
 		}
 	case 2:
 		s.block = w.upTo(20 * time.Millisecond)
 	case 3, 4:
-		s.echo, s.hold = w.oneOf(1, 2, 3), w.IntN(2) == 0
+		s.echo, s.hold = oneOf(w.Rand, 1, 2, 3), w.IntN(2) == 0
 	}
 	return s
 }
@@ -195,16 +191,16 @@ func (w *drawer) drawOp(verb string) {
 	op.machine = c.machineOf(op.side)
 	switch verb {
 	case connSend:
-		op.n, op.bytes = w.oneOf(1, 1, 3, 10, 60), w.drawSize()
+		op.n, op.bytes = oneOf(w.Rand, 1, 1, 3, 10, 60), w.drawSize()
 	case connPump:
-		op.n, op.bytes = w.oneOf(20, 100, 400), w.oneOf(0, 1, 200, 2000, 5000)
+		op.n, op.bytes = oneOf(w.Rand, 20, 100, 400), oneOf(w.Rand, 0, 1, 200, 2000, 5000)
 	case connMemory:
-		op.bytes = w.oneOf(8, 100, 2000)
+		op.bytes = oneOf(w.Rand, 8, 100, 2000)
 		if w.Has[connAtomic] && w.Device == world.TwinSoftRoCE && w.IntN(2) == 0 {
 			op.way -= op.way % 4 // an integer, which other devices do not have
 		}
 	case connWrite, connRead:
-		op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.oneOf(8, 300, 2000))
+		op.n, op.bytes = w.IntN(2000), 1+w.IntN(oneOf(w.Rand, 8, 300, 2000))
 	}
 	w.ops = append(w.ops, op)
 	if verb == connMemory {
@@ -228,7 +224,7 @@ func (w *drawer) drawUses(granted connOp) {
 		for range times {
 			op := granted
 			op.verb, op.way, op.at = verb, w.IntN(64), granted.at+w.upTo(2*time.Second)
-			op.n, op.bytes = w.IntN(2000), 1+w.IntN(w.oneOf(8, 300, 2000))
+			op.n, op.bytes = w.IntN(2000), 1+w.IntN(oneOf(w.Rand, 8, 300, 2000))
 			switch verb {
 			case connLook, connRevoke:
 			case connForeign:
@@ -269,7 +265,7 @@ func (w *drawer) drawSize() int {
 	case 0:
 		return w.IntN(4)
 	case 1:
-		return w.oneOf(4<<10, 16<<10, 64<<10) - 2 + w.IntN(4)
+		return oneOf(w.Rand, 4<<10, 16<<10, 64<<10) - 2 + w.IntN(4)
 	case 2:
 		return w.IntN(400 << 10)
 	}

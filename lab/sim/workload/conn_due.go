@@ -27,7 +27,7 @@ const goodbye = 500 * time.Millisecond
 func (h *connHost) newDues() *dues {
 	d := &dues{h: h}
 	d.Fail = func(format string, args ...any) {
-		h.w.e.World.Fail(h.w.e.Name+": in the time of "+h.p.Name()+": "+format, args...)
+		h.w.e.failWorld("in the time of "+h.p.Name()+": "+format, args...)
 	}
 	return d
 }

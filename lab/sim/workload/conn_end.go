@@ -207,11 +207,11 @@ func (e *connEnd) handleEnd(why error) {
 	}
 	lost := errors.Is(why, rdma.ErrPeerLost)
 	if lost && p != nil && p.established && !c.rude && !c.isDisturbed() {
-		c.w.e.World.Fail("%s: %s has lost its peer, which was never cut off and says goodbye: %v", c.w.e.Name, e.key, why)
+		c.w.e.failWorld("%s has lost its peer, which was never cut off and says goodbye: %v", e.key, why)
 	}
 	// a rejected request was no connection, although its sender was killed
 	if why == nil && e.established && !c.ending && p != nil && p.dead {
-		c.w.e.World.Fail("%s: the peer of %s was killed, and the end looks orderly", c.w.e.Name, e.key)
+		c.w.e.failWorld("the peer of %s was killed, and the end looks orderly", e.key)
 	}
 	c.ending = true
 }

@@ -53,7 +53,7 @@ func (e *connEnd) useKey(key rdma.RemoteKey, off int, write bool) {
 		e.h.sendCommand(e.id, &rdma.Read{Memory: m.scratch, Length: n, Key: key, Offset: off}, func(answer any) {
 			answered(answer)
 			if _, ok := answer.(*rdma.ReadDone); ok {
-				e.h.w.e.World.Fail("%s: %s has read with a key that nobody has given it", e.h.w.e.Name, e.key)
+				e.h.w.e.failWorld("%s has read with a key that nobody has given it", e.key)
 			}
 		})
 		return

@@ -95,7 +95,7 @@ func (e *connEnd) panicOrExit(op connOp) {
 		e.c.excuseFaults()
 		e.h.sendCommand(e.id, &rdma.Call{Fn: func(*cmid.ID) error { panic(errPlanned) }}, func(answer any) {
 			if _, done := answer.(*rdma.Done); done {
-				e.h.w.e.World.Fail("%s: a Call of %s whose function has not returned is answered with Done", e.h.w.e.Name, e.key)
+				e.h.w.e.failWorld("a Call of %s whose function has not returned is answered with Done", e.key)
 			}
 		})
 		return
@@ -153,7 +153,7 @@ func (e *connEnd) sendForeign(op connOp) {
 	}
 	e.h.sendCommand(e.id, cmd, func(answer any) {
 		if _, failed := answer.(rdma.Failure); !failed && !isDeadLetter(answer) {
-			e.h.w.e.World.Fail("%s: a %T of %s about memory of %s is answered with %T", e.h.w.e.Name, cmd, e.key, other.key, answer)
+			e.h.w.e.failWorld("a %T of %s about memory of %s is answered with %T", cmd, e.key, other.key, answer)
 		}
 	})
 }

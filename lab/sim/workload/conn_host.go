@@ -39,7 +39,7 @@ type connections struct {
 
 func newConnections(e *Env, ops []Op) Workload {
 	w := &connections{e: e, conns: make(map[int]*conn)}
-	fail := func(format string, args ...any) { e.World.Fail(e.Name+": "+format, args...) }
+	fail := e.failWorld
 	w.ids.Fail, w.messages.Fail, w.grants.Fail, w.bounds.Fail = fail, fail, fail, fail
 	w.ids.Secured = e.Security.Secured()
 	w.isolated = oracle.Isolation{Fail: fail, Within: e.Patience}
@@ -145,7 +145,7 @@ func (h *connHost) shutDown() {
 	}
 	h.w.e.awaitReleased(h.p, h.rt)
 	if err := h.rt.Shutdown(context.Background()); err != nil {
-		h.w.e.World.Fail("%s: %s: Shutdown: %v", h.w.e.Name, h.p.Name(), err)
+		h.w.e.failWorld("%s: Shutdown: %v", h.p.Name(), err)
 	}
 	h.p.Sleep(time.Second) // owners off the loops receive their messages
 	h.w.open--

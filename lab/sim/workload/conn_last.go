@@ -21,7 +21,7 @@ func (e *connEnd) lastWords(op connOp) {
 	sender := e.h.newAddress(group, func(msg any) {
 		m, failed := msg.(*rdma.SendFailed)
 		if orderly && failed && errors.Is(m, unix.ESHUTDOWN) && !e.dead && !c.isDisturbed() {
-			c.w.e.World.Fail("%s: %v: %s was sent before the end was asked for: %v", c.w.e.Name, c.w.now(), e.key, m)
+			c.w.e.failWorld("%v: %s was sent before the end was asked for: %v", c.w.now(), e.key, m)
 		}
 		e.recordFate(group, msg)
 	})

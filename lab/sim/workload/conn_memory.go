@@ -62,7 +62,7 @@ func (e *connEnd) grantMemory(g *grant) {
 	e.h.sendCommand(e.id, &rdma.Grant{Memory: g.m}, func(answer any) {
 		if a, ok := answer.(*rdma.Granted); ok {
 			if s := e.h.w.e.Security; s.Secured() && !s.OneSided {
-				e.h.w.e.World.Fail("%s: %s has granted memory, which nobody has allowed", e.h.w.e.Name, e.key)
+				e.h.w.e.failWorld("%s has granted memory, which nobody has allowed", e.key)
 			}
 			g.key, g.live = a.Key, true
 			g.ledger.Grant()
@@ -259,7 +259,7 @@ func (e *connEnd) atomicOn(g *grant, op connOp) {
 		switch v := answer.(type) {
 		case *rdma.AtomicDone:
 			if off != 0 {
-				e.h.w.e.World.Fail("%s: an atomic operation of %s at %d is done", e.h.w.e.Name, e.key, off)
+				e.h.w.e.failWorld("an atomic operation of %s at %d is done", e.key, off)
 			}
 			a.Done(v.Old)
 		case *rdma.AccessError:

@@ -197,7 +197,7 @@ func (o *connOwner) handleRequest(ctx actor.Context, r *rdma.ConnectRequest) {
 		return
 	}
 	if c == nil {
-		o.h.w.e.World.Fail("%s: a request with the private data %x, which nobody has sent", o.h.w.e.Name, r.PrivateData)
+		o.h.w.e.failWorld("a request with the private data %x, which nobody has sent", r.PrivateData)
 		return
 	}
 	c.judgeIdentity(r, o.h.machine)
@@ -219,7 +219,7 @@ func (o *connOwner) handleReceived(ctx actor.Context, e *connEnd, m *rdma.Receiv
 	w := o.h.w
 	n, ok := e.arrivedFor(o)
 	if !ok {
-		w.e.World.Fail("%s: %s gets a message of %s that was not delivered to it", w.e.Name, o.name, e.key)
+		w.e.failWorld("%s gets a message of %s that was not delivered to it", o.name, e.key)
 		return
 	}
 	p := e.otherEnd()

@@ -65,7 +65,7 @@ func (e *connEnd) judgeTerms(ev *rdma.Established) {
 	// a late responder finds the Request when it continues; an initiator has sent none
 	excused := env.Obstructed(to) || env.wasHit(c.machine) || env.Broken(to) || env.AttackedTo(c.spec.listener, c.machine, to)
 	if ev.Fallback != nil && !excused {
-		env.World.Fail("%s: %s has connected in two attempts, and nobody was in its way: %v", env.Name, e.key, ev.Fallback)
+		env.failWorld("%s has connected in two attempts, and nobody was in its way: %v", e.key, ev.Fallback)
 	}
 	want := c.idOf(1 - e.side).maxMessage
 	if want == 0 {
@@ -78,7 +78,7 @@ func (e *connEnd) judgeTerms(ev *rdma.Established) {
 		want = ev.MaxMessage // the tag also needs room, and there is none
 	}
 	if k := c.w.e.World.Kind(); (k == world.Embedded || k == world.Twin) && ev.MaxMessage != want {
-		c.w.e.World.Fail("%s: %s may send %d bytes, and its peer takes %d", c.w.e.Name, e.key, ev.MaxMessage, want)
+		c.w.e.failWorld("%s may send %d bytes, and its peer takes %d", e.key, ev.MaxMessage, want)
 	}
 }
 
@@ -89,6 +89,6 @@ func (e *connEnd) judgeFailure(f rdma.Failure) {
 		return
 	}
 	if errors.Is(f, unix.EADDRNOTAVAIL) || errors.Is(f, unix.EADDRINUSE) {
-		c.w.e.World.Fail("%s: %s has no port, dialled%v: %s", c.w.e.Name, e.key, c.spec.source, rdma.Brief(f))
+		c.w.e.failWorld("%s has no port, dialled%v: %s", e.key, c.spec.source, rdma.Brief(f))
 	}
 }

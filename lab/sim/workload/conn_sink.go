@@ -60,7 +60,7 @@ func (s *sink) Receive(ctx actor.Context) {
 
 func (s *sink) handleReceived(m *rdma.Received) {
 	if len(s.coming) == 0 {
-		s.h.w.e.World.Fail("%s: a message is forwarded that nobody has forwarded", s.h.w.e.Name)
+		s.h.w.e.failWorld("a message is forwarded that nobody has forwarded")
 		return
 	}
 	f := s.coming[0]

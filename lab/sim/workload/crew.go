@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	rdma "github.com/rdmactor/rdmactor/actor"
@@ -87,7 +88,7 @@ func (e *Env) failWorld(format string, args ...any) {
 }
 
 // oneOf draws one of several values.
-func oneOf[T any](e *Env, of ...T) T { return of[e.Rand.IntN(len(of))] }
+func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // beginning is when the first operations may begin: the listeners are ready then.
 const beginning = time.Second
@@ -96,6 +97,9 @@ const beginning = time.Second
 func (d Draw) within(most time.Duration) time.Duration {
 	return time.Duration(d.Int64N(int64(max(most, 1))))
 }
+
+// upTo draws a time, which may be the longest.
+func (d Draw) upTo(most time.Duration) time.Duration { return d.within(most + 1) }
 
 // duration draws a time from first to 2^(doublings+1) times as much. Each order of magnitude is
 // equally likely.

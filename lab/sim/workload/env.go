@@ -99,7 +99,7 @@ func (e *Env) openWith(p *world.Process, cfg rdma.Config) (rt *rdma.Runtime, ok 
 		case p.Context().Err() != nil:
 			return nil, false
 		case calm || !e.Disturbed():
-			e.World.Fail("%s: %s: open: %v", e.Name, p.Name(), err)
+			e.failWorld("%s: open: %v", p.Name(), err)
 			return nil, false
 		}
 		p.Sleep(time.Second)

@@ -139,7 +139,7 @@ func TestMeddlersDialGetsThrough(t *testing.T) {
 func TestPanicsLateBecauseOfAFault(t *testing.T) {
 	inWorld(t, func(w *world.World, e *Env) {
 		c := newCalls(e, []Op{&callOp{
-			machine: 1, via: viaCall, times: 1, together: 1, request: 10, reply: 10,
+			start: start{machine: 1}, via: viaCall, times: 1, together: 1, request: 10, reply: 10,
 			timeout: 50 * time.Millisecond, between: clientPanicsLate, does: doSleep, sleep: time.Second,
 		}})
 		c.Start()

@@ -47,24 +47,23 @@ func (o *lifeOp) String() string {
 }
 
 func drawLives(d Draw, n int) (ops []Op) {
-	upTo := func(most time.Duration) time.Duration { return time.Duration(d.Int64N(int64(most) + 1)) }
 	lives := max(n/2, 2)
 	for i := range lives {
 		o := &lifeOp{
-			number: i, machine: i % d.Machines, at: upTo(d.Time / 4), span: upTo(d.Time), off: d.IntN(2) == 0,
-			dials: d.IntN(4), to: d.IntN(lives), rest: upTo(200 * time.Millisecond),
+			number: i, machine: i % d.Machines, at: d.upTo(d.Time / 4), span: d.upTo(d.Time), off: d.IntN(2) == 0,
+			dials: d.IntN(4), to: d.IntN(lives), rest: d.upTo(200 * time.Millisecond),
 		}
 		if d.IntN(4) == 0 {
-			o.late = upTo([]time.Duration{20 * time.Millisecond, 12 * time.Second}[d.IntN(2)])
+			o.late = d.upTo(oneOf(d.Rand, 20*time.Millisecond, 12*time.Second))
 		}
 		if d.IntN(3) == 0 {
-			o.rest = upTo(time.Minute)
+			o.rest = d.upTo(time.Minute)
 		}
 		if d.IntN(4) == 0 {
-			o.span = upTo(time.Minute)
+			o.span = d.upTo(time.Minute)
 		}
 		if d.IntN(4) == 0 {
-			o.cut = upTo(2 * time.Second)
+			o.cut = d.upTo(2 * time.Second)
 		}
 		for _, v := range lifeVerbs {
 			if d.Has[v] && d.IntN(2) == 0 {

@@ -120,8 +120,8 @@ func (l *life) shutDown() {
 	err := l.rt.Shutdown(ctx)
 	took := l.w.World.Now() - begun
 	l.w.World.Trace("%s: runtime %d has shut down, all of it: %v", l.w.Name, l.number, err == nil)
-	if took > lifeEnds && !l.w.disturbedAtAll() {
-		l.w.World.Fail("%s: runtime %d took %v to shut down, and nothing was in its way", l.w.Name, l.number, took)
+	if took > lifeEnds && !l.w.Disturbed() {
+		l.w.failWorld("runtime %d took %v to shut down, and nothing was in its way", l.number, took)
 	}
 	l.ended = true
 	l.p.Sleep(time.Second) // owners off the loops run on other goroutines
@@ -129,13 +129,13 @@ func (l *life) shutDown() {
 		return
 	}
 	for _, k := range connected {
-		if !k.closed && !l.w.disturbedAtAll() {
-			l.w.World.Fail("%s: runtime %d has shut down, and an owner has got no Closed of its reconnecting actor", l.w.Name, l.number)
+		if !k.closed && !l.w.Disturbed() {
+			l.w.failWorld("runtime %d has shut down, and an owner has got no Closed of its reconnecting actor", l.number)
 		}
 	}
 	for _, o := range l.owners {
 		for id := range o.ids {
-			l.w.World.Fail("%s: runtime %d has shut down, and %s has got no Closed of %s", l.w.Name, l.number, o.name, id)
+			l.w.failWorld("runtime %d has shut down, and %s has got no Closed of %s", l.number, o.name, id)
 		}
 	}
 }
@@ -147,16 +147,6 @@ func (l *life) wasKilled() bool { return l.p.Context().Err() != nil }
 // lifeEnds is how long a Shutdown may take when peers and network work. It does not wait for peers
 // to close.
 const lifeEnds = 5 * time.Second
-
-// disturbedAtAll reports whether a fault has hit any machine.
-func (w *lives) disturbedAtAll() bool {
-	for m := range w.Machines {
-		if w.Disturbed(m) {
-			return true
-		}
-	}
-	return false
-}
 
 // Done implements Workload.
 func (w *lives) Done() bool {
@@ -264,14 +254,14 @@ func (o *lifeOwner) handleClosed(ctx actor.Context, m *rdma.Closed) {
 	l := o.l
 	id := ctx.Sender().Id
 	if !o.ids[id] {
-		l.w.World.Fail("%s: runtime %d: %s has got Closed of %s twice", l.w.Name, l.number, o.name, id)
+		l.w.failWorld("runtime %d: %s has got Closed of %s twice", l.number, o.name, id)
 	}
 	delete(o.ids, id)
 	if !o.dials || l.closing {
 		return
 	}
 	if errors.Is(m.Err, unix.EMFILE) && l.has(lifeRedial) && !l.sharesRoom() {
-		l.w.World.Fail("%s: runtime %d: %s has no room for its only identifier: %v", l.w.Name, l.number, o.name, m.Err)
+		l.w.failWorld("runtime %d: %s has no room for its only identifier: %v", l.number, o.name, m.Err)
 	}
 	if l.w.dials++; l.w.dials < 1000 && m.Err == nil {
 		o.dialPeer(ctx) // immediately

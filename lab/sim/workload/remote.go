@@ -84,17 +84,17 @@ var thenDos = [...]string{"", ", which sleeps", ", which keeps them", ", which f
 
 // postOp is messages from one machine to another.
 type postOp struct {
-	at       time.Duration
-	from, to int
-	sender   string
-	target   string
-	how      sendHow
-	then     thenDo
-	via      place // target of forwarding
-	d        time.Duration
-	timeout  time.Duration // of a future; 0: a long one
-	n, size  int
-	header   bool
+	start
+	to      int
+	sender  string
+	target  string
+	how     sendHow
+	then    thenDo
+	via     place // target of forwarding
+	d       time.Duration
+	timeout time.Duration // of a future; 0: a long one
+	n, size int
+	header  bool
 }
 
 // place is an actor of a machine.
@@ -104,7 +104,7 @@ type place struct {
 }
 
 func (o *postOp) String() string {
-	s := fmt.Sprintf("at %v %s of machine %d %s %d messages of %d bytes to %s of machine %d", o.at, o.sender, o.from, sendHows[o.how], o.n, o.size, o.target, o.to)
+	s := fmt.Sprintf("at %v %s of machine %d %s %d messages of %d bytes to %s of machine %d", o.at, o.sender, o.machine, sendHows[o.how], o.n, o.size, o.target, o.to)
 	s += thenDos[o.then]
 	switch o.then {
 	case thenForward:
@@ -120,15 +120,15 @@ func (o *postOp) String() string {
 
 // watchOp is a watch.
 type watchOp struct {
-	at       time.Duration
-	from, to int
-	watcher  string
-	target   string
-	unwatch  time.Duration // after which it is cancelled; 0: never
+	start
+	to      int
+	watcher string
+	target  string
+	unwatch time.Duration // after which it is cancelled; 0: never
 }
 
 func (o *watchOp) String() string {
-	s := fmt.Sprintf("at %v %s of machine %d watches %s of machine %d", o.at, o.watcher, o.from, o.target, o.to)
+	s := fmt.Sprintf("at %v %s of machine %d watches %s of machine %d", o.at, o.watcher, o.machine, o.target, o.to)
 	if o.unwatch > 0 {
 		s += fmt.Sprintf(" for %v", o.unwatch)
 	}
@@ -137,34 +137,33 @@ func (o *watchOp) String() string {
 
 // haltOp stops an actor of another machine.
 type haltOp struct {
-	at       time.Duration
-	from, to int
-	target   string
-	poison   bool
+	start
+	to     int
+	target string
+	poison bool
 }
 
 func (o *haltOp) String() string {
-	return fmt.Sprintf("at %v machine %d stops %s of machine %d (poison: %v)", o.at, o.from, o.target, o.to, o.poison)
+	return fmt.Sprintf("at %v machine %d stops %s of machine %d (poison: %v)", o.at, o.machine, o.target, o.to, o.poison)
 }
 
 // spawnOp spawns an actor on another machine, and sends it a message.
 type spawnOp struct {
-	at       time.Duration
-	from, to int
-	kind     string
-	name     string
-	then     string // "", "stop", "watch"
+	start
+	to   int
+	kind string
+	name string
+	then string // "", "stop", "watch"
 }
 
 func (o *spawnOp) String() string {
-	return fmt.Sprintf("at %v machine %d has machine %d spawn a %q with the name %q, then: %q", o.at, o.from, o.to, o.kind, o.name, o.then)
+	return fmt.Sprintf("at %v machine %d has machine %d spawn a %q with the name %q, then: %q", o.at, o.machine, o.to, o.kind, o.name, o.then)
 }
 
 // exposeOp changes whether off-b may be reached.
 type exposeOp struct {
-	at      time.Duration
-	machine int
-	on      bool
+	start
+	on bool
 }
 
 func (o *exposeOp) String() string {
@@ -173,8 +172,7 @@ func (o *exposeOp) String() string {
 
 // leaveOp shuts a node down, and starts another one.
 type leaveOp struct {
-	at      time.Duration
-	machine int
+	start
 	timeout time.Duration
 }
 
@@ -184,9 +182,9 @@ func (o *leaveOp) String() string {
 
 // blockOp makes a node refuse another one for a while.
 type blockOp struct {
-	at           time.Duration
-	machine, who int
-	d            time.Duration
+	start
+	who int
+	d   time.Duration
 }
 
 func (o *blockOp) String() string {
@@ -200,30 +198,30 @@ func drawRemote(d Draw, n int) (ops []Op) {
 		to := (from + 1 + d.IntN(d.Machines-1)) % d.Machines
 		switch x := d.IntN(24); {
 		case x <= 3 && d.Has["watch"]:
-			o := &watchOp{at: at, from: from, to: to, watcher: pickOne(d, remoteSenders), target: pickOne(d, remoteTargets)}
+			o := &watchOp{start: start{at, from}, to: to, watcher: oneOf(d.Rand, remoteSenders...), target: oneOf(d.Rand, remoteTargets...)}
 			if d.IntN(3) == 0 {
 				o.unwatch = 1 + d.within(d.Time/2)
 			}
 			ops = append(ops, o)
 		case x <= 5 && d.Has["stop"]:
-			ops = append(ops, &haltOp{at, from, to, pickOne(d, []string{loopB, offA, offB, mailA, solid, nobody}), d.IntN(2) == 0})
+			ops = append(ops, &haltOp{start{at, from}, to, oneOf(d.Rand, loopB, offA, offB, mailA, solid, nobody), d.IntN(2) == 0})
 		case x <= 7 && d.Has["spawn"]:
-			o := &spawnOp{at: at, from: from, to: to, kind: spawnKind, then: pickOne(d, []string{"", "stop", "watch"})}
+			o := &spawnOp{start: start{at, from}, to: to, kind: spawnKind, then: oneOf(d.Rand, "", "stop", "watch")}
 			if d.IntN(2) == 0 {
-				o.name = pickOne(d, []string{"x", "y"})
+				o.name = oneOf(d.Rand, "x", "y")
 			}
 			if d.IntN(8) == 0 {
-				o.kind = pickOne(d, []string{noKind, deniedKind})
+				o.kind = oneOf(d.Rand, noKind, deniedKind)
 			}
 			ops = append(ops, o)
 		case x == 8 && d.Has["conceal"]:
-			ops = append(ops, &exposeOp{at, to, d.IntN(2) == 0})
+			ops = append(ops, &exposeOp{start{at, to}, d.IntN(2) == 0})
 		case x == 9 && d.Has["shutdown"]:
-			ops = append(ops, &leaveOp{at, to, pickOne(d, []time.Duration{time.Millisecond, 200 * time.Millisecond, 20 * time.Second})})
+			ops = append(ops, &leaveOp{start{at, to}, oneOf(d.Rand, time.Millisecond, 200*time.Millisecond, 20*time.Second)})
 		case (x == 10 || x >= 22) && d.Has["flood"]:
 			ops = append(ops, d.flood(at, from, to))
 		case x == 11 && d.Has["block"]:
-			ops = append(ops, &blockOp{at, to, from, d.duration(100*time.Millisecond, 5)})
+			ops = append(ops, &blockOp{start{at, to}, from, d.duration(100*time.Millisecond, 5)})
 		default:
 			ops = append(ops, d.post(at, from, to))
 		}
@@ -231,11 +229,9 @@ func drawRemote(d Draw, n int) (ops []Op) {
 	return ops
 }
 
-func pickOne[T any](d Draw, of []T) T { return of[d.IntN(len(of))] }
-
 // post draws messages.
 func (d Draw) post(at time.Duration, from, to int) *postOp {
-	o := &postOp{at: at, from: from, to: to, sender: pickOne(d, remoteSenders), target: pickOne(d, remoteTargets), n: 1}
+	o := &postOp{start: start{at, from}, to: to, sender: oneOf(d.Rand, remoteSenders...), target: oneOf(d.Rand, remoteTargets...), n: 1}
 	o.size, o.header, o.d = oracle.MinPost+d.size(7), d.IntN(4) == 0, d.duration(time.Millisecond, 8)
 	switch x := d.IntN(8); {
 	case x <= 2 && d.Has["request"]:
@@ -258,7 +254,7 @@ func (d Draw) post(at time.Duration, from, to int) *postOp {
 	}
 	o.then = d.then()
 	if o.then == thenForward {
-		o.via = place{(to + 1 + d.IntN(d.Machines-1)) % d.Machines, pickOne(d, []string{loopA, loopB, offA, mailA, nobody})}
+		o.via = place{(to + 1 + d.IntN(d.Machines-1)) % d.Machines, oneOf(d.Rand, loopA, loopB, offA, mailA, nobody)}
 	}
 	return o
 }
@@ -266,7 +262,7 @@ func (d Draw) post(at time.Duration, from, to int) *postOp {
 // flood draws many messages to an actor that consumes none of them for a while.
 func (d Draw) flood(at time.Duration, from, to int) *postOp {
 	o := d.post(at, from, to)
-	o.how, o.target, o.then = pickOne(d, []sendHow{sendPlain, sendNobody, sendRequest, sendRequest}), pickOne(d, []string{offA, offB, mailA}), thenStand
+	o.how, o.target, o.then = oneOf(d.Rand, sendPlain, sendNobody, sendRequest, sendRequest), oneOf(d.Rand, offA, offB, mailA), thenStand
 	o.n, o.size, o.d = 20+d.IntN(160), 1<<10+d.IntN(60<<10), d.duration(500*time.Millisecond, 4)
 	return o
 }

@@ -35,9 +35,9 @@ func (w *remote) mayOverflow(from, to int) bool {
 		if !ok {
 			continue
 		}
-		ways := [][2]int{{o.from, o.to}, {o.to, o.from}}
+		ways := [][2]int{{o.machine, o.to}, {o.to, o.machine}}
 		if o.then == thenForward {
-			ways = append(ways, [2]int{o.to, o.via.machine}, [2]int{o.via.machine, o.from})
+			ways = append(ways, [2]int{o.to, o.via.machine}, [2]int{o.via.machine, o.machine})
 		}
 		for _, way := range ways {
 			if way == [2]int{from, to} {
@@ -88,10 +88,10 @@ func (w *remote) isIdle() bool {
 func (w *remote) judgeCertain() {
 	for n := range uint64(len(w.posts)) {
 		p := w.posts[n]
-		if p == nil || p.op.how.isOdd() || !w.isUndisturbed(p.op.from, p.op.to) {
+		if p == nil || p.op.how.isOdd() || !w.isUndisturbed(p.op.machine, p.op.to) {
 			continue
 		}
-		if w.mayOverflow(p.op.from, p.op.to) || w.mayOverflow(p.op.to, p.op.from) {
+		if w.mayOverflow(p.op.machine, p.op.to) || w.mayOverflow(p.op.to, p.op.machine) {
 			continue
 		}
 		if p.Fated() && w.Config.Limits.PendingRequests > 0 {

@@ -44,17 +44,17 @@ func newRemote(e *Env, ops []Op) *remote {
 		blocked: make(map[[2]int]time.Duration), stood: make(map[*postOp]bool), upset: make([]bool, n), settled: make([]bool, n),
 	}
 	w.ledger.Fail, w.bounds.Fail = e.failWorld, e.failWorld
-	w.named, w.barred = e.Rand.IntN(3) == 0, oneOf(e, "", "", "", loopB, offB, solid)
+	w.named, w.barred = e.Rand.IntN(3) == 0, oneOf(e.Rand, "", "", "", loopB, offB, solid)
 	c := &w.cfg
 	if w.named {
 		c.Peers = 4 * n // few enough to use all of them
 	}
-	c.Queue, c.MaxMessage = oneOf(e, 0, 64<<10, 256<<10), 64<<10
-	c.Overflow = oneOf(e, remoting.DeadLetter, remoting.Fail, remoting.Block)
-	c.Patience = oneOf(e, 0, time.Second, 3*time.Second)
-	c.ID.Credits = oneOf(e, 0, 2, 4)
-	c.Dial.Timeout = oneOf(e, 0, time.Second)
-	c.Backoff = reconnect.Backoff{First: 10 * time.Millisecond, Most: oneOf(e, 100*time.Millisecond, 2*time.Second), Stable: time.Second}
+	c.Queue, c.MaxMessage = oneOf(e.Rand, 0, 64<<10, 256<<10), 64<<10
+	c.Overflow = oneOf(e.Rand, remoting.DeadLetter, remoting.Fail, remoting.Block)
+	c.Patience = oneOf(e.Rand, 0, time.Second, 3*time.Second)
+	c.ID.Credits = oneOf(e.Rand, 0, 2, 4)
+	c.Dial.Timeout = oneOf(e.Rand, 0, time.Second)
+	c.Backoff = reconnect.Backoff{First: 10 * time.Millisecond, Most: oneOf(e.Rand, 100*time.Millisecond, 2*time.Second), Stable: time.Second}
 	c.Expose = remoting.Expose{
 		Reach: []string{"loop-*", offA, offB, mailA, nobody},
 		Watch: []string{"loop-*", "off-*", mailA, solid, nobody},
@@ -157,8 +157,8 @@ func (w *remote) runNode(p *world.Process, machine int) {
 		me.spawnActor(name)
 	}
 	for n, op := range w.ops {
-		if at, do := me.dueOp(op); do != nil && !w.begun[n] {
-			me.performHere(n, at, do)
+		if at, own := startOn(machine, op); own && !w.begun[n] {
+			me.performHere(n, at, op)
 		}
 	}
 	for m := range w.Machines {
@@ -184,7 +184,7 @@ func (w *remote) runNode(p *world.Process, machine int) {
 }
 
 // performHere performs an operation at its time, unless another node of the machine does.
-func (me *remoteNode) performHere(n int, at time.Duration, do func()) {
+func (me *remoteNode) performHere(n int, at time.Duration, op Op) {
 	w := me.w
 	me.p.Go(func() {
 		me.p.Sleep(beginning + at - w.World.Now())
@@ -193,7 +193,7 @@ func (me *remoteNode) performHere(n int, at time.Duration, do func()) {
 		}
 		w.begun[n] = true
 		me.busy++
-		do()
+		me.performOp(op)
 		me.busy--
 	})
 }
@@ -279,40 +279,24 @@ func (me *remoteNode) allowAccess(_ remoting.Peer, a remoting.Access, name strin
 	return errors.New("it is barred")
 }
 
-// dueOp returns when and how a node performs an operation; nil: another node does.
-func (me *remoteNode) dueOp(op Op) (at time.Duration, do func()) {
-	root := me.p.System().Root
+// performOp performs an operation.
+func (me *remoteNode) performOp(op Op) {
 	switch o := op.(type) {
 	case *postOp:
-		if o.from == me.machine {
-			return o.at, func() { me.beginPost(o) }
-		}
+		me.beginPost(o)
 	case *watchOp:
-		if o.from == me.machine {
-			return o.at, func() { root.Send(me.ownPID(o.watcher), o) }
-		}
+		me.p.System().Root.Send(me.ownPID(o.watcher), o)
 	case *haltOp:
-		if o.from == me.machine {
-			return o.at, func() { me.stopActor(o) }
-		}
+		me.stopActor(o)
 	case *spawnOp:
-		if o.from == me.machine {
-			return o.at, func() { me.spawnThere(o) }
-		}
+		me.spawnThere(o)
 	case *exposeOp:
-		if o.machine == me.machine {
-			return o.at, func() { me.exposeActor(o) }
-		}
+		me.exposeActor(o)
 	case *leaveOp:
-		if o.machine == me.machine {
-			return o.at, func() { me.leaving, me.w.upset[me.machine] = o, true }
-		}
+		me.leaving, me.w.upset[me.machine] = o, true
 	case *blockOp:
-		if o.machine == me.machine {
-			return o.at, func() { me.blockPeer(o) }
-		}
+		me.blockPeer(o)
 	}
-	return 0, nil
 }
 
 // ownPID returns the PID of an actor of this node.
@@ -385,7 +369,7 @@ func (me *remoteNode) reachNode(other int) {
 			return
 		}
 	}
-	o := &postOp{from: me.machine, to: other, target: loopA, how: sendFuture, n: 1, size: 32, timeout: 3 * time.Second}
+	o := &postOp{start: start{machine: me.machine}, to: other, target: loopA, how: sendFuture, n: 1, size: 32, timeout: 3 * time.Second}
 	for me.leaving == nil && !w.judged {
 		if w.World.Now()-since > w.Patience-30*time.Second {
 			w.failWorld("%s does not reach %s, although no more faults happen", me.name, w.nodeName(other))

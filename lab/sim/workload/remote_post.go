@@ -201,7 +201,7 @@ func (me *remoteNode) requestAnswer(o *postOp, ctx futures, who string) (*remote
 // mayBeSilent reports whether the target may leave a request without an answer, or whether the
 // answer may find the queue full, and become a dead letter.
 func (me *remoteNode) mayBeSilent(o *postOp) bool {
-	return me.w.mayOverflow(o.to, o.from) || o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
+	return me.w.mayOverflow(o.to, o.machine) || o.then != thenNothing && o.then != thenRetain && o.then != thenSleep || o.target != loopA
 }
 
 // awaitAnswer waits for an answer on a goroutine.
@@ -246,7 +246,7 @@ func (me *remoteNode) handleAnswer(p *remotePost, res any, err error) {
 		fate = oracle.WasDead
 	case errors.As(err, &unknown):
 		fate = oracle.WasUnsure
-		if w.isUndisturbed(p.op.from, p.op.to) {
+		if w.isUndisturbed(p.op.machine, p.op.to) {
 			w.failWorld("%v: %v, and nothing has disturbed the two nodes", p, err)
 		}
 	case errors.As(err, &refused):
@@ -352,7 +352,7 @@ func (me *remoteNode) spawnThere(o *spawnOp) {
 	switch {
 	case err == nil && there != nil:
 		there.life.Grant(me.life, pid.Id)
-	case err != nil && o.kind == spawnKind && o.name == "" && w.isUndisturbed(o.from, o.to):
+	case err != nil && o.kind == spawnKind && o.name == "" && w.isUndisturbed(o.machine, o.to):
 		w.failWorld("%s: %v, and nothing has disturbed the two nodes", me.p.Name(), err)
 	}
 	if err != nil {
@@ -361,11 +361,11 @@ func (me *remoteNode) spawnThere(o *spawnOp) {
 	if o.kind != spawnKind {
 		w.failWorld("%s: %v was spawned, and may not be", me.p.Name(), pid)
 	}
-	me.awaitAnswer(&postOp{from: o.from, to: o.to, target: pid.Id, how: sendFuture, n: 1, size: 64, timeout: 20 * time.Second})
+	me.awaitAnswer(&postOp{start: start{machine: o.machine}, to: o.to, target: pid.Id, how: sendFuture, n: 1, size: 64, timeout: 20 * time.Second})
 	switch o.then {
 	case "stop":
 		me.p.System().Root.Stop(pid)
 	case "watch":
-		me.p.System().Root.Send(me.ownPID(loopA), &watchOp{from: o.from, to: o.to, target: pid.Id})
+		me.p.System().Root.Send(me.ownPID(loopA), &watchOp{start: start{machine: o.machine}, to: o.to, target: pid.Id})
 	}
 }

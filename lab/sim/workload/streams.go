@@ -191,10 +191,10 @@ func newStreams(e *Env, ops []Op) *streams {
 		Env: e, ops: ops, all: make([]*stream, len(ops)),
 		pipes: oracle.Pipes{Fail: e.failWorld},
 		cfg: rdmanet.Config{
-			Backlog: oneOf(e, 0, 1, 4), Linger: oneOf(e, 0, 500*time.Millisecond, 3*time.Second),
-			MaxMessage: oneOf(e, 0, 512, 4<<10, 16<<10), Credits: oneOf(e, 0, 1, 2, 4),
+			Backlog: oneOf(e.Rand, 0, 1, 4), Linger: oneOf(e.Rand, 0, 500*time.Millisecond, 3*time.Second),
+			MaxMessage: oneOf(e.Rand, 0, 512, 4<<10, 16<<10), Credits: oneOf(e.Rand, 0, 1, 2, 4),
 		},
-		slow: oneOf(e, 0, time.Millisecond, 50*time.Millisecond),
+		slow: oneOf(e.Rand, 0, time.Millisecond, 50*time.Millisecond),
 	}
 	for n, op := range ops {
 		if o, ok := op.(*streamOp); ok {

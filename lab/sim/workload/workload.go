@@ -35,6 +35,21 @@ func Planned(value any) bool {
 // client 1 sends 300 bytes on connection 3". It is the same in each run of a seed.
 type Op interface{ String() string }
 
+// start is when an operation begins, and the acting machine.
+type start struct {
+	at      time.Duration
+	machine int
+}
+
+// startOf returns the start.
+func (s *start) startOf() *start { return s }
+
+// startOn returns when a machine performs an operation. not own: another machine does.
+func startOn(machine int, op Op) (at time.Duration, own bool) {
+	s := op.(interface{ startOf() *start }).startOf()
+	return s.at, s.machine == machine
+}
+
 // Kind is a kind of workload.
 type Kind struct {
 	// Name is a word.
