@@ -283,30 +283,28 @@ func checkOption(t *testing.T, what string, fd, level, opt, want int) {
 	}
 }
 
-// TestWatched: TCP gives up no peer for its closed window if the owner checks the peer. A
-// connecting side whose owner announces that at Established has never had TCP's own checks.
+// TestWatched: TCP gives up no peer for its closed window if the owner checks the peer. If the
+// owner announces that at Established, the connection has never had TCP's own checks.
 func TestWatched(t *testing.T) {
 	for _, c := range []struct {
 		early, accepted bool
 		keepAlive       int
-	}{{early: true, keepAlive: 0}, {early: false, keepAlive: 1}, {accepted: true, keepAlive: 1}} {
+	}{{early: true}, {early: true, accepted: true}, {keepAlive: 1}, {accepted: true, keepAlive: 1}} {
 		n := newNode(t)
 		lh, addr := n.listen("127.0.0.1:0")
 		var watched *conn
 		n.react = func(d delivered) {
-			if id := n.in.ids[d.h]; c.early && d.kind == states.KindEstablished && !id.child {
+			if id := n.in.ids[d.h]; c.early && d.kind == states.KindEstablished && id.child == c.accepted {
 				watched = id.conn
 				watched.qp.Watched()
 			}
 		}
 		p := connectTo(t, n, n, lh, addr, 1)
-		switch {
-		case c.accepted:
-			watched = n.in.ids[p.sh].conn
-		case !c.early:
-			watched = n.in.ids[p.ch].conn
-		}
 		if !c.early {
+			watched = n.in.ids[p.ch].conn
+			if c.accepted {
+				watched = n.in.ids[p.sh].conn
+			}
 			checkOption(t, "TCP_USER_TIMEOUT before Watched", watched.fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, 30000)
 			watched.qp.Watched()
 		}

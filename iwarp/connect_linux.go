@@ -127,7 +127,6 @@ func (c *conn) dialPeer() error {
 		c.in.closeFD(fd) // the handshake is under way
 		return err
 	}
-	c.unguarded = true
 	if done {
 		c.beginMPA(now)
 		c.applyCoreState(now)

@@ -103,9 +103,9 @@ func (in *instance) setConnOptions(fd int) error {
 	)
 }
 
-// setLossOptions makes TCP notice that the peer has vanished. Sockets from accept(2) inherit these
-// options, too. A connecting side has time-outs of its own until it is established, and needs none
-// of them if its owner then checks the peer (queuePair.Watched).
+// setLossOptions makes TCP notice that the peer has vanished. Until a connection is established it
+// has other time-outs. It needs none of these options if its owner then checks the peer
+// (queuePair.Watched).
 func (in *instance) setLossOptions(fd int) error {
 	user := in.cfg.UserTimeout
 	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
