@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -109,7 +110,7 @@ func serveDials(e measure.Entry) (measure.Service, error) {
 		for {
 			c, err := l.Accept()
 			if err == nil {
-				c, err = connOfKind(c, e, serverTLS)
+				c, err = connOfKind(c, e, tls.Server)
 			}
 			if err == nil {
 				defer c.Close()

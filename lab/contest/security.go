@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 
@@ -55,9 +54,13 @@ var ownKeys = sync.OnceValues(func() (*keys, error) {
 	return k, errors.Join(err, os.Setenv(keysVariable, string(text)))
 })
 
-// newTLSConfig returns the configuration of both sides: each shows its certificate, and requires
-// the other's. No session is resumed.
-func (k *keys) newTLSConfig() (*tls.Config, error) {
+// tlsConfig returns the configuration of both sides, the same for each connection: each side shows
+// its certificate, and requires the other's. No session is resumed.
+var tlsConfig = sync.OnceValues(func() (*tls.Config, error) {
+	k, err := ownKeys()
+	if err != nil {
+		return nil, err
+	}
 	own, err := tls.X509KeyPair(k.Pair.Cert, k.Pair.Key)
 	if err != nil {
 		return nil, err
@@ -70,46 +73,25 @@ func (k *keys) newTLSConfig() (*tls.Config, error) {
 		Certificates: []tls.Certificate{own}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true, ServerName: "127.0.0.1",
 	}, nil
-}
+})
 
 // securityOf returns the security of the entry's connections.
 func securityOf(e measure.Entry) (*rdma.Security, error) {
-	if e.Secured == "" {
-		return &rdma.Security{Mode: rdma.Insecure}, nil
-	}
-	k, err := ownKeys()
-	if err != nil {
-		return nil, err
-	}
 	switch e.Secured {
+	case "":
+		return &rdma.Security{Mode: rdma.Insecure}, nil
 	case "PSK":
+		k, err := ownKeys()
+		if err != nil {
+			return nil, err
+		}
 		ring, who := new(rdma.Keyring), rdma.Credential{Identity: "bench", Key: k.PSK}
 		return &rdma.Security{Mode: rdma.PSK, Keys: ring}, errors.Join(ring.Use(who), ring.Accept(who))
 	case "TLS":
-		config, err := k.newTLSConfig()
+		config, err := tlsConfig()
 		return &rdma.Security{Mode: rdma.TLS, TLS: config}, err
 	}
 	return nil, fmt.Errorf("no mode %q", e.Secured)
-}
-
-// tlsConfig returns the configuration of crypto/tls, the same for each connection.
-var tlsConfig = sync.OnceValues(func() (*tls.Config, error) {
-	k, err := ownKeys()
-	if err != nil {
-		return nil, err
-	}
-	return k.newTLSConfig()
-})
-
-// serverTLS and clientTLS run TLS on a connection. The first Read or Write does the handshake.
-func serverTLS(c net.Conn) (net.Conn, error) {
-	config, err := tlsConfig()
-	return tls.Server(c, config), err
-}
-
-func clientTLS(c net.Conn) (net.Conn, error) {
-	config, err := tlsConfig()
-	return tls.Client(c, config), err
 }
 
 // EachMode returns each entry, followed by a copy for each mode of secured connections.

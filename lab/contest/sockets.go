@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -64,13 +65,14 @@ type socket struct {
 }
 
 // connOfKind returns a connection of the entry's kind: c, c under TLS, or a socket that blocks or
-// spins. over runs TLS on a connection.
-func connOfKind(c net.Conn, e measure.Entry, over func(net.Conn) (net.Conn, error)) (net.Conn, error) {
+// spins. over is tls.Server or tls.Client. The first Read or Write does the handshake.
+func connOfKind(c net.Conn, e measure.Entry, over func(net.Conn, *tls.Config) *tls.Conn) (net.Conn, error) {
 	switch e.Contestant {
 	case "net.Conn":
 		return c, nil
 	case cryptoTLS:
-		return over(c)
+		config, err := tlsConfig()
+		return over(c, config), err
 	}
 	f, err := c.(*net.TCPConn).File()
 	if err := errors.Join(err, c.Close()); err != nil {
@@ -116,7 +118,7 @@ func (s *socket) Write(b []byte) (int, error) {
 // listenPlain calls ListenTCP, and makes connections of the entry's kind.
 func listenPlain(e measure.Entry, serve func(net.Conn)) (measure.Service, error) {
 	return ListenTCP(func(c net.Conn) {
-		c, err := connOfKind(c, e, serverTLS)
+		c, err := connOfKind(c, e, tls.Server)
 		if err != nil {
 			return // the client will report the failure
 		}
@@ -130,7 +132,7 @@ func dialPlain(addr string, e measure.Entry) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connOfKind(c, e, clientTLS)
+	return connOfKind(c, e, tls.Client)
 }
 
 // Echo sends back every message of PayloadSize that it reads.
