@@ -3,6 +3,7 @@ package actor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,11 @@ func TestHandshakesAreCounted(t *testing.T) {
 				for _, note := range tt.notes {
 					if !strings.Contains(notes, " handshake  "+note) {
 						w.Errorf("the flight recorders lack %q:\n%s", note, notes)
+					}
+				}
+				for _, r := range slices.Concat(w.rt.Flight()[0].Records, w.far.Flight()[0].Records) {
+					if r.Kind == FlightHandshake && r.Errno != 0 && !strings.HasPrefix(r.What, "failed: ") {
+						w.Errorf("%q has errno %d", r.What, r.Errno)
 					}
 				}
 				server.receiveAll()
