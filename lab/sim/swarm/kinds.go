@@ -12,16 +12,12 @@ var kinds = []*workload.Kind{
 	workload.Connections, workload.Calls, workload.Streams, workload.Lives, workload.Remote,
 }
 
-// trial are workloads that take part only if they are named, until they pass with all faults.
-var trial []*workload.Kind
-
-// chooseKinds returns the kinds with the given names, or all except the trial ones if there are
-// none.
+// chooseKinds returns the kinds with the given names, or all if there are none.
 func chooseKinds(names []string) []*workload.Kind {
 	if len(names) == 0 {
 		return kinds
 	}
-	return slices.DeleteFunc(slices.Concat(kinds, trial), func(k *workload.Kind) bool {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k *workload.Kind) bool {
 		return !slices.Contains(names, k.Name)
 	})
 }

@@ -84,12 +84,11 @@ func (p *Plan) drawPart(n int, k *workload.Kind) part {
 	r := newRand(p.Seed, name)
 	x := part{kind: k, name: name, verbs: drawSubset(r, k.Verbs), port: 7000 + 100*n}
 	d := workload.Draw{
-		Rand: r, Has: map[string]bool{}, Machines: max(p.Machines, k.Machines), Device: p.Kind, Time: p.Time,
+		Rand: r, Has: map[string]bool{}, Machines: p.Machines, Device: p.Kind, Time: p.Time,
 	}
 	for _, v := range x.verbs {
 		d.Has[v] = true
 	}
-	p.Machines = d.Machines
 	x.ops = k.Draw(d, drawBetween(r, 2, 16))
 	return x
 }

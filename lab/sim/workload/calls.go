@@ -12,7 +12,7 @@ import (
 // Calls is the workload of package rpc: servers whose handlers do everything that handlers may do,
 // and clients that call them, open streams, give up, and close.
 var Calls = &Kind{
-	Name: "calls", Machines: 2,
+	Name: "calls",
 	Verbs: []string{
 		"large", "stream", "upload", "deadline", "cancel", "slow", "error", "panic", "forward", "actor", "many",
 		"innocent", "close", "stop", "drain", "crowd", "between", "runtime",

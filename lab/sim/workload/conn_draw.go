@@ -9,7 +9,7 @@ import (
 
 // Connections is the workload of connections: actors that dial, accept, send, retain, forward,
 // access each other's memory, and close in every way.
-var Connections = &Kind{Name: "connections", Machines: 2, Verbs: connVerbs, Draw: drawConnections, New: newConnections}
+var Connections = &Kind{Name: "connections", Verbs: connVerbs, Draw: drawConnections, New: newConnections}
 
 var connVerbs = []string{
 	connSend, connPump, connMemory, connWrite, connRead, connAtomic, connRevoke, connLook, connClose, connDrop, connMeddle,

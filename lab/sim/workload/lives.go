@@ -8,7 +8,7 @@ import (
 // Lives is the workload of runtimes that come and go in lasting processes: each listens, dials
 // others, and shuts down while connections are being established and used.
 var Lives = &Kind{
-	Name: "lives", Machines: 2,
+	Name:  "lives",
 	Verbs: lifeVerbs,
 	Draw:  drawLives,
 	New:   newLives,
@@ -24,17 +24,16 @@ var lifeVerbs = []string{lifeRedial, lifeLink}
 
 // lifeOp is a life.
 type lifeOp struct {
-	number  int
-	machine int
-	at      time.Duration // when it begins
-	span    time.Duration // how long until it shuts down
-	has     []string
-	off     bool          // the listener's owner is off the loops
-	late    time.Duration // delay before Accept
-	dials   int           // owners that dial, or reconnecting actors
-	to      int           // number of the life that it dials
-	rest    time.Duration // how long a connection is used
-	cut     time.Duration // how long Shutdown may take; 0: no limit
+	start
+	number int
+	span   time.Duration // how long until it shuts down
+	has    []string
+	off    bool          // the listener's owner is off the loops
+	late   time.Duration // delay before Accept
+	dials  int           // owners that dial, or reconnecting actors
+	to     int           // number of the life that it dials
+	rest   time.Duration // how long a connection is used
+	cut    time.Duration // how long Shutdown may take; 0: no limit
 }
 
 func (o *lifeOp) String() string {
@@ -50,7 +49,7 @@ func drawLives(d Draw, n int) (ops []Op) {
 	lives := max(n/2, 2)
 	for i := range lives {
 		o := &lifeOp{
-			number: i, machine: i % d.Machines, at: d.upTo(d.Time / 4), span: d.upTo(d.Time), off: d.IntN(2) == 0,
+			start: start{d.upTo(d.Time / 4), i % d.Machines}, number: i, span: d.upTo(d.Time), off: d.IntN(2) == 0,
 			dials: d.IntN(4), to: d.IntN(lives), rest: d.upTo(200 * time.Millisecond),
 		}
 		if d.IntN(4) == 0 {

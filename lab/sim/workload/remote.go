@@ -10,7 +10,7 @@ import (
 // Remote is the workload of package remoting: nodes whose actors exchange messages, requests and
 // watches.
 var Remote = &Kind{
-	Name: "remote", Machines: 2,
+	Name: "remote",
 	Verbs: []string{
 		"request", "future", "burst", "large", "forward", "watch", "stop", "spawn", "conceal", "slow", "retain",
 		"panic", "odd", "shutdown", "block", "flood",

@@ -22,7 +22,7 @@ var (
 func play(t *testing.T, k *Kind, seed uint64, kind world.Kind, print func(string)) world.Result {
 	return world.Run(t, world.Config{Seed: seed, Kind: kind, Print: print}, func(w *world.World) {
 		r := w.Rand("plan")
-		d := Draw{Rand: r, Has: make(map[string]bool), Machines: k.Machines + r.IntN(3), Time: 2 * time.Second}
+		d := Draw{Rand: r, Has: make(map[string]bool), Machines: 2 + r.IntN(3), Time: 2 * time.Second}
 		for _, v := range k.Verbs {
 			d.Has[v] = r.IntN(2) == 0
 		}

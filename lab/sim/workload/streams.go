@@ -12,7 +12,7 @@ import (
 // Streams is the workload of package rdmanet: streams of bytes in both directions, which are read
 // and written in many ways, and end in all possible ways.
 var Streams = &Kind{
-	Name: "streams", Machines: 2,
+	Name:  "streams",
 	Verbs: []string{"large", "deadline", "concurrent", "close", "linger", "half", "writeto", "never", "slow", "innocent", "listener", "swallow"},
 	Draw:  drawStreams,
 	New:   func(e *Env, ops []Op) Workload { return newStreams(e, ops) },
@@ -29,8 +29,7 @@ const (
 
 // streamOp is a stream.
 type streamOp struct {
-	at       time.Duration
-	machine  int // the dialling one
+	start    // of the dialling machine
 	sides    [2]sideOp
 	innocent bool // it behaves, and must make progress
 }
@@ -83,10 +82,7 @@ func (o *streamOp) String() string {
 }
 
 // listenOp closes a listener. Another one follows.
-type listenOp struct {
-	at      time.Duration
-	machine int
-}
+type listenOp struct{ start }
 
 func (o *listenOp) String() string {
 	return fmt.Sprintf("at %v machine %d's listener is closed", o.at, o.machine)
@@ -96,10 +92,10 @@ func drawStreams(d Draw, n int) (ops []Op) {
 	for len(ops) < n {
 		at := d.within(d.Time)
 		if d.Has["listener"] && d.IntN(12) == 0 {
-			ops = append(ops, &listenOp{at: at, machine: 0})
+			ops = append(ops, &listenOp{start{at, 0}})
 			continue
 		}
-		o := &streamOp{at: at, machine: 1 + d.IntN(d.Machines-1)}
+		o := &streamOp{start: start{at, 1 + d.IntN(d.Machines-1)}}
 		if o.innocent = d.Has["innocent"] && d.IntN(6) == 0; o.innocent {
 			for i := range o.sides {
 				o.sides[i] = sideOp{writers: 1, writes: 1 + d.IntN(5), size: 1 + d.IntN(5000), buffer: 1 + d.IntN(8000), end: endsBoth}

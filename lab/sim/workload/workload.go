@@ -54,8 +54,6 @@ func startOn(machine int, op Op) (at time.Duration, own bool) {
 type Kind struct {
 	// Name is a word.
 	Name string
-	// Machines is how many machines it needs. A world may have more.
-	Machines int
 	// Verbs names the kinds of its operations. A plan uses only some of them.
 	Verbs []string
 	// Draw draws about n operations.
@@ -69,7 +67,7 @@ type Draw struct {
 	*rand.Rand
 	// Has contains those of Kind.Verbs that the plan uses, of which there is at least one.
 	Has map[string]bool
-	// Machines is how many machines the world has, and Device the device of each.
+	// Machines is how many machines the world has, at least 2, and Device the device of each.
 	Machines int
 	Device   world.Kind
 	// Time is the period over which the starts of operations are drawn.
