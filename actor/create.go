@@ -171,7 +171,7 @@ func (l *loop) createDevice(cfg *IDConfig) (*cmid.ID, error) {
 // addIdent adds an identifier, which may be there already, to those of its loop.
 func (l *loop) addIdent(it *ident) {
 	l.ids[it] = struct{}{}
-	l.known.add(it.box, it.describeID())
+	it.known = l.known.add(it.box, it.describeID())
 }
 
 // renewID gives the actor a new identifier in place of a used one.

@@ -22,6 +22,7 @@ type endpoint struct {
 	id       *cmid.ID       // nil until Started, and when it could not be made
 	conn     *datapath.Conn // nil: there is no queue pair, or the owner has made it
 	listened *listening     // a listener's state
+	known    *knownID       // other goroutines' view; nil until the loop has the identifier
 	life     lifetime
 
 	peer    peerTerms // from the request that created it; zero: no request did

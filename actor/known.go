@@ -45,30 +45,27 @@ func (k *knownID) idInfo(loop string, now time.Time) IDInfo {
 	return i
 }
 
-// add adds an identifier, or does what update does.
-func (k *known) add(box *mailbox.Mailbox, now knownID) {
+// add adds an identifier and returns its description, which update changes. If the identifier is
+// here already, its description is updated.
+func (k *known) add(box *mailbox.Mailbox, now knownID) *knownID {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ids == nil {
-		k.ids = make(map[*mailbox.Mailbox]*knownID)
-	}
-	if k.ids[box] == nil {
-		k.ids[box] = new(knownID)
-	}
-	k.set(box, now)
-}
-
-// update stores the present state of an identifier, if it is here.
-func (k *known) update(box *mailbox.Mailbox, now knownID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ids[box] != nil {
-		k.set(box, now)
-	}
-}
-
-func (k *known) set(box *mailbox.Mailbox, now knownID) {
 	id := k.ids[box]
+	if id == nil {
+		if k.ids == nil {
+			k.ids = make(map[*mailbox.Mailbox]*knownID)
+		}
+		id = new(knownID)
+		k.ids[box] = id
+	}
+	k.mu.Unlock()
+	k.update(id, now)
+	return id
+}
+
+// update stores the present state of an identifier in its description.
+func (k *known) update(id *knownID, now knownID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	now.said = id.said
 	*id = now
 }

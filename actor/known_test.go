@@ -40,18 +40,14 @@ func (w *world) block(l *loop) (release func()) {
 func TestKnownUntilRemoved(t *testing.T) {
 	var k known
 	box := new(mailbox.Mailbox)
-	k.update(box, knownID{})
-	if len(k.ids) != 0 {
-		t.Error("an update has added an identifier")
-	}
-	k.add(box, knownID{state: states.Idle})
+	described := k.add(box, knownID{state: states.Idle})
 	k.storeAnswers([]*mailbox.Mailbox{box}, []IDInfo{{}})
-	k.update(box, knownID{state: states.Bound})
+	k.update(described, knownID{state: states.Bound})
 	if id := k.ids[box]; id == nil || id.state != states.Bound || id.said == nil {
 		t.Errorf("known is %+v, want the new state, and the loop's last answer", id)
 	}
 	k.remove(box)
-	k.update(box, knownID{})
+	k.update(described, knownID{})
 	if len(k.ids) != 0 {
 		t.Error("an update has added an identifier that has ended")
 	}

@@ -92,7 +92,11 @@ func (b *outbox) setOwner(o owner) {
 }
 
 // publishState stores the identifier's present state for other goroutines. Loop goroutine.
-func (b *outbox) publishState() { b.l.known.update(b.box, b.describeID()) }
+func (b *outbox) publishState() {
+	if b.known != nil {
+		b.l.known.update(b.known, b.describeID())
+	}
+}
 
 // describeID returns the identifier's present state.
 func (b *outbox) describeID() knownID {
