@@ -322,6 +322,43 @@ func TestFloodOfAnything(t *testing.T) {
 	}
 }
 
+// An identifier has at most commandRoom commands in progress, and as many more that end it.
+func TestCommandsInProgressAreBounded(t *testing.T) {
+	inWorld(t, states.IWARP, func(w *world) {
+		p := w.connect()
+		hold := make(chan struct{})
+		_ = w.far.loops[0].el.Post(func() { <-hold }) // no Close comes to its end
+		p.client.send(p.c, NewSend([]byte("x")))
+		refused := func(n int, command func() Command) (refused int) {
+			asker := w.probe()
+			for i := range n {
+				if asker.send(p.c, command()); i%100 == 0 {
+					settle() // the mailbox has no part in it
+				}
+			}
+			settle()
+			for len(asker.got) > 0 {
+				if f, ok := (<-asker.got).msg.(*CommandFailed); ok && errors.Is(f, ErrQueueFull) {
+					refused++
+				}
+			}
+			return refused
+		}
+		closes := func() Command { return &Close{} }
+		others := func() Command { return &cmid.Notify{} }
+		for _, step := range []struct {
+			n       int
+			command func() Command
+			want    int
+		}{{commandRoom - 1, closes, 0}, {1, others, 0}, {1, closes, 0}, {1, others, 1}, {commandRoom + 3, closes, 3}} {
+			if got := refused(step.n, step.command); got != step.want {
+				w.Errorf("%d of %d %T were refused, want %d", got, step.n, step.command(), step.want)
+			}
+		}
+		close(hold)
+	})
+}
+
 // A PoisonPill ends an identifier as Close does, from any sender.
 func TestPoisonPillIsClose(t *testing.T) {
 	onFlavors(t, func(w *world) {

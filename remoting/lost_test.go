@@ -69,3 +69,45 @@ func TestSystemMessagesOfAnEndedConnection(t *testing.T) {
 		t.Errorf("%d Stops came, want the one that had waited", stops)
 	}
 }
+
+// systemMessages is a process that keeps its system messages.
+type systemMessages chan any
+
+func (systemMessages) SendUserMessage(*actor.PID, any)         {}
+func (c systemMessages) SendSystemMessage(_ *actor.PID, m any) { c <- m }
+func (systemMessages) Stop(*actor.PID)                         {}
+
+// An actor forgets a watcher of the peer's that no longer watches it, or whose connection is lost:
+// it would keep all of them for as long as it lives.
+func TestWatchersAreForgotten(t *testing.T) {
+	n := start(t, remoting.Config{Expose: everything})
+	in := make(systemMessages, 8)
+	n.sys.ProcessRegistry.Add(in, "watched")
+	s := meet(t, n, "watches:1").introduce()
+	record := func(kind frame.Kind, watcher string) frame.Record {
+		return frame.Record{Kind: kind, Target: "watched", Sender: frame.PID{ID: watcher}}
+	}
+	s.say(record(frame.KindWatch, "one"), record(frame.KindWatch, "two"), record(frame.KindUnwatch, "one"))
+	got := func() string {
+		select {
+		case m := <-in:
+			switch m := m.(type) {
+			case *actor.Watch:
+				return "watch " + m.Watcher.Id
+			case *actor.Unwatch:
+				return "unwatch " + m.Watcher.Id
+			}
+			return fmt.Sprintf("%T", m)
+		case <-time.After(soon):
+			return "nothing"
+		}
+	}
+	for i, want := range []string{"watch one", "watch two", "unwatch one", "unwatch two"} {
+		if i == 3 {
+			s.away()
+		}
+		if m := got(); m != want {
+			t.Fatalf("got %s, want %s", m, want)
+		}
+	}
+}
