@@ -43,9 +43,6 @@ func (m *Machine) removeSockets() {
 	m.waits = waits{table: make(map[tuple]*timeWait)}
 }
 
-// Name returns the machine's name.
-func (m *Machine) Name() string { return m.name }
-
 // Addrs returns the machine's addresses, without those of loopback.
 func (m *Machine) Addrs() []netip.Prefix { return slices.Clone(m.addrs) }
 

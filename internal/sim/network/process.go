@@ -36,9 +36,6 @@ func (m *Machine) Process(l Limits) *Process {
 	return p
 }
 
-// Machine returns the machine on which the process runs.
-func (p *Process) Machine() *Machine { return p.m }
-
 // Ready returns a descriptor's ready events, as epoll would report them: Hangup and Error included.
 // It returns none if the descriptor is not open.
 func (p *Process) Ready(fd int) eventloop.Events {
