@@ -85,8 +85,8 @@ func TestDialStopsAtAnAnswer(t *testing.T) {
 		server.send(s, &Reject{PrivateData: []byte("no")})
 		next[*Closed](server)
 		r, _ := next[*Rejected](client)
-		if string(r.PrivateData) != "no" {
-			w.Errorf("rejected with %q", r.PrivateData)
+		if string(r.PrivateData) != "no" || r.Remedy != "" {
+			w.Errorf("rejected with %q, and %q, want no advice", r.PrivateData, r.Remedy)
 		}
 		next[*Closed](client)
 		settle()
