@@ -88,8 +88,13 @@ func (l *Loop) prepareWait() time.Duration {
 	}
 	l.meter.endTurn(now)
 	if l.handoff > 0 || now-l.yielded >= int64(yieldPeriod) {
-		l.handoff, l.yielded = 0, now
+		l.handoff = 0
 		l.yield()
+		// another goroutine may have had the processor for long
+		l.yielded = l.time.elapsed()
+		if timeout = l.timers.until(l.yielded); timeout == 0 {
+			return 0
+		}
 	}
 	l.asleep.Store(true)
 	if l.queue.hasWork() || l.life.closing.Load() {

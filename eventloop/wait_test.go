@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,31 @@ func TestBusyLoopYields(t *testing.T) {
 	if yields != 4 {
 		t.Errorf("yielded %d times in 22 ms, want 4 times", yields)
 	}
+}
+
+// TestLongYields: while others have the processor for 10 ms at each yield, the loop has it for 5 ms
+// in between, and a timer that has become due meanwhile fires immediately.
+func TestLongYields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
+		l.SetYield(func() { time.Sleep(10 * time.Millisecond) })
+		start := time.Now()
+		var fired []int
+		var timer *eventloop.Timer
+		timer = l.NewTimer(func() {
+			if fired = append(fired, int(time.Since(start)/time.Millisecond)); len(fired) < 13 {
+				timer.Reset(time.Millisecond)
+			}
+		})
+		timer.Reset(time.Millisecond)
+		l.Start()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if want := []int{1, 2, 3, 4, 5, 15, 16, 17, 18, 19, 20, 30, 31}; !slices.Equal(fired, want) {
+			t.Errorf("the timer fired after %v ms, want %v", fired, want)
+		}
+		shutdown(t, l)
+	})
 }
 
 // TestSpinStartsAgainAfterWork: work at 40 µs keeps a loop that spins for 50 µs polling until 90
