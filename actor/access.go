@@ -140,8 +140,6 @@ func (tn *tenancy) checkImmediate(s span) error {
 	switch {
 	case !tn.conn.Attr().Immediate:
 		return fmt.Errorf("%s has no immediates: %w", tn.id.Device().Name(), cmid.ErrNotSupported)
-	case !tn.conn.Immediates():
-		return fmt.Errorf("the peer accepts no immediates: %w", cmid.ErrNotSupported)
 	case tn.lined:
 		return fmt.Errorf("an immediate beside an actor that counts the messages (Line): %w", unix.EINVAL)
 	case s.key.Rights&RemoteWrite == 0:

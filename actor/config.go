@@ -110,8 +110,8 @@ type Limits struct {
 //
 // A peer does not answer while one of its actors blocks its loop, so Gone bounds how long that may
 // take. On the kernel's devices an answer also waits behind a Read or Write of either side, so Gone
-// bounds those too: split large ones on a slow network, or choose a longer Gone. Peers of protocol
-// version 2, and raw connections, have no probes: see IDConfig.Raw.
+// bounds those too: split large ones on a slow network, or choose a longer Gone. Raw connections
+// have no probes: see IDConfig.Raw.
 //
 // On soft-iWARP a side that has sent something, and has received nothing for a quarter of a second
 // after Established, sends a probe then, also without keepalive (verbs.DeviceAttr.OverlooksFirst).

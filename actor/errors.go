@@ -38,8 +38,7 @@ var ErrPeerLost = datapath.ErrPeerLost
 type (
 	// LostError is the cause in Disconnected.Err and Closed.Err if the peer has not ended the
 	// connection. Its field Err has the details. errors.Is: ErrPeerLost, and an errno: ECONNRESET,
-	// ETIMEDOUT when the peer was silent for too long, or the device's. Peers of version 2 send no
-	// goodbye, so its absence is no LostError.
+	// ETIMEDOUT when the peer was silent for too long, or the device's.
 	LostError = datapath.LostError
 	// QueuePairError is the cause if a connection's queue pair has failed: the first work request
 	// that completed with an error (fields Op and Status), or the device's report (Status is

@@ -96,8 +96,8 @@ func over() context.Context {
 	return ctx
 }
 
-// mallory3 connects a raw peer that speaks version 3 by hand to an owner there.
-func (w *world) mallory3(server *probe) (mallory *probe, id, s *actor.PID) {
+// malloryAt connects a raw peer that speaks the protocol by hand to an owner there.
+func (w *world) malloryAt(server *probe) (mallory *probe, id, s *actor.PID) {
 	w.Helper()
 	mallory = w.probe()
 	id = w.rt.CreateID(mallory.pid, IDConfig{Raw: true})
@@ -115,7 +115,7 @@ func TestEndWithoutGoodbye(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
 		w.listen(server)
-		mallory, id, _ := w.mallory3(server)
+		mallory, id, _ := w.malloryAt(server)
 		mallory.send(id, &Disconnect{})
 		for _, g := range until[*Closed](server) {
 			switch m := g.msg.(type) {
@@ -137,30 +137,19 @@ func TestEndWithoutGoodbye(t *testing.T) {
 	})
 }
 
-// Nothing may come behind a goodbye. A peer of version 2 does not know goodbyes.
+// Nothing may come behind a goodbye.
 func TestGoodbyeIsTheLast(t *testing.T) {
 	bye := make([]byte, wire.HeaderLen)
 	wire.Header{Type: wire.TypeGoodbye}.Put(bye)
 	onFlavors(t, func(w *world) {
 		server := w.farProbe()
 		w.listen(server)
-		mallory, id, _ := w.mallory3(server)
+		mallory, id, _ := w.malloryAt(server)
 		mallory.send(id, NewSend(bye))
 		mallory.send(id, NewSend(bye))
 		end := until[*Closed](server)
 		is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
 		until[*Closed](mallory)
-
-		old := w.probe()
-		id = w.rt.CreateID(old.pid, IDConfig{Raw: true})
-		old.send(id, &Dial{Addr: there + ":7471", PrivateData: liar()})
-		_, s := next[*ConnectRequest](server)
-		server.send(s, &Accept{})
-		next[*Established](server)
-		next[*Established](old)
-		old.send(id, NewSend(bye))
-		end = until[*Closed](server)
-		is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
 	})
 }
 

@@ -34,7 +34,7 @@ func (l *loop) checkMode(in *incoming) (ok bool) {
 	h, behind, _ := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded)
 	peer := secure.Features(h.Features)
 	own := in.cfg.helloFeatures(peer)
-	if err := own.Same(peer, h.Version); err != nil {
+	if err := own.Same(peer); err != nil {
 		l.rejectUnauthenticated(in, own, wire.RefusedMode, err)
 		return false
 	}

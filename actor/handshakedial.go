@@ -83,7 +83,7 @@ func (d *dialHandshake) askTLS(own wire.Hello) []byte {
 func (d *dialHandshake) takeReply(data []byte) error {
 	limits := d.id.Limits()
 	hello, rest, _ := wire.ParseHello(data, limits.Padded)
-	if err := d.features.Same(secure.Features(hello.Features), hello.Version); err != nil {
+	if err := d.features.Same(secure.Features(hello.Features)); err != nil {
 		d.countFailed(FailedMode, err)
 		return err
 	}

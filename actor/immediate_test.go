@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/sys/unix"
 
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 	"github.com/rdmactor/rdmactor/states"
 	"github.com/rdmactor/rdmactor/verbs"
@@ -270,15 +269,6 @@ func TestImmediateRefused(t *testing.T) {
 		g.client.send(g.c, &Write{Memory: g.near, Length: 64, Key: g.key, HasImm: true})
 		f, _ := next[*AccessError](g.client)
 		is(w, f, cmid.ErrNotSupported)
-		is(w, f, unix.EOPNOTSUPP)
-	})
-	inWorld(t, infiniband, func(w *world) { // a peer of version 3 would break the connection off
-		server := w.farProbe()
-		w.listen(server, IDConfig{Memory: 64})
-		_, _, s := w.mallory3(server)
-		w.onLoop(w.far, func(l *loop) { w.conn(l, s).Session.Agree(wire.Hello{Version: 3, Credits: 2}) })
-		server.send(s, &Write{Key: RemoteKey{Length: 1, Rights: RemoteWrite}, HasImm: true})
-		f, _ := next[*AccessError](server)
 		is(w, f, unix.EOPNOTSUPP)
 	})
 }

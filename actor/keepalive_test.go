@@ -150,14 +150,15 @@ func TestProbesCostNothingWhileMessagesFlow(t *testing.T) {
 	})
 }
 
-// A peer of version 2 is sent no probe, and is not given up.
-func TestVersion2IsNotProbed(t *testing.T) {
+// A foreign peer, as one of a version that is no longer spoken, is sent no probe, and is not given
+// up.
+func TestForeignPeerIsNotProbed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, old := w.farProbe(), w.probe()
 		w.listen(server)
 		id := w.rt.CreateID(old.pid, IDConfig{Raw: true})
 		b := wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)
-		b[2] = 2
+		b[2] = 3
 		old.send(id, &Dial{Addr: there + ":7471", PrivateData: b})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})

@@ -145,7 +145,7 @@ const ChallengeTime = datapath.ChallengeTime
 // Challenge asks the peer for a sign of life now, because there is reason to believe that it is
 // gone. If none arrives within ChallengeTime, the connection ends with a *LostError, whatever its
 // Keepalive. If one arrives, answered is called, on the loop. False: the peer cannot be asked (a
-// raw connection, or protocol version 2), is being asked already, or is ending the connection.
+// raw connection), is being asked already, or is ending the connection.
 func (l *Line) Challenge(answered func()) (asked bool) { return l.c.Challenge(answered) }
 
 // Take reserves s for the caller to Post: it cannot be sent in another way afterwards. Not ok: it

@@ -32,11 +32,10 @@ func (l Local) Write(h Handle, w *Write, done func(error)) error {
 	return err
 }
 
-// Immediates reports whether Writes on the connection h may have an immediate: device and peer
-// support them (Write.HasImm).
+// Immediates reports whether Writes on the connection h may have an immediate (Write.HasImm).
 func (l Local) Immediates(h Handle) bool {
 	it := l.identOf(h)
-	return it != nil && it.conn != nil && it.conn.Attr().Immediate && it.conn.Immediates() && !it.lined
+	return it != nil && it.conn != nil && it.conn.Attr().Immediate && !it.lined
 }
 
 // identOf returns the identifier h; nil: it is not on the actor's loop.

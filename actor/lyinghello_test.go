@@ -1,7 +1,6 @@
 package actor
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 
@@ -10,13 +9,9 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// liar returns a hello, of version 2, that claims receives of 65,535 KiB and that its sender
-// accepts everything.
+// liar returns a hello that claims the largest receives, and that its sender accepts everything.
 func liar() []byte {
-	b := wire.Hello{Credits: math.MaxUint16, MaxMessage: math.MaxUint32}.Put(nil)
-	b[2] = 2
-	binary.BigEndian.PutUint16(b[6:], math.MaxUint16)
-	return b
+	return wire.Hello{Credits: math.MaxUint16, Eager: wire.MaxEager, MaxMessage: math.MaxUint32}.Put(nil)
 }
 
 // sentFrom returns how many bytes of memory a loop has registered for eager sends.

@@ -47,7 +47,7 @@ type (
 		// Length of 0. The Write then takes a credit, and waits for one if there is none;
 		// operations behind it wait with it. It counts as a message in Closed. Refused with
 		// cmid.ErrNotSupported on devices without immediates (verbs.DeviceAttr.Immediate; iWARP has
-		// none), and if the peer's version of this package does not accept any.
+		// none).
 		HasImm bool
 		Imm    uint32
 

@@ -24,7 +24,7 @@ func (it *ident) reportEstablished(ev *cmid.Established, answers *cmid.Pending) 
 		} else if active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
 			ev.PrivateData = user
-			if err := secure.Features(0).Same(secure.Features(h.Features), h.Version); err != nil {
+			if err := secure.Features(0).Same(secure.Features(h.Features)); err != nil {
 				it.destroyID(err)
 				return
 			}

@@ -15,8 +15,7 @@ import (
 	"github.com/rdmactor/rdmactor/actor/internal/wire"
 )
 
-// recorded is a line of testdata/version2.txt or version4.txt: a message of one of two peers of
-// that version.
+// recorded is a line of testdata/version4.txt: a message of one of two peers of that version.
 type recorded struct {
 	dialler bool
 	bytes   []byte
@@ -77,11 +76,8 @@ func recordedDialler() func(ctx actor.Context) {
 	}
 }
 
-// A peer of version 2 that dials this side finds the same behaviour as before there was a version
-// 3.
-func TestVersion2DialsUs(t *testing.T) { recordedDialsUs(t, 2) }
-
-// And one of version 4 the same as before there was a version 5.
+// A peer of version 4 that dials this side finds the same behaviour as before there was a version
+// 5.
 func TestVersion4DialsUs(t *testing.T) { recordedDialsUs(t, 4) }
 
 func recordedDialsUs(t *testing.T, version int) {
@@ -102,10 +98,7 @@ func recordedDialsUs(t *testing.T, version int) {
 	})
 }
 
-// A peer of version 2 that we dial finds the same.
-func TestWeDialVersion2(t *testing.T) { weDialRecorded(t, 2) }
-
-// So does one of version 4.
+// A peer of version 4 that we dial finds the same.
 func TestWeDialVersion4(t *testing.T) { weDialRecorded(t, 4) }
 
 func weDialRecorded(t *testing.T, version int) {

@@ -303,7 +303,7 @@ func TestLiesAboutReceives(t *testing.T) {
 		"an answer to none": {[]*Send{change(wire.Resized, wire.Receives{Size: 4 << 10})}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, version := range []byte{2, 3, 4} {
+			for _, version := range []byte{4, 5} {
 				onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 					server := w.farProbe()
 					w.listen(server)
@@ -314,7 +314,7 @@ func TestLiesAboutReceives(t *testing.T) {
 						p.send(id, NewSend(m.Bytes()))
 					}
 					settle()
-					if over := tt.over || version < 4 && len(tt.say) > 0; over {
+					if tt.over {
 						end := until[*Closed](server)
 						is(w, end[len(end)-1].msg.(*Closed).Err, unix.EPROTO)
 					} else {
@@ -340,32 +340,26 @@ func TestLiesAboutReceives(t *testing.T) {
 	}
 }
 
-// A peer of an earlier version is granted large receives from the beginning, and one of this
-// version that serves no Reads, too: they are never notified of a change.
+// A peer is granted small receives at first. One that serves no Reads is granted large ones from
+// the beginning, and is never notified of a change.
 func TestReceivesOfThoseWhoCannotOffer(t *testing.T) {
 	onKernelLike(t, kernelLike{}, func(w *world, _, _ *kernelLike) {
 		server := w.farProbe()
 		w.listen(server)
-		for version := byte(2); version <= 4; version++ {
-			want := datapath.EagerPosted
-			if version == 4 {
-				want = datapath.LeastPosted
-			}
-			p, id, _, h := w.peerOf(server, version)
-			if h.Eager != want {
-				w.Errorf("to a peer of version %d receives of %d bytes are granted", version, h.Eager)
-			}
-			time.Sleep(10 * time.Second)
-			settle()
-			if len(p.got) > 0 {
-				w.Errorf("a peer of version %d got %v", version, <-p.got)
-			}
-			p.send(id, &DestroyID{})
-			until[*Closed](p)
-			until[*Closed](server)
+		p, id, _, h := w.peerOf(server, 4)
+		if h.Eager != datapath.LeastPosted {
+			w.Errorf("receives of %d bytes are granted", h.Eager)
 		}
+		time.Sleep(10 * time.Second)
+		settle()
+		if len(p.got) > 0 {
+			w.Errorf("the peer got %v", <-p.got)
+		}
+		p.send(id, &DestroyID{})
+		until[*Closed](p)
+		until[*Closed](server)
 		client := w.probe()
-		id := w.rt.CreateID(client.pid, IDConfig{})
+		id = w.rt.CreateID(client.pid, IDConfig{})
 		client.send(id, &Dial{Addr: there + ":7471", Param: &ConnParam{InitiatorDepth: 4, RetryCount: 7, RNRRetryCount: 7}})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})

@@ -153,7 +153,7 @@ func (c *Conn) ForgoGoodbye() {
 func (c *Conn) SayGoodbye() bool {
 	c.Out.postGathered()
 	switch {
-	case !c.Session.Courteous() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
+	case !c.Session.Agreed() || c.end.goodbye == goodbyeLeft || c.ID.State() != states.Connected:
 		return false
 	case c.Sec.isMute():
 		c.end.setGoodbye(goodbyeLeft) // this side ends the connection without one
@@ -220,7 +220,7 @@ func (c *Conn) BrokenBy() error { return c.end.brokenBy() }
 // reported err, which may be nil.
 func (c *Conn) Verdict(err error) error {
 	switch {
-	case !c.Session.Courteous() || c.state == connConnecting || c.state == connAborted || c.end.hasGoodbye():
+	case !c.Session.Agreed() || c.state == connConnecting || c.state == connAborted || c.end.hasGoodbye():
 		return err
 	case !c.Session.Goodbye():
 		if err == nil {

@@ -36,8 +36,7 @@ var ErrPeerLost = errors.New("the connection has ended without the peer's goodby
 
 // LostError is in Disconnected.Err and Closed.Err when a connection has ended, but the peer has not
 // ended it. errors.Is finds ErrPeerLost and an errno: ETIMEDOUT when the peer was silent for too
-// long, the device's, or ECONNRESET. Peers of protocol version 2 send no goodbye, so their
-// connections never end with it.
+// long, the device's, or ECONNRESET.
 type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return ErrPeerLost.Error() + ": " + e.Err.Error() }

@@ -17,10 +17,6 @@ import (
 // way.
 func (c *Conn) Granted() { c.In.granted = true }
 
-// Immediates reports whether the peer takes Writes with an immediate, as far as its hello states.
-// Without a hello that is unknown.
-func (c *Conn) Immediates() bool { return c.terms.Mode != ModeMessages || c.Session.Immediates() }
-
 // handleWritten takes a Write of n bytes with an immediate, which has used up the receive chunk.
 func (in *intake) handleWritten(chunk *memory.Chunk, n, imm uint32) {
 	if in.c.Over() {

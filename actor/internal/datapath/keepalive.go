@@ -81,7 +81,7 @@ type Lookout struct {
 
 // startLooks begins the looks at c, whose heartbeat b is.
 func (b *heartbeat) startLooks(c *Conn) {
-	if k := c.terms.Keepalive; k.idle != 0 && c.Session.Courteous() {
+	if k := c.terms.Keepalive; k.idle != 0 && c.Session.Agreed() {
 		b.startAt(c, k)
 		if m, ok := c.QP.(verbs.Mover); ok {
 			m.Watched()
@@ -128,7 +128,7 @@ func (b *heartbeat) stopLooks() {
 // nothing from the peer, that counts as a sign. False: the peer does not answer probes,
 // or is challenged already, or the connection is ending.
 func (c *Conn) Challenge(answered func()) (begun bool) {
-	if c.state != connOpen || c.end.hasGoodbye() || c.Beat.isChallenged() || !c.Session.Courteous() || c.Session.Goodbye() {
+	if c.state != connOpen || c.end.hasGoodbye() || c.Beat.isChallenged() || !c.Session.Agreed() || c.Session.Goodbye() {
 		return false
 	}
 	c.Beat.challengePeer(c, answered)

@@ -78,7 +78,7 @@ func (c *Conn) mayUseOffers() bool {
 	case c.terms.isActive():
 		return c.terms.Serves
 	}
-	return peer.Version >= 4 && peer.MaxMessage > LeastPosted
+	return peer.MaxMessage > LeastPosted
 }
 
 // bareLimit returns the size of the largest message, in bytes, that is sent to a peer without a

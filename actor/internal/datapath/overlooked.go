@@ -17,7 +17,7 @@ const overlookTime = 250 * time.Millisecond
 
 // watchFirst schedules firstProbe if c's device may overlook the first message.
 func (b *heartbeat) watchFirst(c *Conn) {
-	if c.Device.attr.OverlooksFirst && c.Session.Courteous() {
+	if c.Device.attr.OverlooksFirst && c.Session.Agreed() {
 		c.l.el.AfterFunc(overlookTime, func() { b.firstProbe(c) })
 	}
 }

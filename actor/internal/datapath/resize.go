@@ -66,7 +66,7 @@ func (t *Terms) isActive() bool { return t.Peer.Version == 0 }
 // initialSize returns the initial size of receives in bytes, of which they may have most.
 func (t *Terms) initialSize(most int) int {
 	switch {
-	case t.isActive() || t.Peer.Version < 4:
+	case t.isActive():
 		return most
 	case t.usesTLS():
 		return min(leastTLS, most)
@@ -201,7 +201,7 @@ func (r *resizing) updateAccount() {
 
 // mayAnnounce reports whether the peer can be notified now that the receives have another size.
 func (r *resizing) mayAnnounce() bool {
-	return r.c.mayPost() && r.c.Session.Resizes() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.Out.offers.isSealing() && r.c.Out.Flight.hasRoom()
+	return r.c.mayPost() && !r.c.Session.Resizing() && !r.c.Sec.Owes() && !r.c.Out.offers.isSealing() && r.c.Out.Flight.hasRoom()
 }
 
 // announceSize notifies the peer. Not ok: the device has not taken the message.

@@ -43,13 +43,9 @@ func (s *sizes) agreeHello(h wire.Hello, t *Terms, most, budget int, offers bool
 	if !offers {
 		s.largest = min(s.largest, s.direct)
 	}
-	least := s.direct
-	if h.Version >= 4 {
-		least = min(least, LeastPosted)
-	}
 	// a larger one would wait forever
 	if t.regionSize(s.largest) > budget {
-		s.largest = min(s.largest, max(least, t.largestFitting(budget)))
+		s.largest = min(s.largest, max(min(s.direct, LeastPosted), t.largestFitting(budget)))
 	}
 }
 

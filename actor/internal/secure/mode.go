@@ -37,10 +37,10 @@ func (f Features) hasMode() bool {
 	return false
 }
 
-// Same checks that the peer's hello names our mode and suite; version is that of its hello. It is
-// where a hello that was stripped of its mode, or never had one, is refused. Other bits of the byte
-// mean something else, and do not matter here.
-func (f Features) Same(peer Features, version uint8) error {
+// Same checks that the peer's hello names our mode and suite. It is where a hello that was stripped
+// of its mode, or never had one, is refused. Other bits of the byte mean something else, and do not
+// matter here.
+func (f Features) Same(peer Features) error {
 	f, peer = f&featuresMask, peer&featuresMask
 	switch {
 	case f == 0 && peer == 0:
@@ -53,11 +53,6 @@ func (f Features) Same(peer Features, version uint8) error {
 		return newHandshakeError("the peer's side is secured, and ours is not")
 	case f != peer:
 		return newHandshakeError("the peer wants another mode or suite: %#x, ours is %#x", uint8(peer), uint8(f))
-	case version < oldestVersion:
-		return newHandshakeError("a secured connection of version %d", version)
 	}
 	return nil
 }
-
-// oldestVersion is the first version of the hello that knows features.
-const oldestVersion = 3

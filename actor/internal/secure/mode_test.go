@@ -11,7 +11,7 @@ func TestFeatures(t *testing.T) {
 	for ours := range good {
 		for bits := range 256 {
 			theirs := Features(bits)
-			err := ours.Same(theirs, 3)
+			err := ours.Same(theirs)
 			if theirs&7 == ours {
 				if err != nil {
 					t.Errorf("%#x and %#x: %v", ours, theirs, err)
@@ -25,12 +25,11 @@ func TestFeatures(t *testing.T) {
 		"the peer's side is not secured": {FeaturePSK, 0}, "ours is not": {0, FeatureTLS}, "no mode there is": {FeaturePSK, 3},
 		"another mode or suite": {FeaturePSK, FeatureTLS},
 	} {
-		if err := c[0].Same(c[1], 3); err == nil || !strings.Contains(err.Error(), want) {
+		if err := c[0].Same(c[1]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%#x and %#x: %v, want %q", c[0], c[1], err, want)
 		}
 	}
-	wantRefused(t, "an earlier version", FeaturePSK.Same(FeaturePSK, 2))
-	if err := Features(0).Same(0, 2); err != nil {
+	if err := Features(0).Same(0); err != nil {
 		t.Errorf("an earlier version without security: %v", err)
 	}
 	for _, s := range pskSuites {
@@ -45,8 +44,8 @@ func TestFeatures(t *testing.T) {
 func TestFeaturesStripped(t *testing.T) {
 	for _, ours := range []Features{FeaturePSK, FeaturePSK | FeatureChaCha, FeatureTLS} {
 		for flip := range 3 {
-			wantRefused(t, "changed", ours.Same(ours^1<<flip, 3))
+			wantRefused(t, "changed", ours.Same(ours^1<<flip))
 		}
-		wantRefused(t, "stripped", ours.Same(0, 3))
+		wantRefused(t, "stripped", ours.Same(0))
 	}
 }

@@ -84,7 +84,7 @@ func TestBundlesTakeCredits(t *testing.T) {
 	if err := early.TakeBundle(Header{Type: TypeBundle}, 4); err != nil || early.Bundles() {
 		t.Errorf("a bundle before the versions are known: %v", err)
 	}
-	for version := uint8(2); version <= 5; version++ {
+	for version := uint8(helloOldest); version <= 5; version++ {
 		s := NewSession(4)
 		s.Agree(Hello{Version: version, Credits: 4})
 		if err := s.TakeBundle(Header{Type: TypeBundle}, 1); (err == nil) != (version == 5) || s.Bundles() != (version == 5) {

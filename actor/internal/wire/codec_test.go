@@ -54,7 +54,7 @@ func TestHelloOfOthers(t *testing.T) {
 		"no credits":       change(5, 0),
 		"nothing at once":  change(7, 0),
 		"no message":       change(9, 0), // 64 KiB: 00 01 00 00
-		"an earlier one":   change(2, 1),
+		"version 3":        change(2, 3),
 		"padding not zero": append(bytes.Clone(good), 0, 1),
 	} {
 		if _, user, ok := ParseHello(b, true); ok || !bytes.Equal(user, b) {
@@ -66,20 +66,12 @@ func TestHelloOfOthers(t *testing.T) {
 	}
 }
 
-// A peer of version 2 sends the size of its receives in two bytes, and reads this side's so.
 // Features that are not known are not looked at.
-func TestHelloOfVersion2(t *testing.T) {
+func TestHelloWithUnknownFeature(t *testing.T) {
 	b := Hello{Credits: 32, Eager: 16 * kib, MaxMessage: 64 * kib}.Put(nil)
-	if n := binary.BigEndian.Uint16(b[6:]); n != 16 {
-		t.Errorf("a peer of version 2 reads %d KiB, want 16", n)
-	}
 	b[6] = 0x80
 	if h, _, ok := ParseHello(b, false); !ok || h.Eager != 16*kib {
 		t.Errorf("with a feature that is not known the hello is %+v, %v", h, ok)
-	}
-	b[2] = 2
-	if h, _, ok := ParseHello(b, false); !ok || h.Version != 2 || h.Eager != 0x8010*kib {
-		t.Errorf("of a peer of version 2 the hello is %+v, %v", h, ok)
 	}
 }
 

@@ -10,21 +10,19 @@ type Type uint8
 
 // The types of messages. Only data, offers and the messages of bundles take a credit.
 const (
-	TypeData   Type = 1
-	TypeCredit Type = 2 // a credit update
-	TypeOffer  Type = 3 // stands for a message that is to be read
-	// From version 3 on.
+	TypeData    Type = 1
+	TypeCredit  Type = 2 // a credit update
+	TypeOffer   Type = 3 // stands for a message that is to be read
 	TypeGoodbye Type = 4 // the last message
 	TypeProbe   Type = 5 // wants an answer
 	TypeAnswer  Type = 6
 	// On secured connections only.
 	TypeKeyUpdate Type = 7 // what its sender sends from here on is sealed with the next key
 	// The first messages of both sides: a body, and counts of 0.
-	TypeRequest Type = 8
-	TypeAccept  Type = 9
-	TypeReject  Type = 10
-	TypeRefusal Type = 11 // a reject of the runtime's
-	// From version 4 on.
+	TypeRequest  Type = 8
+	TypeAccept   Type = 9
+	TypeReject   Type = 10
+	TypeRefusal  Type = 11 // a reject of the runtime's
 	TypeReceives Type = 12 // its sender's receives have another size
 	// From version 5 on.
 	TypeBundle Type = 13 // several messages

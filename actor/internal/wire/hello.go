@@ -16,21 +16,19 @@ const (
 	helloMagic   = 0x7EDA
 	helloVersion = 5
 	// helloOldest is the earliest version that is still spoken.
-	helloOldest = 2
+	helloOldest = 4
 )
 
 // Hello contains the parameters of a side in its private data: magic u16, version u8, user's
 // length u8, credits u16, features u8, the largest message that may be sent at once in KiB u8, the
 // largest that may be offered in bytes u32, in network order. Of the features, the known ones
-// describe how the connection is secured (docs/security-wire.md); others are ignored. In version 2
-// the size in KiB takes the two bytes of features and size. As features are 0 without security, a
-// peer of version 2 reads the right size.
+// describe how the connection is secured (docs/security-wire.md); others are ignored.
 type Hello struct {
 	Version    uint8 // the lower of both; of a hello that was parsed
-	Features   uint8 // 0 in version 2
-	Credits    int   // messages the peer may have under way to us: 1 to 65,535
-	Eager      int   // bytes, whole KiB up to MaxEager: the size of a local receive
-	MaxMessage int   // bytes, at least 1: larger ones than Eager are offered and read
+	Features   uint8
+	Credits    int // messages the peer may have under way to us: 1 to 65,535
+	Eager      int // bytes, whole KiB up to MaxEager: the size of a local receive
+	MaxMessage int // bytes, at least 1: larger ones than Eager are offered and read
 }
 
 // Put encodes the private data for the device, in new memory. user is at most MaxUserData bytes.
@@ -54,9 +52,6 @@ func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
 	h = Hello{
 		Version: min(b[2], helloVersion), Features: b[6], Credits: int(binary.BigEndian.Uint16(b[4:])),
 		Eager: int(b[7]) * kib, MaxMessage: int(binary.BigEndian.Uint32(b[8:])),
-	}
-	if h.Version == 2 {
-		h.Features, h.Eager = 0, int(binary.BigEndian.Uint16(b[6:]))*kib
 	}
 	end := HelloLen + int(b[3])
 	if h.Version < helloOldest || h.Credits == 0 || h.Eager == 0 || h.MaxMessage == 0 || end > len(b) {

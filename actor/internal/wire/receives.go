@@ -42,9 +42,6 @@ type resizes struct {
 	unsaid  bool // this side has not confirmed the last
 }
 
-// Resizes reports whether the peer takes TypeReceives.
-func (s *Session) Resizes() bool { return s.version >= 4 }
-
 // Resizing reports whether the peer has not confirmed the last local TypeReceives. There may be no
 // other one then.
 func (s *Session) Resizing() bool { return s.resizes.unknown }

@@ -52,8 +52,9 @@ func NewSession(credits int) Session { return Session{receive: uint32(credits)} 
 // Agree takes the peer's hello.
 func (s *Session) Agree(h Hello) { s.version, s.send = h.Version, uint32(h.Credits) }
 
-// Courteous reports whether both sides send goodbyes and answer probes.
-func (s *Session) Courteous() bool { return s.version >= 3 }
+// Agreed reports whether the peer's hello is known: from then on both sides may send everything
+// that their version has.
+func (s *Session) Agreed() bool { return s.version != 0 }
 
 // Granted is how many credits this side has granted.
 func (s *Session) Granted() int { return int(s.receive) }
@@ -137,11 +138,9 @@ func (s *Session) checkAllowed(h Header) error {
 	switch {
 	case s.goodbye:
 		return newProtocolError("a message behind the peer's goodbye")
-	case h.Type > TypeOffer && s.version == 2:
-		return newProtocolError("message type %d of a peer of version 2", h.Type)
-	case h.Type == TypeReceives && !s.Resizes():
-		return newProtocolError("a change of receives by a peer of version %d", s.version)
-	case h.Type == TypeBundle && s.version != 0 && !s.Bundles(): // it may overtake the peer's hello
+	case h.Type == TypeReceives && !s.Agreed():
+		return newProtocolError("a change of receives before the peer's hello")
+	case h.Type == TypeBundle && s.Agreed() && !s.Bundles(): // it may overtake the peer's hello
 		return newProtocolError("a bundle of a peer of version %d", s.version)
 	}
 	return nil
