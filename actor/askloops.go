@@ -14,13 +14,11 @@ const abortFor = time.Second
 // is true, and the answers are those of the other loops until then. On a loop's goroutine only that
 // loop is asked: a loop must not wait for another.
 func askLoops[T any](rt *Runtime, ask func(*loop) T) (answers []T, blocked bool) {
+	if l := rt.currentLoop(); l != nil {
+		return []T{ask(l)}, false
+	}
 	answered := make(chan T, len(rt.loops))
 	left := 0
-	for _, l := range rt.loops {
-		if l.el.OnLoop() {
-			return []T{ask(l)}, false
-		}
-	}
 	for _, l := range rt.loops {
 		if l.el.Post(func() { answered <- ask(l); l.el.Handoff() }) == nil {
 			left++

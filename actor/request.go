@@ -25,12 +25,11 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 	}
 	in.via.countRequest(fateRequested)
 	if from.isEnding() || l.isClosing() {
-		l.countRefused(id, in.via, fateClosing)
-		l.rejectFor(in, wire.RefusedClosing)
+		l.refuse(in, fateClosing, wire.RefusedClosing, "")
 		return
 	}
 	if !l.takeRate(r.Peer) {
-		l.rejectTooOften(in)
+		l.refuse(in, fateRate, wire.RefusedRate, "rdma: too many requests of one address (Limits.RequestRate): rejected")
 		return
 	}
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
@@ -45,7 +44,7 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 		return
 	}
 	if !l.rt.countIfRoom() {
-		l.rejectTooMany(in)
+		l.refuse(in, fateLimits, wire.RefusedLimits, tooMany)
 		return
 	}
 	if in.cfg.isSecured() {
@@ -103,8 +102,7 @@ func (l *loop) routeRequest(from *ident, in *incoming) bool {
 // rejectFailed rejects a request because of the listener's code.
 func (l *loop) rejectFailed(in *incoming) {
 	l.rt.count.Add(-1)
-	l.countRefused(in.id, in.via, fateFailed)
-	l.rejectFor(in, wire.RefusedFailed)
+	l.refuse(in, fateFailed, wire.RefusedFailed, "")
 }
 
 // askRoute calls Route. Not ok: it has panicked, and the request was rejected.
@@ -133,9 +131,9 @@ func (l *loop) placeRequest(from *ident, in *incoming) bool {
 // handler that is spawned for it. nil: it was rejected.
 func (l *loop) takeRequest(in *incoming) *ident {
 	closing := l.isClosing()
-	tooMany, noRoom := !l.requests.MayLocal(in.listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
+	full, noRoom := !l.requests.MayLocal(in.listener, l.rt.cfg.Limits.PendingRequests), l.noRoom(in)
 	crowded := false
-	if !closing && !tooMany && !noRoom {
+	if !closing && !full && !noRoom {
 		if crowded = in.cfg.isSecured() && !l.countStranger(in); !crowded {
 			return l.admitRequest(in)
 		}
@@ -144,17 +142,14 @@ func (l *loop) takeRequest(in *incoming) *ident {
 	l.rt.count.Add(-1)
 	switch {
 	case closing:
-		l.countRefused(in.id, in.via, fateClosing)
-		l.rejectFor(in, wire.RefusedClosing)
-	case tooMany:
-		l.rejectTooMany(in)
+		l.refuse(in, fateClosing, wire.RefusedClosing, "")
+	case full:
+		l.refuse(in, fateLimits, wire.RefusedLimits, tooMany)
 	case crowded:
 		l.rejectUnauthenticated(in, in.cfg.helloFeatures(0), wire.RefusedHandshakes, errCrowded)
 	default:
-		l.rt.log.Warn("rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected",
-			"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
-		l.countRefused(in.id, in.via, fateMemory)
-		l.rejectFor(in, wire.RefusedLimits)
+		l.refuse(in, fateMemory, wire.RefusedLimits,
+			"rdma: no memory to receive another connection's messages into (ReceiveMemory, MaxMessage): rejected")
 	}
 	return nil
 }
@@ -211,17 +206,16 @@ func (l *loop) admitRequest(in *incoming) *ident {
 	return it
 }
 
-// rejectTooMany rejects a request for which there is no room within Limits.
-func (l *loop) rejectTooMany(in *incoming) {
-	l.countRefused(in.id, in.via, fateLimits)
-	l.rt.log.Warn("rdma: too many requests or identifiers (Limits): rejected",
-		"id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
-	l.rejectFor(in, wire.RefusedLimits)
-}
+const tooMany = "rdma: too many requests or identifiers (Limits): rejected"
 
-// rejectFor rejects a request and reports the reason to the peer, if it has a hello: an
-// unauthenticated peer may know that there is no room, and learns nothing else.
-func (l *loop) rejectFor(in *incoming, why wire.Refusal) {
+// refuse counts and rejects a request, logs text if there is one, and reports the reason to the
+// peer, if it has a hello: an unauthenticated peer may know that there is no room, and learns
+// nothing else.
+func (l *loop) refuse(in *incoming, f fate, why wire.Refusal, text string) {
+	if text != "" {
+		l.rt.log.Warn(text, "id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)
+	}
+	l.countRefused(in.id, in.via, f)
 	reject := new(cmid.Reject)
 	if in.cfg.isSecured() {
 		reject.PrivateData = in.cfg.refusalData(in.cfg.helloFeatures(0), why)
@@ -333,12 +327,4 @@ func (m *move) uncountComing() {
 func (l *loop) takeRate(a Addr) (ok bool) {
 	rate := l.rt.cfg.Limits.RequestRate
 	return rate < 0 || onLoopback(a) || l.rates.Take(a.Source(), rate, l.el.Now())
-}
-
-// rejectTooOften rejects a request that takeRate did not admit.
-func (l *loop) rejectTooOften(in *incoming) {
-	l.rt.log.Warn("rdma: too many requests of one address (Limits.RequestRate): rejected", "id", in.id.Handle(), "peer", in.r.Peer,
-		"local", in.r.Local)
-	l.countRefused(in.id, in.via, fateRate)
-	l.rejectFor(in, wire.RefusedRate)
 }
