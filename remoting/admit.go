@@ -27,19 +27,23 @@ func (l *link) startAdmit(ctx actor.Context) {
 		return
 	}
 	l.asking++
-	l.askAdmit(&m.err, m)
+	l.askAdmit(m)
 }
 
+// handleAdmitted takes the answer of startAdmit or startReadmit, perhaps for an earlier connection.
 func (l *link) handleAdmitted(ctx actor.Context, m *admitted) {
 	l.asking--
+	current := l.number == m.number && (l.greeting == admitting || l.greeting == open)
 	switch {
-	case l.greeting != admitting:
-	case l.number != m.number:
-		if l.queued { // another connection, which has waited for this
-			l.startAdmit(ctx)
-		}
-	case m.err != nil:
+	case l.greeting == admitting && l.queued: // another connection, which has waited for this
+		l.startAdmit(ctx)
+	case current && m.err != nil:
 		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
+	case l.greeting == open:
+		if l.askAgain {
+			l.startReadmit()
+		}
+	case !current:
 	case l.up.Accepted:
 		l.greeting = agreed
 		l.sayHello(ctx)
@@ -59,44 +63,30 @@ func (l *link) startReadmit() {
 	}
 	l.asking++
 	l.askAgain = false
-	m := &readmitted{number: l.number}
-	l.askAdmit(&m.err, m)
+	l.askAdmit(&admitted{number: l.number})
 }
 
-func (l *link) handleReadmitted(ctx actor.Context, m *readmitted) {
-	l.asking--
-	switch {
-	case l.greeting == admitting && l.queued: // another connection, which has waited for this
-		l.startAdmit(ctx)
-	case l.greeting != open || l.number != m.number:
-	case m.err != nil:
-		l.breakOff(ctx, frame.GoodbyeBlocked, fmt.Errorf("%w: %w", ErrBlocked, m.err))
-	case l.askAgain:
-		l.startReadmit()
-	}
-}
-
-// askAdmit calls Config.Admit on a goroutine, and sends m with its answer in err to the link. Calls
+// askAdmit calls Config.Admit on a goroutine, and sends m with its answer to the link. Calls
 // that never return are not as many as connections that were ever made: those of links that have
 // ended count among those of all.
-func (l *link) askAdmit(err *error, m any) {
+func (l *link) askAdmit(m *admitted) {
 	h, who, self, root, ask := l.host, l.who, l.self, l.host.sys.Root, l.host.cfg.Admit
 	if h.asking.Add(1) > int64(admitsAtOnce*h.cfg.Peers) {
 		h.asking.Add(-1)
-		*err = errors.New("not answered: too many calls of Admit have not returned")
+		m.err = errors.New("not answered: too many calls of Admit have not returned")
 		root.Send(self, m)
 		return
 	}
 	h.rt.Scheduler().Go(func() {
-		*err = errors.New("not answered: Admit has not returned")
+		m.err = errors.New("not answered: Admit has not returned")
 		defer func() {
 			h.asking.Add(-1)
 			if v := recover(); v != nil {
-				*err = fmt.Errorf("not answered: Admit has panicked: %v", v)
+				m.err = fmt.Errorf("not answered: Admit has panicked: %v", v)
 			}
 			root.Send(self, m)
 		}()
-		*err = ask(who)
+		m.err = ask(who)
 	})
 }
 

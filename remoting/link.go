@@ -48,18 +48,14 @@ type (
 		number uint64
 		err    error
 	}
-	late       struct{ number uint64 } // greetingTime is over
-	overdue    struct{ number uint64 } // farewellTime is over
-	impatient  struct{}                // Patience is over
-	paused     struct{}                // the pause after a failed dial is over
-	leave      struct{ timeout time.Duration }
-	overtime   struct{}            // the time for leave is over
-	fall       struct{ err error } // the runtime is gone
-	readmit    struct{}
-	readmitted struct {
-		number uint64
-		err    error
-	}
+	late      struct{ number uint64 } // greetingTime is over
+	overdue   struct{ number uint64 } // farewellTime is over
+	impatient struct{}                // Patience is over
+	paused    struct{}                // the pause after a failed dial is over
+	leave     struct{ timeout time.Duration }
+	overtime  struct{}            // the time for leave is over
+	fall      struct{ err error } // the runtime is gone
+	readmit   struct{}
 )
 
 // IgnoreDeadLetterLogging: the link may have ended before the user's code has returned.

@@ -37,8 +37,6 @@ func (l *link) handleMessage(ctx actor.Context) {
 		l.handleAdmitted(ctx, m)
 	case *readmit:
 		l.startReadmit()
-	case *readmitted:
-		l.handleReadmitted(ctx, m)
 	case *late:
 		if l.isGreeting(m.number) {
 			l.breakOff(ctx, frame.GoodbyeNoHello, errLate)

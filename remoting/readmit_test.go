@@ -104,3 +104,35 @@ func TestReadmitWhileAdmitting(t *testing.T) {
 	answer <- errClosed
 	await(t, a, func(d *remoting.Disconnected) bool { return errors.Is(d.Err, remoting.ErrBlocked) })
 }
+
+// Readmit is not forgotten while Admit has not answered for an earlier connection.
+func TestReadmitAfterAnEarlierConnection(t *testing.T) {
+	asked, answer := make(chan struct{}, 8), make(chan struct{})
+	var calls atomic.Int64
+	n := start(t, remoting.Config{Admit: func(remoting.Peer) error {
+		first := calls.Add(1) == 1
+		asked <- struct{}{}
+		if first {
+			<-answer
+		}
+		return nil
+	}})
+	const name = "again:1"
+	s := meet(t, n, name).connect()
+	s.hello()
+	<-asked
+	n.sys.Root.Send(actor.NewPID(name, "x"), text("keeps the link"))
+	s.away()
+	meetAgain(t, n, name)
+	eventually(t, "it is not admitted", func() bool { return infoOf(n, name).Connected })
+	for len(asked) > 0 {
+		<-asked
+	}
+	n.Readmit()
+	close(answer)
+	select {
+	case <-asked:
+	case <-time.After(soon):
+		t.Error("Admit is not asked again")
+	}
+}
