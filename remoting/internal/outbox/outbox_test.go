@@ -101,33 +101,35 @@ func released(room <-chan struct{}) bool {
 // Senders get room in the order in which they came, and room that is reserved for one is not
 // available to others.
 func TestRoomComesInOrder(t *testing.T) {
-	l := MakeLane(1000)
-	put(t, &l, record("a", 900))
-	large, little := l.Wait(800), l.Wait(50)
-	l.Release(false)
-	if released(little) || l.Waiters() != 2 {
+	q := MakeQueue(1000)
+	append1(t, &q, record("a", 900))
+	large, atLarge := q.Wait("b", 700)
+	little, atLittle := q.Wait("c", 50)
+	q.Release(false)
+	if released(little) || q.Waiters() != 2 {
 		t.Error("the large one was passed")
 	}
-	p, _ := l.Take()
-	l.Gone(&p)
-	l.Release(false)
-	if !released(large) || !released(little) || l.Waiters() != 0 {
+	p, _ := q.Take()
+	q.Gone(&p)
+	q.Release(false)
+	if !released(large) || !released(little) || q.Waiters() != 0 {
 		t.Error("there is room, and they wait")
 	}
-	if l.Room(151) || !l.Room(150) {
+	if left := 1000 - atLarge.size - atLittle.size; q.Room("d", left+1) || !q.Room("d", left) {
 		t.Error("what is reserved is given twice")
 	}
-	l.Unreserve(800)
-	if !l.Room(950) {
+	q.Unreserve(atLarge)
+	if !q.Room("d", 1000-atLittle.size) {
 		t.Error("what was given back is lost")
 	}
 }
 
-// A lane that is out of use has no waiters.
+// A queue that is out of use has no waiters.
 func TestAllAreReleased(t *testing.T) {
-	l := MakeLane(10)
-	a, b := l.Wait(100), l.Wait(100)
-	l.Release(true)
+	q := MakeQueue(10)
+	a, _ := q.Wait("a", 100)
+	b, _ := q.Wait("b", 100)
+	q.Release(true)
 	if !released(a) || !released(b) {
 		t.Error("some wait for ever")
 	}

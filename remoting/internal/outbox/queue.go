@@ -336,7 +336,7 @@ func (q *Queue) Waiters() (n int) {
 
 // Unreserve returns reserved room.
 func (q *Queue) Unreserve(at Place) {
-	q.laneOf(at.lane).Unreserve(at.size)
+	q.laneOf(at.lane).reserved -= at.size
 	q.reserved -= at.size
 	q.removeIfUnused(at.lane)
 }

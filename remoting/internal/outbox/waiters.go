@@ -17,18 +17,3 @@ func (l *Lane) Wait(size int) (room <-chan struct{}) {
 
 // Waiters is how many senders wait for room.
 func (l *Lane) Waiters() int { return l.waiters.Len() }
-
-// Unreserve returns the reserved room of a sender that was woken.
-func (l *Lane) Unreserve(size int) { l.reserved -= size }
-
-// Release wakes the senders for which there is room now, or all of them: the lane is out of use.
-func (l *Lane) Release(all bool) {
-	for l.waiters.Len() > 0 {
-		size := l.waiters.At(0).size
-		if !all && !l.Room(size) {
-			return
-		}
-		l.reserved += size
-		close(l.waiters.Pop().room)
-	}
-}
