@@ -208,7 +208,14 @@ func (it *ident) makeDataPath(mode datapath.Mode) error {
 // before, or never can be: anyone on the path may have sent it.
 func (it *ident) completeRejection(ev *cmid.Rejected) {
 	h, rest, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
-	switch {
+	switch err := versionError(ev.PrivateData, h, rest); {
+	case err != nil:
+		ev.Err = fmt.Errorf("%w: %w", ev.Err, err)
+		ev.Remedy = "both sides need versions of this package that differ by one at most"
+		if it.handshake != nil {
+			ev.Err = &HandshakeError{What: "rejected", Err: err}
+			it.handshake.countFailedBy(ev.Err)
+		}
 	case !it.cfg.isSecured() && h.Features == 0:
 		ev.PrivateData = rest
 		if why := h.Refusal(); ok && why != 0 {
@@ -224,4 +231,17 @@ func (it *ident) completeRejection(ev *cmid.Rejected) {
 		}
 	}
 	ev.PrivateData = nil
+}
+
+// versionError returns the error about the versions of both sides if a reject's private data b,
+// which has been parsed to h and rest, reports one, or comes from a peer that is too old.
+func versionError(b []byte, h wire.Hello, rest []byte) error {
+	why := h.Refusal()
+	if h.Features != 0 && len(rest) > 0 {
+		why = wire.Refusal(rest[0])
+	}
+	if why == wire.RefusedVersion {
+		return wire.NewVersionError(b)
+	}
+	return wire.CheckVersion(b)
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
+	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/cmid"
 )
 
@@ -53,6 +54,10 @@ type (
 	// for one connection, Limit for all together; Err is the cause, or nil. Connect and Accept fail
 	// with it; IDConfig describes how much they need. errors.Is: ENOMEM.
 	ResourceError = datapath.ResourceError
+	// VersionError is found in the error of a Connect or Dial if one of the two sides no longer
+	// speaks the other's version of the messages: Peer and Own are the versions of their hellos. A
+	// listener refuses such a request itself (Refused.Foreign). errors.Is: EPROTONOSUPPORT.
+	VersionError = wire.VersionError
 )
 
 // PanicError is the cause in Closed.Err after a panic in the identifier's actor, or in user code

@@ -83,7 +83,11 @@ func (d *dialHandshake) askTLS(own wire.Hello) []byte {
 func (d *dialHandshake) takeReply(data []byte) error {
 	limits := d.id.Limits()
 	hello, rest, _ := wire.ParseHello(data, limits.Padded)
-	if err := d.features.Same(secure.Features(hello.Features)); err != nil {
+	err := d.features.Same(secure.Features(hello.Features))
+	if old := wire.CheckVersion(data); old != nil {
+		err = &HandshakeError{What: "the reply", Err: old}
+	}
+	if err != nil {
 		d.countFailed(FailedMode, err)
 		return err
 	}

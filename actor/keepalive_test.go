@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rdmactor/rdmactor/actor/internal/datapath"
-	"github.com/rdmactor/rdmactor/actor/internal/wire"
 	"github.com/rdmactor/rdmactor/verbs"
 )
 
@@ -150,16 +149,13 @@ func TestProbesCostNothingWhileMessagesFlow(t *testing.T) {
 	})
 }
 
-// A foreign peer, as one of a version that is no longer spoken, is sent no probe, and is not given
-// up.
+// A foreign peer is sent no probe, and is not given up.
 func TestForeignPeerIsNotProbed(t *testing.T) {
 	onFlavors(t, func(w *world) {
 		server, old := w.farProbe(), w.probe()
 		w.listen(server)
 		id := w.rt.CreateID(old.pid, IDConfig{Raw: true})
-		b := wire.Hello{Credits: 2, Eager: kib, MaxMessage: kib}.Put(nil)
-		b[2] = 3
-		old.send(id, &Dial{Addr: there + ":7471", PrivateData: b})
+		old.send(id, &Dial{Addr: there + ":7471", PrivateData: []byte("let me in")})
 		_, s := next[*ConnectRequest](server)
 		server.send(s, &Accept{})
 		next[*Established](server)

@@ -45,7 +45,7 @@ func (i *ListenerInfo) Add(more ListenerInfo) {
 type Refused struct {
 	Limits  uint64 // too many identifiers or requests (Limits.Connections, Limits.PendingRequests)
 	Memory  uint64 // no memory to receive another connection's messages into
-	Foreign uint64 // no hello (IDConfig.RefuseForeign)
+	Foreign uint64 // no hello (IDConfig.RefuseForeign), or one that is too old (VersionError)
 	Closing uint64 // the listener or the runtime is being shut down
 	// IDConfig.Route, Place or Handler has failed, or the request was lost between two loops
 	Failed uint64

@@ -23,8 +23,12 @@ func (it *ident) reportEstablished(ev *cmid.Established, answers *cmid.Pending) 
 			ev.Identity = it.who
 		} else if active && c.Acknowledged() {
 			h, user, ok := wire.ParseHello(ev.PrivateData, it.id.Limits().Padded)
+			err := wire.CheckVersion(ev.PrivateData)
+			if err == nil {
+				err = secure.Features(0).Same(secure.Features(h.Features))
+			}
 			ev.PrivateData = user
-			if err := secure.Features(0).Same(secure.Features(h.Features)); err != nil {
+			if err != nil {
 				it.destroyID(err)
 				return
 			}

@@ -32,6 +32,10 @@ func (l *loop) handleRequest(id *cmid.ID, r *cmid.ConnectRequest) {
 		l.refuse(in, fateRate, wire.RefusedRate, "rdma: too many requests of one address (Limits.RequestRate): rejected")
 		return
 	}
+	if err := wire.CheckVersion(r.PrivateData); err != nil && !in.cfg.Raw && !id.Datagram() {
+		l.refuse(in, fateForeign, wire.RefusedVersion, "rdma: "+err.Error()+": rejected")
+		return
+	}
 	if in.cfg.RefuseForeign && !in.cfg.Raw {
 		if _, _, ok := wire.ParseHello(r.PrivateData, id.Limits().Padded); !ok {
 			l.rt.log.Warn("rdma: a foreign peer was rejected (RefuseForeign)", "id", id.Handle(), "peer", r.Peer, "local", r.Local)
@@ -219,7 +223,7 @@ func (l *loop) refuse(in *incoming, f fate, why wire.Refusal, text string) {
 	reject := new(cmid.Reject)
 	if in.cfg.isSecured() {
 		reject.PrivateData = in.cfg.refusalData(in.cfg.helloFeatures(0), why)
-	} else if _, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded); ok && !in.cfg.Raw {
+	} else if _, _, ok := wire.ParseHello(in.r.PrivateData, in.id.Limits().Padded); !in.cfg.Raw && (ok || why == wire.RefusedVersion) {
 		reject.PrivateData = why.Reject()
 	}
 	in.id.Do(reject, nil)

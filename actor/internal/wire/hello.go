@@ -1,6 +1,11 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	// HelloLen is the length, in bytes, of the hello before the user's private data.
@@ -42,11 +47,38 @@ func (h Hello) Put(user []byte) []byte {
 	return append(b, user...)
 }
 
+// VersionError reports that one side no longer speaks the other's version of the hello: the newer
+// side refuses the older one. errors.Is: EPROTONOSUPPORT.
+type VersionError struct{ Peer, Own uint8 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the peer's hello has version %d, ours %d, and these do not speak with each other", e.Peer, e.Own)
+}
+
+// Unwrap gives EPROTONOSUPPORT.
+func (e *VersionError) Unwrap() error { return unix.EPROTONOSUPPORT }
+
+// NewVersionError returns the error for the peer whose private data is b, with a hello.
+func NewVersionError(b []byte) *VersionError { return &VersionError{Peer: b[2], Own: helloVersion} }
+
+// CheckVersion returns a *VersionError if the private data b has a hello of a version that is no
+// longer spoken.
+func CheckVersion(b []byte) error {
+	if !beginsHello(b) || b[2] == 0 || b[2] >= helloOldest {
+		return nil
+	}
+	return NewVersionError(b)
+}
+
+func beginsHello(b []byte) bool {
+	return len(b) >= HelloLen && binary.BigEndian.Uint16(b) == helloMagic
+}
+
 // ParseHello splits the private data from the device into the hello and the user's private data.
 // Not ok: the peer has sent no hello, and all of b is the user's. If the transport pads, padding
 // follows the user's bytes. The version is the lower of the peer's and ours. user is part of b.
 func ParseHello(b []byte, padded bool) (h Hello, user []byte, ok bool) {
-	if len(b) < HelloLen || binary.BigEndian.Uint16(b) != helloMagic {
+	if !beginsHello(b) {
 		return h, b, false
 	}
 	h = Hello{

@@ -10,7 +10,7 @@ import (
 // reject (Reject; in a mode, behind the hello), or sealed in a TypeRefusal.
 type Refusal byte
 
-// The reasons. Only authenticated peers get those from RefusedConnections on.
+// The reasons. Only authenticated peers get those from RefusedConnections to RefusedMemory.
 const (
 	RefusedOther       Refusal = iota // or none is given
 	RefusedKey                        // no key has the id
@@ -24,6 +24,7 @@ const (
 	RefusedConnections                // too many of this identity
 	RefusedConnects                   // too many of this identity in this time
 	RefusedMemory                     // too much for the connections of this identity
+	RefusedVersion                    // the hello's version is no longer spoken
 )
 
 var refusals = [...]string{
@@ -38,6 +39,7 @@ var refusals = [...]string{
 	RefusedConnections: "too many connections",
 	RefusedConnects:    "too many connects in this time",
 	RefusedMemory:      "too much memory for its connections",
+	RefusedVersion:     "it no longer speaks our version",
 }
 
 // String returns the reason in words, for the peer's errors.

@@ -12,9 +12,9 @@ import (
 // a padded reject. Temporary ones are EAGAIN.
 func TestRefusals(t *testing.T) {
 	seen := make(map[string]bool)
-	for r := RefusedKey; r <= RefusedMemory+1; r++ {
+	for r := RefusedKey; r <= RefusedVersion+1; r++ {
 		text := r.String()
-		if seen[text] || strings.HasPrefix(text, "reason") != (r > RefusedMemory) || r.Error() != text {
+		if seen[text] || strings.HasPrefix(text, "reason") != (r > RefusedVersion) || r.Error() != text {
 			t.Errorf("reason %d is %q", byte(r), text)
 		}
 		seen[text] = true
