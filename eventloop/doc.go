@@ -40,8 +40,9 @@
 // A polling loop that finds nothing yields to other goroutines every eighth time. If the handler of
 // the fd that was ready last is a [Glancer], the loop glances at that fd more often than it polls
 // all fds. After [Loop.Handoff] every loop yields, behind the events of the turn and before it
-// sleeps; a blocking loop yields only then. Wake-ups are coalesced: there is one write per sleep,
-// and none for work that is queued while the loop is awake or by the loop itself.
+// sleeps. A loop that never passes through Go's scheduler, because its waits are short, yields every
+// 5 ms before a wait. Wake-ups are coalesced: there is one write per sleep, and none for work that
+// is queued while the loop is awake or by the loop itself.
 //
 // # Ending
 //
