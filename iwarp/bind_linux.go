@@ -188,7 +188,13 @@ func (id *driverID) resolveAddr(src, dst cmid.Addr) error {
 	}
 	peer, source, err := id.in.lookUpRoute(from, dst)
 	if id.binding == nil {
-		err = errors.Join(err, id.bindFor(dst, source))
+		bound := id.bindFor(dst, source)
+		if errnoOf(bound) == unix.EADDRNOTAVAIL { // the host may have lost a cached route's source
+			id.in.route = route{}
+			peer, source, err = id.in.lookUpRoute(from, dst)
+			bound = id.bindFor(dst, source)
+		}
+		err = errors.Join(err, bound)
 	}
 	if err != nil {
 		return err

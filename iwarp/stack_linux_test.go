@@ -3,6 +3,7 @@ package iwarp
 import (
 	"errors"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -96,6 +97,20 @@ func TestRouteIsAskedOnce(t *testing.T) {
 	n.in.route.asked = n.in.loop.Now().Add(-routeAge)
 	if got := asked("127.0.0.2:9"); got != 1 {
 		t.Errorf("asked %d times when the answer was old, want once", got)
+	}
+}
+
+// TestSourceIsGone: if the host has lost the source address since the routing table was asked, it
+// is asked again.
+func TestSourceIsGone(t *testing.T) {
+	n, s := seededNode(t)
+	loopback := netip.MustParseAddr("127.0.0.1")
+	n.in.route = route{to: loopback, source: netip.MustParseAddr("192.0.2.1"), asked: n.in.loop.Now().Add(time.Hour)}
+	h := n.id()
+	n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("127.0.0.1:9")})
+	n.wait(h, states.KindAddrResolved)
+	if got := n.in.ids[h].Info().Local.Addr(); got != loopback || s.asked != 1 {
+		t.Errorf("the source is %v after %d questions, want %v after one", got, s.asked, loopback)
 	}
 }
 
