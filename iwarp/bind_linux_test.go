@@ -3,6 +3,7 @@ package iwarp
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -348,6 +349,20 @@ func TestDualStackListener(t *testing.T) {
 	p := connectTo(t, n, n, lh, cmid.MustAddr(fmt.Sprintf("127.0.0.1:%d", at.Port())), 1)
 	if in := n.in.ids[p.sh].Info(); in.Local.String() != fmt.Sprintf("127.0.0.1:%d", at.Port()) || in.Peer != n.in.ids[p.ch].Info().Local || in.Device != "iwarp0" {
 		t.Errorf("child of an IPv4 peer on ::: %+v, want IPv4 addresses and the device", in)
+	}
+}
+
+// TestLongUserTimeout: a UserTimeout beyond the limits of TCP's options sets them to their limits.
+func TestLongUserTimeout(t *testing.T) {
+	n := newNodeOf(t, New(Config{UserTimeout: 1 << 62}))
+	lh, addr := n.listen("127.0.0.1:0")
+	p := connectTo(t, n, n, lh, addr, 1)
+	for _, h := range []cmid.Handle{p.ch, p.sh} {
+		fd := n.in.ids[h].conn.fd
+		checkOption(t, "TCP_USER_TIMEOUT", fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, math.MaxInt32)
+		checkOption(t, "SO_KEEPALIVE", fd, unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1)
+		checkOption(t, "TCP_KEEPIDLE", fd, unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, maxKeepalive)
+		checkOption(t, "TCP_KEEPINTVL", fd, unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, maxKeepalive)
 	}
 }
 
