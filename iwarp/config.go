@@ -45,8 +45,7 @@ type Config struct {
 	// occupies: 30 s. Then the connection is given up.
 	MessageTimeout time.Duration
 	// UserTimeout is TCP_USER_TIMEOUT: how long sent bytes may stay unacknowledged, or an idle peer
-	// silent to keep-alives, before the connection is given up: 30 s. It applies from Established
-	// on; a request that its owner does not answer has no time-out. A connection whose peer
+	// silent to keep-alives, before the connection is given up: 30 s. A connection whose peer
 	// answers, but has no room for that long, is given up, too, unless its owner checks the peer
 	// (verbs.Mover). It also limits how long data that arrived on a lost connection waits for a
 	// receive, counted from the last message that was received.

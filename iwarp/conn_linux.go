@@ -75,7 +75,7 @@ func (c *conn) attachFD(fd int, interest eventloop.Events) error {
 	if err != nil {
 		return err
 	}
-	c.fd, c.reg, c.phase, c.unguarded = fd, reg, phRunning, true
+	c.fd, c.reg, c.phase = fd, reg, phRunning
 	c.in.conns++
 	return nil
 }

@@ -127,6 +127,7 @@ func (c *conn) dialPeer() error {
 		c.in.closeFD(fd) // the handshake is under way
 		return err
 	}
+	c.unguarded = true
 	if done {
 		c.beginMPA(now)
 		c.applyCoreState(now)

@@ -48,6 +48,9 @@ func (id *driverID) listen(backlog int) error {
 	if err := in.shareAddr(id.fd); err != nil {
 		return err
 	}
+	if err := in.setLossOptions(id.fd); err != nil {
+		return err
+	}
 	l := &listener{id: id, fd: id.fd}
 	if err := in.sys.Listen(l.fd, backlog); err != nil {
 		return fmt.Errorf("iwarp: listen %v: %w", id.local, err)

@@ -3,7 +3,6 @@ package iwarp
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 	"strconv"
 	"time"
@@ -104,17 +103,14 @@ func (in *instance) setConnOptions(fd int) error {
 	)
 }
 
-// maxKeepalive is Linux's limit of TCP_KEEPIDLE and TCP_KEEPINTVL, in seconds.
-const maxKeepalive = 32767
-
-// setLossOptions makes TCP notice that the peer has vanished. Until a connection is established it
-// has other time-outs, except that a request waits for its owner. It needs none of these options if
-// its owner then checks the peer (queuePair.Watched).
+// setLossOptions makes TCP notice that the peer has vanished. Sockets from accept(2) inherit these
+// options, too. A connecting side has time-outs of its own until it is established, and needs none
+// of them if its owner then checks the peer (queuePair.Watched).
 func (in *instance) setLossOptions(fd int) error {
 	user := in.cfg.UserTimeout
-	secs := func(d time.Duration) int { return min(max(1, int(d/time.Second)), maxKeepalive) }
+	secs := func(d time.Duration) int { return max(1, int(d/time.Second)) }
 	return in.setOptions(fd,
-		socketOption{"TCP_USER_TIMEOUT", unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(min(user/time.Millisecond, math.MaxInt32))},
+		socketOption{"TCP_USER_TIMEOUT", unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(user / time.Millisecond)},
 		socketOption{"SO_KEEPALIVE", unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 		socketOption{"TCP_KEEPIDLE", unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, secs(user / 2)},
 		socketOption{"TCP_KEEPINTVL", unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, secs(user / 6)},

@@ -31,7 +31,7 @@ type socket struct {
 	blocked   bool // the socket is full and must become writable, or it is lost
 	watched   bool // the loop watches for writability
 	shut      bool // FIN is sent, or will be by the kernel
-	unguarded bool // without the options of setLossOptions: it is not established yet
+	unguarded bool // a connecting side's, without the options of setLossOptions
 }
 
 // isRunning reports whether the core may read and write the socket.
