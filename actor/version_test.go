@@ -82,7 +82,7 @@ func TestWeDialAnotherVersion(t *testing.T) {
 				if v, _ := errors.AsType[*VersionError](err); v == nil || *v != (VersionError{Peer: tt.peer, Own: 5}) || !errors.Is(err, unix.EPROTONOSUPPORT) {
 					w.Errorf("the dial fails with %v", err)
 				}
-				if r, ok := err.(*Rejected); ok && r.PrivateData != nil {
+				if r, ok := errors.AsType[*Rejected](err); ok && r.PrivateData != nil {
 					w.Errorf("the hello is in the application's answer: %x", r.PrivateData)
 				}
 				until[*Closed](peer)
