@@ -25,7 +25,8 @@ import (
 // gossip, count for neither.
 //
 // Config.Patience does not bound Shutdown: a connected peer that takes nothing is waited for until
-// ctx ends, and without a deadline for up to an hour. Give ctx a deadline.
+// ctx ends, and without a deadline for up to an hour. Give ctx a deadline. Loops that user code
+// blocks, and subscribers of events, may delay the return by two seconds more.
 //
 // The actor system and the runtime are the caller's; shut the runtime down afterwards. Any
 // goroutine but a loop's. Further calls wait for the first and return its error.
