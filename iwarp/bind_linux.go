@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -188,13 +187,7 @@ func (id *driverID) resolveAddr(src, dst cmid.Addr) error {
 	}
 	peer, source, err := id.in.lookUpRoute(from, dst)
 	if id.binding == nil {
-		bound := id.bindFor(dst, source)
-		if errnoOf(bound) == unix.EADDRNOTAVAIL { // the host may have lost a cached route's source
-			id.in.route = route{}
-			peer, source, err = id.in.lookUpRoute(from, dst)
-			bound = id.bindFor(dst, source)
-		}
-		err = errors.Join(err, bound)
+		err = errors.Join(err, id.bindFor(dst, source))
 	}
 	if err != nil {
 		return err
@@ -251,7 +244,7 @@ func (in *instance) randomBelow(n int) int {
 
 // lookUpRoute asks the routing table for the source address towards dst, by connecting a datagram
 // socket, which sends nothing. from restricts it when it is specific. A wildcard dst means this
-// host. A repeated question is answered by the latest answer, if that is less than routeAge old.
+// host.
 func (in *instance) lookUpRoute(from, dst cmid.Addr) (peer cmid.Addr, source netip.Addr, err error) {
 	ip := dst.Addr()
 	switch {
@@ -275,28 +268,13 @@ func (in *instance) lookUpRoute(from, dst cmid.Addr) (peer cmid.Addr, source net
 	if err != nil {
 		return peer, source, err
 	}
-	now := in.loop.Now()
-	switch {
-	case !from.IsZero() && !from.IsWildcard():
+	if !from.IsZero() && !from.IsWildcard() {
 		source, err = in.routeFrom(from, to, domain)
-	case in.route.to == ip && now.Sub(in.route.asked) < routeAge:
-		source = in.route.source
-	default:
-		if source, err = in.routeTo(to, domain); err == nil {
-			in.route = route{to: ip, source: source, asked: now}
-		}
+	} else {
+		source, err = in.routeTo(to, domain)
 	}
 	return peer, source, err
 }
-
-// route is an answer of the routing table.
-type route struct {
-	to, source netip.Addr
-	asked      time.Time
-}
-
-// routeAge is how old an answer of the routing table may be. Asking again takes three system calls.
-const routeAge = time.Second
 
 // routeFrom looks the route up with a socket that is bound to from.
 func (in *instance) routeFrom(from cmid.Addr, to unix.Sockaddr, domain int) (source netip.Addr, err error) {

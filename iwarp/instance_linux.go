@@ -33,7 +33,6 @@ type instance struct {
 	lingers connList    // connections without an identifier that linger
 	crowded []*listener // wait until there is room for another set-up
 	probes  map[int]int // by address family: a datagram socket that asks the routing table
-	route   route       // its latest answer to a probe
 
 	input  []byte        // destination of every read,
 	peek   [peekLen]byte // except bytes after large payloads

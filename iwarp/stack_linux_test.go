@@ -3,10 +3,8 @@ package iwarp
 import (
 	"errors"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,17 +18,11 @@ type seeded struct {
 	sockets.Linux
 	random *rand.ChaCha8
 	closed []int
-	asked  int // questions to the routing table
 }
 
 func (s *seeded) Random(b []byte) { _, _ = s.random.Read(b) } // never fails
 
 func (s *seeded) EphemeralPorts() (low, n int) { return 20000, 10000 }
-
-func (s *seeded) Disconnect(fd int) error {
-	s.asked++
-	return s.Linux.Disconnect(fd)
-}
 
 func (s *seeded) Close(fd int) error {
 	s.closed = append(s.closed, fd)
@@ -67,50 +59,6 @@ func TestChanceIsTheStacks(t *testing.T) {
 	}
 	if port := got[0].port; port < 20000 || port >= 30000 {
 		t.Errorf("chose port %d, which is not one of the Stack's", port)
-	}
-}
-
-// TestRouteIsAskedOnce: within a second the routing table is asked about the same host once.
-func TestRouteIsAskedOnce(t *testing.T) {
-	n, s := seededNode(t)
-	asked := func(dst string) int {
-		before := s.asked
-		h := n.id()
-		n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr(dst)})
-		n.wait(h, states.KindAddrResolved)
-		if got := n.in.ids[h].Info().Local.Addr().String(); got != "127.0.0.1" {
-			t.Errorf("the source for %s is %v", dst, got)
-		}
-		n.do(h, &cmid.DestroyID{})
-		return s.asked - before
-	}
-	if got := asked("127.0.0.1:9"); got != 1 {
-		t.Errorf("asked %d times about the first host, want once", got)
-	}
-	n.in.route.asked = n.in.loop.Now().Add(time.Hour) // however slow the test is
-	if got := asked("127.0.0.1:10"); got != 0 {
-		t.Errorf("asked %d times about the same host, want the latest answer", got)
-	}
-	if got := asked("127.0.0.2:9"); got != 1 {
-		t.Errorf("asked %d times about another host, want once", got)
-	}
-	n.in.route.asked = n.in.loop.Now().Add(-routeAge)
-	if got := asked("127.0.0.2:9"); got != 1 {
-		t.Errorf("asked %d times when the answer was old, want once", got)
-	}
-}
-
-// TestSourceIsGone: if the host has lost the source address since the routing table was asked, it
-// is asked again.
-func TestSourceIsGone(t *testing.T) {
-	n, s := seededNode(t)
-	loopback := netip.MustParseAddr("127.0.0.1")
-	n.in.route = route{to: loopback, source: netip.MustParseAddr("192.0.2.1"), asked: n.in.loop.Now().Add(time.Hour)}
-	h := n.id()
-	n.do(h, &cmid.ResolveAddr{Dst: cmid.MustAddr("127.0.0.1:9")})
-	n.wait(h, states.KindAddrResolved)
-	if got := n.in.ids[h].Info().Local.Addr(); got != loopback || s.asked != 1 {
-		t.Errorf("the source is %v after %d questions, want %v after one", got, s.asked, loopback)
 	}
 }
 
