@@ -233,8 +233,8 @@ func (it *ident) completeRejection(ev *cmid.Rejected) {
 	ev.PrivateData = nil
 }
 
-// versionError returns the error about the versions of both sides if a reject's private data b,
-// which has been parsed to h and rest, reports one, or comes from a peer that is too old.
+// versionError returns a *VersionError if a reject's private data b gives the version as the reason,
+// or has the hello of a peer that is too old. h and rest are the result of parsing b.
 func versionError(b []byte, h wire.Hello, rest []byte) error {
 	why := h.Refusal()
 	if h.Features != 0 && len(rest) > 0 {

@@ -83,9 +83,11 @@ func (d *dialHandshake) askTLS(own wire.Hello) []byte {
 func (d *dialHandshake) takeReply(data []byte) error {
 	limits := d.id.Limits()
 	hello, rest, _ := wire.ParseHello(data, limits.Padded)
-	err := d.features.Same(secure.Features(hello.Features))
-	if old := wire.CheckVersion(data); old != nil {
-		err = &HandshakeError{What: "the reply", Err: old}
+	err := wire.CheckVersion(data)
+	if err != nil {
+		err = &HandshakeError{What: "the reply", Err: err}
+	} else {
+		err = d.features.Same(secure.Features(hello.Features))
 	}
 	if err != nil {
 		d.countFailed(FailedMode, err)

@@ -30,7 +30,7 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	if err := Features(0).Same(0); err != nil {
-		t.Errorf("an earlier version without security: %v", err)
+		t.Errorf("both without security: %v", err)
 	}
 	for _, s := range pskSuites {
 		if got := PSKFeatures(s).Suite(); got != s {

@@ -52,7 +52,7 @@ func (h Hello) Put(user []byte) []byte {
 type VersionError struct{ Peer, Own uint8 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the peer's hello has version %d, ours %d, and these do not speak with each other", e.Peer, e.Own)
+	return fmt.Sprintf("the peer's hello has version %d, ours %d, and one side no longer speaks the version of the other", e.Peer, e.Own)
 }
 
 // Unwrap gives EPROTONOSUPPORT.

@@ -52,8 +52,8 @@ func NewSession(credits int) Session { return Session{receive: uint32(credits)} 
 // Agree takes the peer's hello.
 func (s *Session) Agree(h Hello) { s.version, s.send = h.Version, uint32(h.Credits) }
 
-// Agreed reports whether the peer's hello is known: from then on both sides may send everything
-// that their version has.
+// Agreed reports whether the peer's hello is known. Both sides may then send every type of message
+// of the connection's version.
 func (s *Session) Agreed() bool { return s.version != 0 }
 
 // Granted is how many credits this side has granted.

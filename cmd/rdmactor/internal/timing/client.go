@@ -79,7 +79,7 @@ func (cl *Client) Close() error {
 }
 
 // Run makes one run and waits for its end. The Run counts identifiers that failed. An error means
-// that the run did not come to its end. Run returns early when ctx is done.
+// that the run is incomplete. Run returns early when ctx is done.
 func (cl *Client) Run(ctx context.Context, p Plan) (Run, error) {
 	ended := make(chan struct{})
 	l := &owner{rt: cl.rt, index: make(map[string]int, p.IDs), pids: make([]*actor.PID, p.IDs)}

@@ -86,7 +86,7 @@ func (s *Server) receive(ctx actor.Context) {
 		s.listener = s.rt.CreateID(ctx.Self(), bare)
 		ctx.Request(s.listener, &cmid.BindAddr{Addr: s.at})
 	case *cmid.Bound:
-		ctx.Request(s.listener, &cmid.Listen{}) // with the device's maximum backlog, as in cmtime
+		ctx.Request(s.listener, &cmid.Listen{}) // the device's maximum backlog, as in cmtime
 	case *cmid.Listening:
 		s.at = m.Local
 		s.reportListen(nil)
