@@ -233,8 +233,8 @@ func (it *ident) completeRejection(ev *cmid.Rejected) {
 	ev.PrivateData = nil
 }
 
-// versionError returns a *VersionError if a reject's private data b gives the version as the reason,
-// or has the hello of a peer that is too old. h and rest are the result of parsing b.
+// versionError returns a *VersionError if a reject's private data b gives the version as the
+// reason, or has the hello of a peer that is too old. h and rest are the result of parsing b.
 func versionError(b []byte, h wire.Hello, rest []byte) error {
 	why := h.Refusal()
 	if h.Features != 0 && len(rest) > 0 {

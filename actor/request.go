@@ -212,8 +212,8 @@ func (l *loop) admitRequest(in *incoming) *ident {
 
 const tooMany = "rdma: too many requests or identifiers (Limits): rejected"
 
-// refuse counts and rejects a request, and logs text unless it is empty. A peer with a hello gets the
-// reason, and nothing else, because it is not authenticated.
+// refuse counts and rejects a request, and logs text unless it is empty. A peer with a hello gets
+// the reason, and nothing else, because it is not authenticated.
 func (l *loop) refuse(in *incoming, f fate, why wire.Refusal, text string) {
 	if text != "" {
 		l.rt.log.Warn(text, "id", in.id.Handle(), "peer", in.r.Peer, "local", in.r.Local)

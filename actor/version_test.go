@@ -18,7 +18,8 @@ func versioned(version byte, mode secure.Features, user []byte) []byte {
 }
 
 // A peer whose version is no longer spoken is rejected with the reason before any actor gets its
-// request. It is not treated as a foreign peer, because it would read our hello as one of version 3.
+// request. It is not treated as a foreign peer, because it would read our hello as one of its
+// version.
 func TestOldVersionDialsUs(t *testing.T) {
 	onModes(t, func(w *world, config func() IDConfig) {
 		cfg := config()

@@ -89,8 +89,8 @@ func TestBusyLoopYields(t *testing.T) {
 	}
 }
 
-// TestLongYields: if other goroutines take 10 ms at each yield, the loop still runs for 5 ms between
-// two yields, and a timer that became due during a yield fires immediately afterwards.
+// TestLongYields: if other goroutines take 10 ms at each yield, the loop still runs for 5 ms
+// between two yields, and a timer that became due during a yield fires immediately afterwards.
 func TestLongYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLoop(t, eventloop.Config{Poller: eventlooptest.NewPoller()})
